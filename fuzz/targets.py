@@ -1,0 +1,244 @@
+"""The laws that are fuzzed: each target takes any bytes and raises where a law does not hold.
+
+The targets of messages read three bytes first: two choose the message and version, one the
+encoding. What follows is the message.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.segments import SegmentCounts, Unreadable, read_segments
+from flexwire.codec import Encoding, message
+from flexwire.errors import (
+    CaptureError,
+    DecodeError,
+    EncodeError,
+    FrameError,
+    JsonFormError,
+    RecordError,
+    SpecError,
+)
+from flexwire.protocol.requests import parse_request
+from flexwire.records import decode_batches
+from flexwire.schema.catalog import catalog
+from flexwire.schema.parse import Mode, parse_spec
+from flexwire.schema.write import write_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD_BYTES = 3
+ENCODINGS = tuple(Encoding)
+MODES: tuple[Mode, ...] = get_args(Mode)
+_MOST_INFLATED = 1 << 18
+_MOST_FRAME_BYTES = 1 << 16
+
+
+class LawBrokenError(Exception):
+    """Two answers that should be one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A message, a version, an encoding, and bytes that may or may not be such a message."""
+
+    kind: Any
+    version: int
+    encoding: Encoding
+    body: bytes
+
+    def check(self, what: str, found: object, expected: object) -> None:
+        """Raise `LawBrokenError`, with all there is to know, unless the two are the same."""
+        if found != expected:
+            raise LawBrokenError(
+                f"{self.kind.__name__} v{self.version}, {self.encoding.value}: {what}\n"
+                f"  bytes    {self.body.hex()}\n  found    {found}\n  expected {expected}"
+            )
+
+
+@cache
+def pairs() -> tuple[tuple[str, int], ...]:
+    """Every (message, version) of the catalog, in order."""
+    return tuple(
+        (name, version)
+        for name in catalog().names()
+        for version in catalog().entry(name).versions
+        if catalog().entry(name).has(version)
+    )
+
+
+def head(name: str, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
+    """Give the bytes that choose a message, version and encoding."""
+    return pairs().index((name, version)).to_bytes(2) + bytes([ENCODINGS.index(encoding)])
+
+
+def case_of(data: bytes) -> Case | None:
+    """Read a case; None where there are too few bytes for one."""
+    if len(data) < HEAD_BYTES:
+        return None
+    name, version = pairs()[int.from_bytes(data[:2]) % len(pairs())]
+    return Case(message(name), version, ENCODINGS[data[2] % len(ENCODINGS)], data[HEAD_BYTES:])
+
+
+def _told(decode: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, str]:
+    """Give the object, if any, and what was read or refused as text: NaN is unlike itself."""
+    try:
+        found = decode(*arguments, **options)
+    except DecodeError as error:
+        return None, str(error)
+    return found, repr(found)
+
+
+def reference(data: bytes) -> None:
+    """The reference executor reads any bytes, strictly or not; what it reads it writes."""
+    case = case_of(data)
+    if case is None:
+        return
+    read = case.kind.definition.decode_reference
+    write = case.kind.definition.encode_reference
+    where: Any = {"encoding": case.encoding}
+    lax, told_lax = _told(read, case.body, case.version, lenient=True, **where)
+    found, told = _told(read, case.body, case.version, **where)
+    if found is None:
+        return
+    case.check("lenient reads otherwise", told_lax, told)
+    raw = write(found[0], case.version, case.encoding)
+    again, told_again = _told(read, raw, case.version, **where)
+    case.check("written and read again", told_again, repr((found[0], len(raw))))
+    case.check("written again", write(again[0], case.version, case.encoding), raw)
+    case.check("what lenient read, written", write(lax[0], case.version, case.encoding), raw)
+
+
+def generated(data: bytes) -> None:
+    """Generated code reads and writes what the reference does, and refuses for its reasons."""
+    case = case_of(data)
+    if case is None:
+        return
+    definition = case.kind.definition
+    where: Any = {"encoding": case.encoding}
+    # `ExecutorsDisagreeError`, which is not caught, where generated code alone refuses.
+    found, told = _told(case.kind.decode_prefix, case.body, case.version, **where)
+    expected = _told(definition.decode_reference, case.body, case.version, **where)[1]
+    case.check("generated code reads", told, expected)
+    if found is not None:
+        case.check(
+            "generated code writes",
+            definition.encode_generated(found[0], case.version, case.encoding),
+            definition.encode_reference(found[0], case.version, case.encoding),
+        )
+
+
+def kernels(data: bytes) -> None:
+    """The functions for many messages do what the methods do, errors included."""
+    case = case_of(data)
+    if case is None:
+        return
+    found, told = _told(case.kind.decoder(case.version), case.body)
+    case.check("the kernels read", told, _told(case.kind.decode, case.body, case.version)[1])
+    if found is not None:
+        case.check(
+            "the kernels write",
+            case.kind.encoder(case.version)(found),
+            case.kind.definition.encode_reference(found, case.version),
+        )
+
+
+def json_form(data: bytes) -> None:
+    """Any JSON is a message's form or is refused; a form taken is given back by what it made."""
+    case = case_of(data)
+    if case is None:
+        return
+    try:
+        obj = json.loads(case.body)
+    except (ValueError, RecursionError):
+        # Not JSON, or nested beyond Python's own parser.
+        return
+    try:
+        made = case.kind.from_json(obj, case.version)
+        raw = made.encode(case.version)
+    except (JsonFormError, EncodeError):
+        return
+    form = made.to_json(case.version)
+    again = case.kind.from_json(form, case.version)
+    case.check("its form", again.to_json(case.version), form)
+    case.check("its bytes", again.encode(case.version), raw)
+
+
+def records(data: bytes) -> None:
+    """Any bytes are record batches or refused, and reading on behind every error ends."""
+    batches = decode_batches(data[1:], check_crc=data[:1] > b"\x7f", max_inflated=_MOST_INFLATED)
+    position = -1
+    while batches.position < len(data) - 1:
+        if batches.position <= position:
+            raise LawBrokenError(f"reading does not go on from byte {position}: {data.hex()}")
+        position = batches.position
+        try:
+            for batch in batches:
+                position = batch.position
+                tuple(batch.records)
+        except RecordError as error:
+            if not 0 <= error.offset < len(data):
+                raise LawBrokenError(f"an error outside the data: {data.hex()}") from error
+
+
+def captures(data: bytes) -> None:
+    """Any file is a capture or refused; its segments make frames, which are requests or not."""
+    counts = SegmentCounts()
+    assemblers: dict[str, FrameAssembler] = {}
+    frames: list[CapturedFrame] = []
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(data)
+        file.flush()
+        try:
+            for item in read_segments(Path(file.name), counts):
+                if isinstance(item, Unreadable):
+                    continue
+                key = connection_key(item)
+                assembler = assemblers.setdefault(key, FrameAssembler(limit=_MOST_FRAME_BYTES))
+                frames += assembler.push(item)
+        except CaptureError:
+            # The file as a whole is no capture.
+            return
+    for assembler in assemblers.values():
+        frames += assembler.finish()
+    told = counts.segments + counts.unreadable_packets + sum(counts.skipped.values())
+    if told != counts.packets:
+        raise LawBrokenError(f"{counts.packets} packets but {told} are told: {data.hex()}")
+    for frame in frames:
+        try:
+            parse_request(frame.payload)
+        except (FrameError, DecodeError):
+            continue
+
+
+def specs(data: bytes) -> None:
+    """Any text is a message spec or refused; a spec written and read again is the same."""
+    try:
+        text = data[1:].decode()
+    except UnicodeDecodeError:
+        return
+    try:
+        spec = parse_spec(text, mode=MODES[sum(data[:1]) % len(MODES)])
+    except SpecError:
+        return
+    again = write_spec(parse_spec(write_spec(spec)))
+    if again != write_spec(spec):
+        raise LawBrokenError(f"written otherwise: {text!r}")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "reference": reference,
+    "generated": generated,
+    "kernels": kernels,
+    "json": json_form,
+    "records": records,
+    "captures": captures,
+    "specs": specs,
+}

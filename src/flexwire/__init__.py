@@ -1,0 +1,42 @@
+"""flexwire decodes, checks and measures Apache Kafka's wire protocol.
+
+One message at a time in Python (`message`, `flexwire.messages`, and `load_specs` for specs of one's
+own), or billions on Spark (`flexwire.spark`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+__all__ = [
+    "SpecSet",
+    "__version__",
+    "errors",
+    "load_specs",
+    "message",
+    "messages",
+    "records",
+]
+
+if TYPE_CHECKING:
+    from flexwire import errors, messages, records
+    from flexwire.codec import message
+    from flexwire.codec.spec_set import SpecSet, load_specs
+
+_HOMES = {
+    "message": "flexwire.codec",
+    "load_specs": "flexwire.codec.spec_set",
+    "SpecSet": "flexwire.codec.spec_set",
+}
+_MODULES = {"errors", "messages", "records"}
+
+
+def __getattr__(name: str) -> object:
+    # The codec is loaded when it is first used: `flexwire --help` needs none of it.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"flexwire.{name}")
+    raise AttributeError(f"module 'flexwire' has no attribute {name!r}")

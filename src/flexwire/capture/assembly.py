@@ -1,0 +1,236 @@
+"""Joins the segments of a connection into the frames that were sent over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
+from flexwire.capture.model import Direction  # noqa: TC001 - msgspec reads the annotation
+from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
+from flexwire.capture.plausible import (
+    REQUEST_HEAD_BYTES,
+    RESPONSE_HEAD_BYTES,
+    leads_to_a_response,
+    looks_like_request,
+    looks_like_response,
+)
+from flexwire.capture.roles import Roles
+from flexwire.capture.streams import REORDER_SEGMENTS, Stream
+from flexwire.capture.waiting import Waiting
+from flexwire.errors import CaptureError
+
+if TYPE_CHECKING:
+    from flexwire.capture.framing import Held
+    from flexwire.capture.model import Segment
+    from flexwire.capture.streams import Piece
+
+_NEAR = 1024 * 1024
+
+
+class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
+    """A frame of a connection, or bytes of it that are no whole frame.
+
+    ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
+    same ports has "#2" and so on behind it. ``index`` counts the frames of one direction from 0.
+    ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
+    of the stream. ``first_us`` and ``timestamp_us`` tell when its first and last byte were seen.
+    With an ``error``, ``payload`` holds at most 1,024 of the bytes.
+    """
+
+    connection: str
+    direction: Direction
+    timestamp_us: int
+    first_us: int
+    index: int
+    size: int
+    payload: bytes
+    error: str | None = None
+
+
+def connection_key(segment: Segment) -> str:
+    """The same for both directions of a connection, and for every connection on these ports.
+
+    It is what a `FrameAssembler` takes the segments of.
+    """
+    low, high = segment.source, segment.destination
+    return f"{low}|{high}" if low <= high else f"{high}|{low}"
+
+
+class _Half:
+    """One direction of a connection."""
+
+    def __init__(self) -> None:
+        self.stream = Stream()
+        self.framer: Framer | None = None
+        self.count = 0
+
+
+class FrameAssembler:
+    """Takes the segments of one connection in the order of capture, gives its frames.
+
+    Segments may be out of order, repeated with other boundaries, cut off by the capture's
+    snaplen, or missing. What is missing or no frame becomes a `CapturedFrame` with an error. A SYN
+    with a new sequence number begins a new connection on the same ports. Call `finish` at the end.
+
+    Frames are known from the start of a stream on, or from a segment of which the capture says
+    that one begins there. Where a capture of others begins within a connection, and behind a gap
+    that hides a length, the place of the next frame is a guess (see `flexwire.capture.plausible`
+    for what the guess may get wrong).
+    """
+
+    def __init__(self, *, limit: int = DEFAULT_FRAME_LIMIT) -> None:
+        self.limit = limit
+        self._key: str | None = None
+        self._ordinal = 0
+        self._last_us = 0
+        self._begin()
+
+    def push(self, segment: Segment) -> list[CapturedFrame]:
+        """Take in a segment; give out the frames that are now complete, errors among them."""
+        key = connection_key(segment)
+        if self._key is None:
+            self._key = key
+        elif self._key != key:
+            raise CaptureError(f"a segment of {key} given to the assembler of {self._key}")
+        frames: list[CapturedFrame] = []
+        if segment.flags & SYN:
+            if self._is_new_connection(segment):
+                frames = self.finish()
+            self._initial[segment.source] = segment.sequence
+            if segment.flags & ACK:
+                self._initial[segment.destination] = (segment.acknowledgment - 1) % MODULUS
+        self._first_sequences.setdefault(segment.source, segment.sequence)
+        self._segments += 1
+        self._last_us = segment.timestamp_us
+        if self._client is not None:
+            return frames + self._take(segment)
+        client = self._roles.client(segment)
+        return frames if client is None else frames + self._settle(client)
+
+    def finish(self) -> list[CapturedFrame]:
+        """The connection has ended: give out what is incomplete. A new one may follow."""
+        frames: list[CapturedFrame] = []
+        if self._client is None and self._roles.held:
+            frames += self._settle(self._roles.guess())
+        for direction, half in self._halves.items():
+            frames += self._emit(direction, half.stream.finish(self._last_us))
+            if half.framer is not None:
+                frames += self._label(direction, half.framer.finish())
+            if half.stream.early:
+                reason = f"{half.stream.early} bytes from before the first segment captured"
+                early = Found(self._last_us, self._last_us, half.stream.early, b"", reason)
+                frames += self._label(direction, [early])
+        self._begin()
+        return frames
+
+    def _begin(self) -> None:
+        self._ordinal += 1
+        self._segments = 0
+        self._client: str | None = None
+        self._connection = ""
+        self._roles = Roles(self.limit)
+        self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
+        self._waiting = Waiting()
+        self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
+        self._first_sequences: dict[str, int] = {}
+
+    def _is_new_connection(self, segment: Segment) -> bool:
+        """Whether a SYN opens another connection than the one at hand."""
+        source, other, sequence = segment.source, segment.destination, segment.sequence
+        if source in self._initial:
+            return self._initial[source] != sequence
+        if segment.flags & ACK and other in self._initial:
+            return self._initial[other] != (segment.acknowledgment - 1) % MODULUS
+        if source in self._first_sequences:
+            # The capture may show a SYN later than data that followed it.
+            behind = (self._first_sequences[source] - sequence - 1) % MODULUS
+            return behind >= _NEAR or self._segments >= REORDER_SEGMENTS
+        return self._segments > 0
+
+    def _settle(self, client: str) -> list[CapturedFrame]:
+        held, self._roles.held = self._roles.held, []
+        self._client = client
+        server = held[0].source if held[0].source != client else held[0].destination
+        ordinal = f"#{self._ordinal}" if self._ordinal > 1 else ""
+        self._connection = f"{client}>{server}{ordinal}"
+        frames: list[CapturedFrame] = []
+        # A SYN that was captured late still comes first.
+        for segment in sorted(held, key=lambda one: not one.flags & SYN):
+            frames += self._take(segment)
+        return frames
+
+    def _take(self, segment: Segment) -> list[CapturedFrame]:
+        sends: Direction = "request" if segment.source == self._client else "response"
+        receives: Direction = "response" if sends == "request" else "request"
+        stream, back = self._halves[sends].stream, self._halves[receives].stream
+        sequence, flags = segment.sequence, segment.flags
+        if flags & SYN:
+            sequence += 1
+            stream.start(sequence, anchored=True)
+            if flags & ACK:
+                back.start(segment.acknowledgment, anchored=True)
+        elif not flags & RST or segment.payload or segment.missing:
+            stream.start(sequence, anchored=False)
+        if flags & ACK:
+            back.acknowledge(segment.acknowledgment)
+        if flags & FIN:
+            stream.finish_at(sequence + len(segment.payload) + segment.missing)
+        frames: list[CapturedFrame] = []
+        if segment.payload or segment.missing:
+            pieces = stream.push(
+                sequence,
+                segment.payload,
+                segment.missing,
+                segment.timestamp_us,
+                begins_frame=segment.begins == sends,
+            )
+            frames += self._emit(sends, pieces)
+        frames += self._emit(sends, stream.age())
+        frames += self._emit(receives, back.age())
+        return frames
+
+    def _emit(self, direction: Direction, pieces: list[Piece]) -> list[CapturedFrame]:
+        if not pieces:
+            return []
+        half = self._halves[direction]
+        if half.framer is None:
+            begins = self._begins_request if direction == "request" else self._begins_response
+            half.framer = Framer(begins, synchronized=half.stream.anchored, limit=self.limit)
+        return self._label(direction, half.framer.feed(pieces))
+
+    def _label(self, direction: Direction, found: list[Found]) -> list[CapturedFrame]:
+        half = self._halves[direction]
+        frames = []
+        for one in found:
+            if one.error is None:
+                self._waiting.note(direction, one.payload)
+            frames.append(
+                CapturedFrame(
+                    self._connection,
+                    direction,
+                    one.timestamp_us,
+                    one.first_us,
+                    half.count,
+                    one.size,
+                    one.payload,
+                    one.error,
+                )
+            )
+            half.count += 1
+        return frames
+
+    def _begins_request(self, held: Held) -> bool | None:
+        return looks_like_request(held.peek(0, REQUEST_HEAD_BYTES), self.limit)
+
+    def _begins_response(self, held: Held) -> bool | None:
+        head = held.peek(0, RESPONSE_HEAD_BYTES)
+        first = looks_like_response(head, self.limit)
+        if not first or self._waiting.expects(head):
+            return first
+        framer = self._halves["response"].framer
+        if framer is None or framer.ever_synchronized or not self._waiting.follows(head):
+            return False
+        # Where the capture begins, it may show responses to requests from before it.
+        return leads_to_a_response(held.peek, held.size)

@@ -1,0 +1,273 @@
+"""Cuts one direction of a connection into frames, and finds them again behind damage."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.capture.model import SAMPLE_BYTES
+from flexwire.protocol.frames import PREFIX_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flexwire.capture.streams import Piece
+
+DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
+"""The longest payload taken for a frame's; brokers take 100 MiB unless told otherwise."""
+
+_LENGTH = struct.Struct(">i")
+
+
+class Found(NamedTuple):
+    """A frame, or bytes that are none and why; ``size`` counts all of them on the wire."""
+
+    first_us: int
+    timestamp_us: int
+    size: int
+    payload: bytes
+    error: str | None
+
+
+class Held:
+    """Pieces of a stream, one behind the other without a gap, whose bytes can be looked at."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+
+    @property
+    def size(self) -> int:
+        """How many bytes are held."""
+        return self.pieces[-1].end - self.pieces[0].position if self.pieces else 0
+
+    def peek(self, start: int, count: int) -> bytes:
+        """The bytes from ``start`` on, ``count`` of them or as many as there are."""
+        # To join them all at every look would take time that grows with the square of their size.
+        if not self.pieces:
+            return b""
+        position = self.pieces[0].position + start
+        index = bisect_right(self.pieces, position, key=attrgetter("position")) - 1
+        parts = []
+        while count > 0 and index < len(self.pieces):
+            piece = self.pieces[index]
+            part = piece.data[position - piece.position :][:count]
+            parts.append(part)
+            count -= len(part)
+            position += len(part)
+            index += 1
+        return b"".join(parts)
+
+
+class Framer:
+    """Cuts the pieces of one stream into frames.
+
+    Every byte of the stream is in the ``size`` of exactly one `Found`. Behind a length that is
+    none, or a gap in which the next length is lost, frames begin again with the first piece of
+    which the capture says so, or that ``begins`` takes for the beginning of one: it is given the
+    bytes from there on, and answers None if they are too few to tell.
+    """
+
+    def __init__(
+        self, begins: Callable[[Held], bool | None], *, synchronized: bool, limit: int
+    ) -> None:
+        self.ever_synchronized = synchronized
+        self._begins = begins
+        self._limit = limit
+        self._found: list[Found] = []
+        self._reset()
+        self._why: str | None = None
+        self._last_length = -1
+        if not synchronized:
+            self._why = "the capture begins within the connection"
+
+    def feed(self, pieces: list[Piece]) -> list[Found]:
+        """Take in what comes next in the stream; give out what it completes."""
+        for piece in pieces:
+            self._take(piece)
+        found, self._found = self._found, []
+        return found
+
+    def finish(self) -> list[Found]:
+        """The connection has ended: tell what is incomplete."""
+        self._decide(final=True)
+        if self._why is not None:
+            self._report_skipped()
+        elif self._seen and self._length is None:
+            self._emit(f"the connection ended after {self._seen} of the 4 bytes of a length")
+        elif self._seen:
+            self._emit(f"the connection ended after {self._seen} of {self._length} bytes")
+        found, self._found = self._found, []
+        return found
+
+    def _reset(self) -> None:
+        # Framing: the bytes of the frame so far, its prefix included, up to the first lost one.
+        # Seeking: a sample of what is skipped.
+        self._buffer = bytearray()
+        self._seen = 0
+        self._lost = 0
+        self._length: int | None = None  # prefix included
+        self._first_us = 0
+        self._last_us = 0
+        self._candidates = Held()
+
+    def _take(self, piece: Piece) -> None:
+        if self._why is not None:
+            self._seek(piece)
+        elif piece.lost:
+            self._lose(piece.lost, piece.timestamp_us)
+        else:
+            self._frame(piece.data, piece.timestamp_us)
+
+    def _note_time(self, timestamp_us: int) -> None:
+        # Out of order, an early part may have been seen late.
+        if self._seen:
+            self._first_us = min(self._first_us, timestamp_us)
+            self._last_us = max(self._last_us, timestamp_us)
+        else:
+            self._first_us = self._last_us = timestamp_us
+
+    def _frame(self, data: bytes, timestamp_us: int) -> None:
+        position = self._whole_frames(data, timestamp_us)
+        while position < len(data):
+            self._note_time(timestamp_us)
+            if self._length is None:
+                part = data[position : position + PREFIX_LENGTH - self._seen]
+                self._buffer += part
+                self._seen += len(part)
+                position += len(part)
+                if self._seen == PREFIX_LENGTH and not self._start_frame():
+                    self._seen += len(data) - position
+                    self._buffer += data[position : position + SAMPLE_BYTES]
+                    return
+            else:
+                stop = min(len(data), position + self._length - self._seen)
+                self._keep(data, position, stop)
+                self._seen += stop - position
+                position = stop
+            if self._seen == self._length:
+                self._complete()
+
+    def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
+        """Take the frames that lie whole in ``data`` from its start on; tell where they end."""
+        # Most frames do, and need no copy of their own to collect their parts.
+        position = 0
+        if self._seen:
+            return position
+        while position + PREFIX_LENGTH < len(data):
+            (length,) = _LENGTH.unpack_from(data, position)
+            stop = position + PREFIX_LENGTH + length
+            if not 0 < length <= self._limit or stop > len(data):
+                break
+            payload = data[position + PREFIX_LENGTH : stop]
+            size = PREFIX_LENGTH + length
+            self._found.append(Found(timestamp_us, timestamp_us, size, payload, None))
+            self._last_length = length
+            position = stop
+        return position
+
+    def _keep(self, data: bytes, position: int, stop: int) -> None:
+        if not self._lost:
+            self._buffer += memoryview(data)[position:stop]
+
+    def _start_frame(self) -> bool:
+        (length,) = _LENGTH.unpack(self._buffer)
+        # A SASL token may be empty (KIP-43), but never two running: that is a run of zeros.
+        plausible = 0 <= length <= self._limit and (length or self._last_length)
+        if plausible:
+            self._length = PREFIX_LENGTH + length
+            self._last_length = length
+            return True
+        self._last_length = -1
+        self._why = f"no frame has a length of {length}{_resemblance(self._buffer)}"
+        return False
+
+    def _complete(self) -> None:
+        if self._lost:
+            self._emit(f"{self._lost} of {self._length} bytes are missing from the capture")
+        else:
+            self._emit(None)
+
+    def _lose(self, lost: int, timestamp_us: int) -> None:
+        self._note_time(timestamp_us)
+        if self._length is not None:
+            # The length tells where the next frame begins, if that lies behind the gap.
+            inside = min(lost, self._length - self._seen)
+            self._lost += inside
+            self._seen += inside
+            lost -= inside
+            if self._seen == self._length:
+                self._complete()
+            if not lost:
+                return
+            self._note_time(timestamp_us)
+        self._seen += lost
+        self._lost += lost
+        self._why = "the length of a frame is missing from the capture"
+
+    def _seek(self, piece: Piece) -> None:
+        if not piece.lost and not piece.begins_frame:
+            self._candidates.pieces.append(piece)
+            self._decide(final=False)
+            return
+        self._decide(final=True)
+        if self._why is None:
+            self._take(piece)
+            return
+        if piece.begins_frame:
+            self._candidates.pieces.append(piece)
+            self._resume()
+            return
+        self._note_time(piece.timestamp_us)
+        self._seen += piece.lost
+        self._lost += piece.lost
+
+    def _decide(self, *, final: bool) -> None:
+        """Go on with the first candidate that begins a frame; ``final``: no more bytes follow."""
+        while self._candidates.pieces:
+            verdict = self._begins(self._candidates)
+            if verdict:
+                self._resume()
+                return
+            if verdict is None and not final:
+                return
+            self._skip(self._candidates.pieces.pop(0))
+
+    def _resume(self) -> None:
+        pieces, self._candidates = self._candidates.pieces, Held()
+        self._report_skipped()
+        self._why = None
+        self._last_length = -1
+        self.ever_synchronized = True
+        for piece in pieces:
+            self._take(piece)
+
+    def _skip(self, piece: Piece) -> None:
+        self._note_time(piece.timestamp_us)
+        self._seen += len(piece.data)
+        self._buffer += piece.data[: max(0, SAMPLE_BYTES - len(self._buffer))]
+
+    def _report_skipped(self) -> None:
+        if not self._seen:
+            return
+        if self._lost == self._seen:
+            self._emit(f"{self._lost} bytes are missing from the capture")
+            return
+        missing = f", {self._lost} of them missing from the capture" if self._lost else ""
+        self._emit(f"{self._seen} bytes in which no frame was found{missing}: {self._why}")
+
+    def _emit(self, error: str | None) -> None:
+        start = 0 if self._length is None else PREFIX_LENGTH
+        stop = len(self._buffer) if error is None else start + SAMPLE_BYTES
+        payload = bytes(memoryview(self._buffer)[start:stop])
+        self._found.append(Found(self._first_us, self._last_us, self._seen, payload, error))
+        self._reset()
+
+
+def _resemblance(head: bytearray) -> str:
+    if head[0] in (0x14, 0x15, 0x16, 0x17) and head[1] == 3:  # noqa: PLR2004 - TLS record types and version
+        return "; it looks like TLS, which hides frames"
+    if bytes(head) in (b"GET ", b"POST", b"HEAD", b"PUT ", b"HTTP"):
+        return "; it looks like HTTP"
+    return ""

@@ -1,0 +1,386 @@
+"""Writes what a proxy passed on as pcapng files that Wireshark opens."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
+
+from flexwire.capture.model import FRAME_COMMENTS
+from flexwire.capture.packets import (
+    ACK,
+    FIN,
+    MODULUS,
+    PSH,
+    RST,
+    SYN,
+    Endpoint,
+    endpoints,
+    tcp_headers,
+)
+from flexwire.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from io import FileIO
+    from pathlib import Path
+    from types import TracebackType
+
+Direction = Literal["request", "response"]
+_Bytes = bytes | memoryview
+# The headers, the payload of the TCP segment, and the options of the block that holds both.
+_Packet = tuple[bytes, memoryview, bytes]
+
+SEGMENT_BYTES = 32 * 1024
+"""Payload bytes in one written segment: under the 65,495 that an IP packet can hold."""
+
+UNACKNOWLEDGED_BYTES = 1024 * 1024
+"""After so many bytes one way, the receiver's acknowledgment is written by itself."""
+
+LINKTYPE_RAW = 101
+_SECTION_HEADER, _INTERFACE_DESCRIPTION, _ENHANCED_PACKET = 0x0A0D0D0A, 1, 6
+_BYTE_ORDER_MAGIC = 0x1A2B3C4D
+_UNKNOWN_LENGTH = 0xFFFFFFFFFFFFFFFF
+_OPTION_COMMENT, _OPTION_USERAPPL, _OPTION_TSRESOL = 1, 4, 9
+_MICROSECONDS = 6
+# Type and length of the block; interface, both halves of the time, captured and original length.
+_PACKET_HEAD = struct.Struct("<7I")
+_BLOCK_END = struct.Struct("<I")
+_PACKETS_TOGETHER = 32  # 1 MiB of a long frame
+_NOTHING = memoryview(b"")
+_PACKET_OVERHEAD = 80 + 64  # an upper bound: block, options, IPv6 and TCP headers
+_LENGTH = struct.Struct(">i")
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    length = struct.pack("<I", 12 + len(body))
+    return b"".join((struct.pack("<I", kind), length, body, length))
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
+
+
+_BEGINS_FRAME = {
+    direction: _option(_OPTION_COMMENT, comment) + _option(0, b"")
+    for comment, direction in FRAME_COMMENTS.items()
+}
+
+
+def _file_header() -> bytes:
+    section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
+    section += _option(_OPTION_USERAPPL, b"flexwire") + _option(0, b"")
+    # A snaplen of 0 says that packets are never cut.
+    interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
+    interface += _option(_OPTION_TSRESOL, bytes([_MICROSECONDS])) + _option(0, b"")
+    return _block(_SECTION_HEADER, section) + _block(_INTERFACE_DESCRIPTION, interface)
+
+
+def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
+    headers, payload, options = packet
+    size = len(headers) + len(payload)
+    padding = -size % 4
+    length = _PACKET_HEAD.size + size + padding + len(options) + _BLOCK_END.size
+    head = _PACKET_HEAD.pack(
+        _ENHANCED_PACKET,
+        length,
+        0,
+        timestamp_us >> 32 & 0xFFFFFFFF,
+        timestamp_us & 0xFFFFFFFF,
+        size,
+        size,
+    )
+    return head, headers, payload, bytes(padding), options, _BLOCK_END.pack(length)
+
+
+def _write_whole(file: FileIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        # An unbuffered write may take a part only, when the disk fills up for instance.
+        view = view[file.write(view) :]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class PcapngWriter:
+    """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
+
+    The next file begins when what is sent next, one frame or several that came together, would
+    take the current one beyond ``max_bytes``. That is never split, so what is larger has a file to
+    itself. Files of an earlier run are left alone: numbers go on after the highest in the
+    directory.
+
+    The first payload of each stream in each file has a comment that says that a frame begins
+    there, so each file gives its frames without the others. A stream that is not frames, TLS for
+    instance, has none but at its start.
+
+    A frame is handed to the operating system before `TappedConnection.send` returns, so a killed
+    process loses nothing of it. `CaptureError` tells that a write failed; the file then still
+    ends with a whole block, and a later write may succeed. Not safe for several threads at once.
+    """
+
+    def __init__(
+        self, directory: Path, *, prefix: str = "tap", max_bytes: int = 64 * 1024 * 1024
+    ) -> None:
+        self.directory = directory
+        self.prefix = prefix
+        self.max_bytes = max_bytes
+        self.paths: list[Path] = []
+        self._file: FileIO | None = None
+        self._size = 0
+        self._header_size = len(_file_header())
+        self._number = self._highest_number()
+        self._next_file()
+
+    def open_connection(
+        self,
+        client: tuple[str, int],
+        server: tuple[str, int],
+        *,
+        timestamp_us: int | None = None,
+        initial_sequences: tuple[int, int] | None = None,
+    ) -> TappedConnection:
+        """Write a three-way handshake and return what the connection's frames are sent through.
+
+        Hosts are IP addresses, `ValueError` for names. ``initial_sequences`` are the client's and
+        the server's initial sequence numbers, random by default as TCP has them: a second
+        connection on the same ports must not look like a retransmission of the first.
+        """
+        near, far = endpoints(client, server)
+        first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
+        connection = TappedConnection(self, _Side(near, first), _Side(far, second))
+        connection.handshake(_now_us() if timestamp_us is None else timestamp_us)
+        return connection
+
+    @property
+    def number(self) -> int:
+        """The number of the file that is being written."""
+        return self._number
+
+    def write_packets(self, packets: Iterable[_Packet], estimate: int, timestamp_us: int) -> None:
+        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this."""
+        if self._file is None:
+            raise CaptureError("the writer is closed", source=str(self.directory))
+        # Each file must be readable alone, and a reader has no other place to begin than the
+        # start of a frame: so frames are whole within a file, and sequence numbers go on in the
+        # next one, where a reader that has both files joins them without a gap. A repeated
+        # handshake would say that this is another connection.
+        if self._size > self._header_size and self._size + estimate > self.max_bytes:
+            self._next_file()
+        start = self._size
+        try:
+            # A call of the system costs more than the bytes of a small packet, so packets are
+            # written together; of a long frame, one part after the other, to hold one copy less.
+            pieces: list[_Bytes] = []
+            for number, packet in enumerate(packets, 1):
+                pieces += _packet_block(packet, timestamp_us)
+                if number % _PACKETS_TOGETHER == 0:
+                    self._append(self._file, pieces)
+                    pieces.clear()
+            self._append(self._file, pieces)
+        except OSError as error:
+            self._cut(self._file, start)
+            reason = f"cannot write: {error.strerror or error}"
+            raise CaptureError(reason, source=str(self.paths[-1]), offset=start) from error
+
+    def _append(self, file: FileIO, pieces: list[_Bytes]) -> None:
+        data = b"".join(pieces)
+        _write_whole(file, data)
+        self._size += len(data)
+
+    def close(self) -> None:
+        """Close the file; connections still open end without FIN, as they do in any capture."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _highest_number(self) -> int:
+        numbers = (
+            path.stem[len(self.prefix) + 1 :]
+            for path in self.directory.glob("*.pcapng")
+            if path.stem.startswith(f"{self.prefix}-")
+        )
+        return max((int(n) for n in numbers if n.isascii() and n.isdigit()), default=0)
+
+    def _next_file(self) -> None:
+        path = self.directory / f"{self.prefix}-{self._number + 1:05}.pcapng"
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            # Unbuffered: what a buffer holds is what a killed process loses.
+            file = path.open("xb", buffering=0)
+        except OSError as error:
+            reason = f"cannot create: {error.strerror or error}"
+            raise CaptureError(reason, source=str(path)) from error
+        try:
+            _write_whole(file, _file_header())
+        except OSError as error:
+            file.close()
+            path.unlink()
+            reason = f"cannot write: {error.strerror or error}"
+            raise CaptureError(reason, source=str(path)) from error
+        self.close()
+        self._file = file
+        self._size = self._header_size
+        self._number += 1
+        self.paths.append(path)
+
+    def _cut(self, file: FileIO, size: int) -> None:
+        """Take back a frame that is half written, so that the file ends with a whole block."""
+        try:
+            os.ftruncate(file.fileno(), size)
+            file.seek(size)
+        except OSError:
+            # The tail stays as it is, and what follows goes to a new file: readers tolerate a
+            # tail that is cut off, but not blocks after it.
+            self._size = self._header_size + self.max_bytes
+        else:
+            self._size = size
+
+
+@dataclass(slots=True)
+class _Side:
+    """One end of a tapped connection."""
+
+    endpoint: Endpoint
+    sequence: int  # of the next byte that it sends
+    acknowledged: int = 0  # what the other side has said it received
+    packets: int = 0
+    sends_frames: bool = True  # whether all that it sent until now were whole frames
+    told_in: int = 0  # the number of the file that says where a frame of it begins
+
+
+def _are_frames(data: bytes) -> bool:
+    position = 0
+    while position + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, position)
+        if length < 0:
+            return False
+        position += _LENGTH.size + length
+    return position == len(data)
+
+
+class TappedConnection:
+    """One connection that passes through a proxy, written as if a network card had seen it."""
+
+    def __init__(self, writer: PcapngWriter, client: _Side, server: _Side) -> None:
+        self._writer = writer
+        self._client = client
+        self._server = server
+        self.closed = False
+
+    def handshake(self, timestamp_us: int) -> None:
+        """Write SYN, SYN and ACK, ACK."""
+        client, server = self._client, self._server
+        packets = [self._packet(client, server, SYN)]
+        client.sequence += 1
+        packets.append(self._packet(server, client, SYN | ACK))
+        server.sequence += 1
+        packets.append(self._packet(client, server, ACK))
+        self._write(packets, timestamp_us)
+
+    def send(self, direction: Direction, data: bytes, timestamp_us: int | None = None) -> None:
+        """Write a frame with its length prefix, several that came together, or what broke off.
+
+        What is sent together has one time, and is together in one file.
+        ``timestamp_us`` is microseconds since the epoch, now by default.
+        """
+        if self.closed:
+            raise CaptureError("the connection is closed", source=str(self._writer.directory))
+        if not data:
+            return
+        sender, receiver = self._client, self._server
+        if direction == "response":
+            sender, receiver = receiver, sender
+        count = -(-len(data) // SEGMENT_BYTES)
+        estimate = len(data) + (count + 1) * _PACKET_OVERHEAD
+        end = sender.sequence + len(data)
+        options = _BEGINS_FRAME[direction] if sender.sends_frames else b""
+        sender.sends_frames = sender.sends_frames and _are_frames(data)
+        try:
+            self._writer.write_packets(
+                self._segments(sender, receiver, data, options),
+                estimate,
+                _now_us() if timestamp_us is None else timestamp_us,
+            )
+        except CaptureError:
+            # Where frames go on behind the missing bytes is told again.
+            sender.told_in = 0
+            raise
+        finally:
+            # If writing failed, the sequence numbers go on nevertheless, and every reader sees
+            # that bytes are missing.
+            sender.sequence = end
+
+    def close(self, *, reset: bool = False, timestamp_us: int | None = None) -> None:
+        """Write FIN from both sides, or RST from the client; a second call does nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        client, server = self._client, self._server
+        if reset:
+            packets = [self._packet(client, server, RST | ACK)]
+        else:
+            packets = [self._packet(client, server, FIN | ACK)]
+            client.sequence += 1
+            packets.append(self._packet(server, client, FIN | ACK))
+            server.sequence += 1
+            packets.append(self._packet(client, server, ACK))
+        self._write(packets, _now_us() if timestamp_us is None else timestamp_us)
+
+    def _write(self, packets: list[_Packet], timestamp_us: int) -> None:
+        self._writer.write_packets(packets, len(packets) * _PACKET_OVERHEAD, timestamp_us)
+
+    def _segments(
+        self, sender: _Side, receiver: _Side, data: bytes, options: bytes
+    ) -> Iterator[_Packet]:
+        # The writer takes the packets one by one once it has decided on their file.
+        if sender.told_in == self._writer.number:
+            options = b""
+        sender.told_in = self._writer.number
+        view = memoryview(data)
+        for start in range(0, len(data), SEGMENT_BYTES):
+            payload = view[start : start + SEGMENT_BYTES]
+            flags = ACK | PSH if start + SEGMENT_BYTES >= len(data) else ACK
+            yield self._packet(sender, receiver, flags, payload, options)
+            options = b""
+            sender.sequence += len(payload)
+            if sender.sequence - sender.acknowledged >= UNACKNOWLEDGED_BYTES:
+                yield self._packet(receiver, sender, ACK)
+
+    def _packet(
+        self,
+        sender: _Side,
+        receiver: _Side,
+        flags: int,
+        payload: memoryview = _NOTHING,
+        options: bytes = b"",
+    ) -> _Packet:
+        if flags & ACK:
+            receiver.acknowledged = receiver.sequence
+        sender.packets += 1
+        headers = tcp_headers(
+            sender.endpoint,
+            receiver.endpoint,
+            sequence=sender.sequence % MODULUS,
+            acknowledgment=receiver.sequence % MODULUS if flags & ACK else 0,
+            flags=flags,
+            payload=payload,
+            identification=sender.packets,
+        )
+        return headers, payload, options

@@ -1,0 +1,79 @@
+"""Which end of a connection is the client, when the capture did not see who opened it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.capture.packets import ACK, SYN
+from flexwire.capture.plausible import (
+    SHORTEST_HEAD,
+    correlation_ids,
+    looks_like_request,
+    looks_like_responses,
+)
+from flexwire.versions import HIGHEST
+
+if TYPE_CHECKING:
+    from flexwire.capture.model import Segment
+
+HELD_SEGMENTS = 64
+HELD_BYTES = 1024 * 1024
+"""So much of a connection is held back, at most, until it is known which end is the client."""
+
+
+class Roles:
+    """Finds out which end of a connection is the client, from its first segments.
+
+    The sender of a SYN is, and the end from which a request comes where the capture says so.
+    Without either, it is the end from which a request came whose correlation id came back from the
+    other end; failing that, the only end that sent anything that looks like a request and like no
+    response; failing that, the end with the higher port.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.held: list[Segment] = []
+        self._limit = limit
+        self._held_bytes = 0
+        self._asked: dict[str, set[int]] = {}
+        self._sure: set[str] = set()
+
+    def client(self, segment: Segment) -> str | None:
+        """Hold the segment back; tell which end is the client once that is known."""
+        self.held.append(segment)
+        self._held_bytes += len(segment.payload)
+        if segment.flags & SYN:
+            return segment.destination if segment.flags & ACK else segment.source
+        if segment.begins is not None:
+            return segment.source if segment.begins == "request" else segment.destination
+        if self._answers(segment):
+            return segment.destination
+        if len(self.held) >= HELD_SEGMENTS or self._held_bytes >= HELD_BYTES:
+            return self.guess()
+        return None
+
+    def guess(self) -> str:
+        """Which end is the client, by what has been seen until now."""
+        if len(self._sure) == 1:
+            return next(iter(self._sure))
+        first = self.held[0]
+        # Of equal ports the end that spoke first is as good a guess as the other.
+        return max(first.source, first.destination, key=_port)
+
+    def _answers(self, segment: Segment) -> bool:
+        if len(segment.payload) < SHORTEST_HEAD:
+            return False
+        as_request, as_response = correlation_ids(segment.payload)
+        asked = self._asked.get(segment.destination, ())
+        if as_response in asked and looks_like_responses(segment.payload, self._limit):
+            return True
+        if looks_like_request(segment.payload, self._limit):
+            self._asked.setdefault(segment.source, set()).add(as_request)
+            # Read as a response's correlation id, api key and version are the version alone for
+            # Produce (api key 0): the first responses of a connection have ids like that.
+            if as_response > HIGHEST:
+                self._sure.add(segment.source)
+        return False
+
+
+def _port(endpoint: str) -> int:
+    return int(endpoint.rpartition(":")[2])

@@ -1,0 +1,186 @@
+"""Puts one direction of a TCP connection back into the order in which it was sent."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from flexwire.capture.packets import MODULUS
+
+REORDER_SEGMENTS = 64
+"""A gap whose bytes the receiver has acknowledged is given up after so many more segments.
+
+Not at once: cards with several queues capture an acknowledgment before what it acknowledges.
+"""
+
+MAX_PENDING_BYTES = 4 * 1024 * 1024
+MAX_PENDING_PIECES = 4096
+"""A gap is given up when more than this waits behind it."""
+
+_HALF = MODULUS // 2
+_WIDEST_WINDOW = 1 << 30
+
+
+class Piece(NamedTuple):
+    """Bytes of a stream, or (``data`` empty) so many ``lost`` ones.
+
+    ``position`` counts bytes as sequence numbers do, but never wraps. ``begins_frame``: the capture
+    says that a frame begins with them.
+    """
+
+    position: int
+    data: bytes
+    lost: int
+    timestamp_us: int
+    begins_frame: bool = False
+
+    @property
+    def end(self) -> int:
+        """The position behind the last byte."""
+        return self.position + len(self.data) + self.lost
+
+
+class Stream:
+    """One direction of a connection: segments go in as captured, pieces come out in order.
+
+    Of bytes that arrive twice the first ones count. Memory is bounded by `MAX_PENDING_BYTES` and
+    `MAX_PENDING_PIECES` beyond a gap.
+    """
+
+    def __init__(self) -> None:
+        self.started = False
+        self.anchored = False  # whether the start is known from a SYN
+        self.early = 0  # bytes that arrived from before the first segment seen
+        self._base = 0
+        self._next = 0
+        self._pending: list[Piece] = []
+        self._pending_bytes = 0
+        self._acknowledged: int | None = None
+        self._fin: int | None = None
+        self._segments_since_acknowledged = 0
+
+    def start(self, sequence: int, *, anchored: bool) -> None:
+        """Say with which sequence number the stream begins; only the first call counts."""
+        if self.started:
+            return
+        self.started = True
+        self.anchored = anchored
+        if self._acknowledged is not None:
+            # Acknowledgments came first, so positions count from the one seen first.
+            sequence = self._unwrap(sequence)
+        self._base = self._next = sequence
+
+    def acknowledge(self, sequence: int) -> None:
+        """Take in how far the receiver says it has come."""
+        if not self.started and self._acknowledged is None:
+            self._base = self._next = sequence
+        known = self._next if self._acknowledged is None else self._acknowledged
+        position = self._unwrap(sequence)
+        # A receiver never acknowledges more than a window beyond what it acknowledged (RFC 7323):
+        # such a number is damage, and would make everything in between missing.
+        if position - max(known, self._next) <= _WIDEST_WINDOW:
+            self._acknowledged = max(known, position)
+
+    def finish_at(self, sequence: int) -> None:
+        """Take in where a FIN says that the stream ends."""
+        self._fin = self._unwrap(sequence)
+
+    def push(
+        self,
+        sequence: int,
+        data: bytes,
+        missing: int,
+        timestamp_us: int,
+        *,
+        begins_frame: bool = False,
+    ) -> list[Piece]:
+        """Take in a segment's payload; give out what is now in order."""
+        position = self._unwrap(sequence)
+        if position < self._base and not self.anchored:
+            # One byte before the first is a keep-alive, which repeats a byte to provoke an answer.
+            length = len(data) + missing
+            if length > 1 or position < self._base - 1:
+                self.early += min(length, self._base - position)
+        if position == self._next and not self._pending and not missing:
+            self._next += len(data)
+            return [Piece(position, data, 0, timestamp_us, begins_frame)] if data else []
+        self._add(Piece(position, data, 0, timestamp_us, begins_frame))
+        self._add(Piece(position + len(data), b"", missing, timestamp_us))
+        pieces = self._in_order()
+        while self._pending_bytes > MAX_PENDING_BYTES or len(self._pending) > MAX_PENDING_PIECES:
+            pieces += self._give_up()
+        return pieces
+
+    def age(self) -> list[Piece]:
+        """Count a segment of the connection; give up a gap that nothing will fill any more."""
+        if not self._pending or (self._acknowledged or 0) < self._pending[0].position:
+            self._segments_since_acknowledged = 0
+            return []
+        self._segments_since_acknowledged += 1
+        return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
+
+    def finish(self, timestamp_us: int) -> list[Piece]:
+        """Give up every gap, and tell what is missing at the end."""
+        pieces: list[Piece] = []
+        while self._pending:
+            pieces += self._give_up()
+        end = self._next
+        if self._fin is not None:
+            end = self._fin
+        elif self._acknowledged is not None and self._acknowledged > self._next + 1:
+            # One more than was seen may be a FIN that was not captured.
+            end = self._acknowledged
+        if end > self._next:
+            pieces.append(Piece(self._next, b"", end - self._next, timestamp_us))
+            self._next = end
+        return pieces
+
+    def _unwrap(self, sequence: int) -> int:
+        return self._next + (sequence - self._next + _HALF) % MODULUS - _HALF
+
+    def _add(self, piece: Piece) -> None:
+        """Put the parts of a piece that are new among those that wait."""
+        pending = self._pending
+        start = max(piece.position, self._next)
+        index = bisect_left(pending, (start,))
+        if index and pending[index - 1].end > start:
+            start = pending[index - 1].end
+        while start < piece.end:
+            stop = min(piece.end, pending[index].position) if index < len(pending) else piece.end
+            if start < stop:
+                part = _part(piece, start, stop)
+                pending.insert(index, part)
+                self._pending_bytes += len(part.data)
+                index += 1
+            if index == len(pending):
+                return
+            start = max(start, pending[index].end)
+            index += 1
+
+    def _in_order(self) -> list[Piece]:
+        pending = self._pending
+        count = 0
+        while count < len(pending) and pending[count].position == self._next:
+            self._next = pending[count].end
+            self._pending_bytes -= len(pending[count].data)
+            count += 1
+        pieces = pending[:count]
+        del pending[:count]
+        return pieces
+
+    def _give_up(self) -> list[Piece]:
+        first = self._pending[0]
+        gap = Piece(self._next, b"", first.position - self._next, first.timestamp_us)
+        self._next = first.position
+        self._segments_since_acknowledged = 0
+        return [gap, *self._in_order()]
+
+
+def _part(piece: Piece, start: int, stop: int) -> Piece:
+    if (start, stop) == (piece.position, piece.end):
+        return piece
+    if piece.lost:
+        return Piece(start, b"", stop - start, piece.timestamp_us)
+    data = piece.data[start - piece.position : stop - piece.position]
+    begins_frame = piece.begins_frame and start == piece.position
+    return Piece(start, data, 0, piece.timestamp_us, begins_frame)

@@ -1,0 +1,94 @@
+"""The command tree, and what an error looks like.
+
+Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import NoReturn
+
+import click
+
+import flexwire
+from flexwire.cli import (
+    analyze,
+    decode,
+    demo,
+    encode,
+    explain,
+    schema_docs,
+    schema_import,
+    schema_list,
+    tap,
+)
+from flexwire.errors import CodecError, FlexwireError
+
+
+def tell(error: FlexwireError) -> str:
+    """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
+
+    >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
+    CodecError: FetchRequest v3 at topics:
+      2 bytes remain
+    """
+    text = str(error)
+    if isinstance(error, CodecError):
+        text = f"{text.removesuffix(error.reason).rstrip()}\n  {error.reason}"
+    return f"{type(error).__name__}: {text}"
+
+
+@click.group(
+    epilog="Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(flexwire.__version__, message="flexwire %(version)s")
+def app() -> None:
+    """Decode, check and measure Apache Kafka's wire protocol."""
+
+
+@app.group()
+def schema() -> None:
+    """Work with message specs."""
+
+
+for command in (
+    demo.demo,
+    analyze.analyze,
+    tap.tap,
+    decode.decode,
+    encode.encode,
+    explain.explain,
+):
+    app.add_command(command)
+schema.add_command(schema_list.schema_list)
+schema.add_command(schema_import.schema_import)
+schema.add_command(schema_docs.schema_docs)
+
+
+def run() -> None:
+    """Run the command line and exit; errors are worded, never traced back."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        fail("OSError: standard output is closed")
+    try:
+        try:
+            app(prog_name="flexwire")
+        finally:
+            sys.stdout.flush()
+    except FlexwireError as error:
+        fail(tell(error))
+    except OSError as error:
+        # What did not reach its file would be tried again at exit, and fail again.
+        sys.stdout = None
+        fail(f"OSError: {error}")
+
+
+def fail(text: str) -> NoReturn:
+    """Say what went wrong and exit with 1."""
+    print(text, file=sys.stderr)
+    sys.exit(1)

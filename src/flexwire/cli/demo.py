@@ -1,0 +1,38 @@
+"""`flexwire demo`: the main job on an embedded cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from flexwire.cli.options import memory_option
+from flexwire.cli.progress import progress_bar
+
+
+@click.command()
+@click.option(
+    "--out",
+    default=Path("out/demo"),
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory for everything.",
+)
+@memory_option
+def demo(*, out: Path, memory: str) -> None:
+    """Run the main job on an embedded cluster.
+
+    Real clients talk to three brokers through the tap; then the capture is analyzed. OUT gets
+    capture/, tables/, facts.json and report.html.
+    """
+    from rich.console import Console
+
+    from flexwire.demo.run import run_demo
+    from flexwire.demo.summary import print_summary
+
+    with progress_bar() as progress:
+        outcome = run_demo(out, progress=progress, memory=memory)
+    print_summary(Console(), outcome)
+    if outcome.failures:
+        sys.exit(1)

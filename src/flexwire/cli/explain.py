@@ -1,0 +1,129 @@
+"""`flexwire explain`: an annotated hex dump."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import (
+    Format,
+    Notation,
+    data_argument,
+    find_message,
+    format_option,
+    lenient_option,
+    message_argument,
+    notation_option,
+    read_bytes,
+    release_option,
+    specs_options,
+    version_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.codec import Explanation
+    from flexwire.schema.parse import Mode
+
+# Eight bytes a line leave room for the path and the value on a screen of 100 columns.
+_WIDTH = 8
+
+
+@click.command()
+@message_argument
+@data_argument
+@version_option
+@release_option
+@specs_options
+@notation_option
+@lenient_option
+@format_option
+def explain(
+    *,
+    message: str,
+    data: str,
+    version: int,
+    release: str | None,
+    specs: tuple[str, ...],
+    specs_mode: Mode,
+    notation: Notation,
+    lenient: bool,
+    output: Format,
+) -> None:
+    """Explain one MESSAGE byte by byte.
+
+    Prints an annotated hex dump: offset, bytes, field path, type, value.
+
+    DATA is hex, base64, a file's path, or - for standard input. What precedes an error is explained
+    too; the error goes to standard error, with exit code 1.
+    """
+    from flexwire.codec import explain as explain_bytes
+
+    made = find_message(message, release, specs, specs_mode)
+    raw = read_bytes(data, notation)
+    found = explain_bytes(made, raw, version, lenient=lenient)
+    if output is Format.JSON:
+        print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
+    else:
+        _print_table(found, raw)
+    if found.error is not None:
+        raise found.error
+
+
+def _as_json(found: Explanation) -> dict[str, Any]:
+    return {
+        "annotations": [
+            {
+                "offset": one.offset,
+                "length": one.length,
+                "path": one.path,
+                "type": one.type,
+                "value": _plain(one.value),
+            }
+            for one in found.annotations
+        ],
+        "rest": found.rest,
+        "error": None if found.error is None else str(found.error),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _print_table(found: Explanation, raw: bytes) -> None:
+    rows = [
+        (one.offset, one.offset + one.length, one.path, one.type, _text(one.value))
+        for one in found.annotations
+    ]
+    if found.rest < len(raw):
+        rows.append((found.rest, len(raw), "", "(not decoded)", ""))
+    path_width = max([len(row[2]) for row in rows] + [len("field")])
+    type_width = max([len(row[3]) for row in rows] + [len("type")])
+    header = ("offset", "bytes".ljust(3 * _WIDTH - 1), "field".ljust(path_width))
+    print(*header, "type".ljust(type_width), "value", sep="  ")
+    for start, stop, path, kind, value in rows:
+        for line, (at, text) in enumerate(_hex_lines(raw, start, stop)):
+            told = (path.ljust(path_width), kind.ljust(type_width), value)
+            first = f"{at:6}  {text:{3 * _WIDTH - 1}}"
+            print("  ".join((first, *told)).rstrip() if line == 0 else first.rstrip())
+
+
+def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
+    for at in range(start, stop, _WIDTH):
+        yield at, raw[at : min(at + _WIDTH, stop)].hex(" ")
+    if start == stop:
+        yield start, ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if value is None:
+        return "null"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)

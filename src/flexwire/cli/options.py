@@ -1,0 +1,196 @@
+"""Arguments that several commands share, and bytes as a person gives them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.errors import FlexwireError, short
+from flexwire.versions import HIGHEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flexwire.codec import Message
+    from flexwire.schema.parse import Mode
+
+
+class InputError(FlexwireError):
+    """What was given on the command line or in a file is not what it was said to be."""
+
+
+class Notation(StrEnum):
+    """How bytes are written down."""
+
+    AUTO = "auto"
+    HEX = "hex"
+    BASE64 = "base64"
+    RAW = "raw"
+
+
+class Format(StrEnum):
+    """What a command prints."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+message_argument = click.argument("message")
+data_argument = click.argument("data")
+version_option = click.option(
+    "-V", "--version", type=click.IntRange(0, HIGHEST), required=True, help="The message version."
+)
+release_option = click.option(
+    "--release",
+    help="The Kafka release whose layout to use; by default the newest that has the version.",
+)
+_specs_option = click.option(
+    "--specs",
+    type=click.Path(exists=True),
+    multiple=True,
+    help="Look for MESSAGE in specs of your own: a file, or a directory of *.json files.",
+)
+_specs_mode_option = click.option(
+    "--specs-mode",
+    type=click.Choice(["strict", "legacy", "kip", "draft"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+    "what KIP-482 says, or its first draft.",
+)
+lenient_option = click.option("--lenient", is_flag=True, help="Accept what Kafka's Java accepts.")
+notation_option = click.option(
+    "--as",
+    "notation",
+    type=click.Choice(Notation, case_sensitive=False),
+    default=Notation.AUTO,
+    show_default="auto",
+    help="How the bytes are written; auto takes a file as raw, text as hex or else base64.",
+)
+format_option = click.option(
+    "--format",
+    "output",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.TEXT,
+    show_default="text",
+    help="What to print.",
+)
+
+
+class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
+    """A size of Java's heap as Java reads it, not below what Spark starts with."""
+
+    name = "size"
+    _least_mib = 512
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        match = re.fullmatch(r"(\d{1,6})([mg])", value.lower())
+        if match is None:
+            self.fail(f"{value!r} is not a size such as 512m or 4g", param, ctx)
+        if int(match[1]) * (1024 if match[2] == "g" else 1) < self._least_mib:
+            self.fail(f"{value} is too little; Spark needs {self._least_mib}m", param, ctx)
+        return match[0]
+
+
+memory_option = click.option(
+    "--memory",
+    type=_Memory(),
+    default="2g",
+    show_default=True,
+    help="How much memory Java gets for the analysis.",
+)
+
+
+def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--specs`` and ``--specs-mode``, which `find_message` takes."""
+    return _specs_option(_specs_mode_option(command))
+
+
+def find_message(
+    name: str, release: str | None, specs: tuple[str, ...], specs_mode: Mode
+) -> type[Message]:
+    """Give the class of a bundled message, or of one in the specs given."""
+    from flexwire.codec import message
+
+    if not specs:
+        return message(name, release)
+    if release is not None:
+        raise click.UsageError("--release is for bundled messages; leave it out with --specs")
+    from flexwire.codec.spec_set import load_specs
+
+    return load_specs(specs, mode=specs_mode).message(name)
+
+
+def read_bytes(given: str, notation: Notation) -> bytes:
+    """Give the bytes of an argument: text, a file, or standard input.
+
+    In ``auto``, text that is hex is hex even where it could be base64 or a file's name too, a file
+    is raw, and what could be base64 but has a directory in front is a file.
+    Raises `InputError`.
+    """
+    if given == "-":
+        return _written(read_standard_input(), notation, "standard input")
+    if notation is not Notation.RAW and notation is not Notation.BASE64:
+        found = _from_hex(given)
+        if found is not None:
+            return found
+    path = Path(given)
+    if _exists(path):
+        return _written(_content(path), notation, given)
+    # A slash is a character of base64, and far more often one of a path.
+    if notation in {Notation.AUTO, Notation.BASE64} and not given.startswith(("/", "./", "../")):
+        try:
+            return base64.b64decode(given, validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    what = "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
+    raise InputError(f"{short(given)} is not {what}")
+
+
+def read_standard_input() -> bytes:
+    """Give all of standard input. Raises `InputError` where there is none."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
+    return sys.stdin.buffer.read()
+
+
+def _from_hex(text: str) -> bytes | None:
+    digits = re.sub(r"[\s:]", "", text).removeprefix("0x")
+    return bytes.fromhex(digits) if re.fullmatch(r"(?:[0-9a-fA-F]{2})*", digits) else None
+
+
+def _written(content: bytes, notation: Notation, source: str) -> bytes:
+    if notation in {Notation.AUTO, Notation.RAW}:
+        return content
+    try:
+        text = content.decode("ascii")
+        if notation is Notation.BASE64:
+            return base64.b64decode("".join(text.split()), validate=True)
+    except (UnicodeDecodeError, binascii.Error) as error:
+        raise InputError(f"{source} is not {notation.value}: {error}") from None
+    found = _from_hex(text)
+    if found is None:
+        raise InputError(f"{source} is not hex: {short(text)}")
+    return found
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        # A text longer than a path may be, or with a character that no path has.
+        return False
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None

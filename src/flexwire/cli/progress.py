@@ -1,0 +1,55 @@
+"""A progress bar on a terminal, and nothing where there is none."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.spark.progress import Progress as Listener
+
+
+@contextmanager
+def progress_bar() -> Iterator[Listener]:
+    """Give a callable that is told of a stage, what is done of it, and its total (0: unknown).
+
+    The bar goes to standard error, so that standard output can be piped.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda stage, done, total: None  # noqa: ARG005 - the names are the protocol's
+        return
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    tasks = {}
+    with bar:
+
+        def hear(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for task in bar.tasks:
+                    bar.update(task.id, total=task.total or 1, completed=task.total or 1)
+                tasks[stage] = bar.add_task(stage, total=total or None)
+            bar.update(tasks[stage], completed=done, total=total or None)
+
+        yield hear
+        for task in bar.tasks:
+            bar.update(task.id, total=task.total or 1, completed=task.total or 1)

@@ -1,0 +1,242 @@
+"""`flexwire schema docs`: the reference of the bundled messages as Markdown."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.merge import MergedField
+
+_MARK = "<!-- Written by `flexwire schema docs`; do not edit. -->\n"
+_INDEX = "README.md"
+_INTRODUCTION = """
+# Every message
+
+{messages} messages of {count} Kafka releases, {oldest} to {newest}. A page holds one API, or one
+message that is none's. It says for each message:
+
+- its versions, which of them are flexible, and the header version before each;
+- which releases have which versions; what is not in the newest, no broker of it accepts;
+- where a release laid out a version otherwise, or named its fields otherwise, than the newest that
+  has it: name the release to have it so, `flexwire.message(name, release)`;
+- its structures with their fields. A structure is a class inside the message's class:
+  `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python; "2+"
+  are versions from 2 on; an empty default is zero, false, empty, or for records null; an
+  *ignorable* field is left out of a version that does not have it, where another one's value would
+  be an error; a *map key* is unique in its array by Kafka's rules.
+"""
+
+
+@click.command("docs")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory for the pages.",
+)
+def schema_docs(*, out: Path) -> None:
+    """Write the reference of the bundled messages.
+
+    Markdown: an index, and a page for each API and for each message that is none's. Pages that an
+    earlier run left there and that no message has any more are removed.
+    """
+    from flexwire.schema.catalog import catalog
+
+    written = pages(catalog())
+    for name, text in written.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in out.rglob("*.md"):
+        stale = path.relative_to(out).as_posix() not in written
+        if stale and path.read_text(encoding="utf-8").startswith(_MARK):
+            path.unlink()
+    print(f"wrote {len(written)} pages to {out}")
+
+
+def pages(bundled: Catalog) -> dict[str, str]:
+    """Give every page by its path, the index first."""
+    entries = [bundled.entry(name) for name in bundled.names()]
+    grouped: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=_title):
+        grouped.setdefault(_page(entry), []).append(entry)
+    made = {_INDEX: _MARK + _INTRODUCTION.format(**_figures(bundled)) + _index(grouped)}
+    for page, messages in grouped.items():
+        lines = [f"# {_title(messages[0])}", ""]
+        for entry in messages:
+            lines += _message(bundled, entry)
+        made[page] = _MARK + "\n" + "\n".join(lines).rstrip() + "\n"
+    return made
+
+
+def _figures(bundled: Catalog) -> dict[str, object]:
+    releases = bundled.releases
+    return {
+        "messages": len(bundled.names()),
+        "count": len(releases),
+        "oldest": releases[0],
+        "newest": releases[-1],
+    }
+
+
+def _is_api(entry: Entry) -> bool:
+    return entry.type.value in {"request", "response"}
+
+
+def _title(entry: Entry) -> str:
+    if not _is_api(entry):
+        return entry.name
+    # The suffixes are the specs' own rule for requests and responses.
+    return entry.name.removesuffix("Request").removesuffix("Response")
+
+
+def _page(entry: Entry) -> str:
+    return f"{entry.module}/{_title(entry)}.md"
+
+
+def _index(grouped: dict[str, list[Entry]]) -> str:
+    apis = {page: entries for page, entries in grouped.items() if _is_api(entries[0])}
+    rows = [
+        (
+            str(entries[0].api_key),
+            f"[{_title(entries[0])}]({page})",
+            str(entries[0].versions),
+            _none(str(entries[0].flexible_versions)),
+            _span(list(entries[0].releases)),
+        )
+        for page, entries in sorted(apis.items(), key=lambda item: item[1][0].api_key or 0)
+    ]
+    text = "\n## APIs\n\n" + _table(("key", "API", "versions", "flexible", "releases"), rows)
+    others = [(page, entries[0]) for page, entries in grouped.items() if page not in apis]
+    by_module = sorted(others, key=lambda item: item[1].module)
+    for module, members in groupby(by_module, key=lambda item: item[1].module):
+        rows = [
+            (
+                f"[{entry.name}]({page})",
+                entry.type.value,
+                str(entry.versions),
+                _none(str(entry.flexible_versions)),
+                _span(list(entry.releases)),
+            )
+            for page, entry in members
+        ]
+        header = ("message", "type", "versions", "flexible", "releases")
+        text += f"\n## {module}\n\n" + _table(header, rows)
+    return text
+
+
+def _message(bundled: Catalog, entry: Entry) -> Iterator[str]:
+    from flexwire.schema.merge import merge
+
+    key = "" if entry.api_key is None else f", api key {entry.api_key}"
+    flexible = f"{entry.flexible_versions} flexible" if entry.flexible_versions else "none flexible"
+    yield f"## {entry.name}"
+    yield ""
+    yield f"Type {entry.type.value}{key}; versions {entry.versions}, {flexible}."
+    yield ""
+    for heading, text in _header_versions(entry):
+        yield f"- {heading}: {text}."
+    yield f"- Releases: {'; '.join(_releases(bundled, entry))}."
+    if others := list(_other_layouts(entry)):
+        yield f"- Fields laid out or named otherwise in: {'; '.join(others)}."
+    yield ""
+    for name, fields in merge(entry.specs()).items():
+        yield f"### {name}" if name == entry.name else f"### {entry.name}.{name}"
+        yield ""
+        yield _fields(fields.values()) if fields else "No fields.\n"
+
+
+def _header_versions(entry: Entry) -> Iterator[tuple[str, str]]:
+    from flexwire.protocol.headers import request_header_version, response_header_version
+    from flexwire.schema.merge import write_versions
+
+    if not _is_api(entry) or entry.api_key is None:
+        return
+    say = request_header_version if entry.type.value == "request" else response_header_version
+    of_version = {version: say(entry.api_key, version) for version in entry.versions}
+    runs = [
+        f"{header} in {write_versions(versions)}"
+        for header, versions in groupby(of_version, key=of_version.__getitem__)
+    ]
+    yield f"Version of the {entry.type.value} header", ", ".join(runs)
+
+
+def _releases(bundled: Catalog, entry: Entry) -> Iterator[str]:
+    # A release that lost the message says "none"; one that has not the module says nothing.
+    since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
+    known = [
+        one
+        for one in since
+        if one in entry.releases or entry.module in bundled.release_modules[one]
+    ]
+    for versions, run in groupby(known, key=lambda one: str(entry.releases.get(one, "none"))):
+        yield f"{_span(list(run))}: {versions}"
+
+
+def _other_layouts(entry: Entry) -> Iterator[str]:
+    from flexwire.schema.merge import write_versions
+
+    def differing(release: str) -> str:
+        return write_versions(
+            version
+            for version in entry.releases[release]
+            if entry.spec(version, release) is not entry.spec(version)
+        )
+
+    for versions, run in groupby(entry.releases, key=differing):
+        if versions != "none":
+            yield f"{_span(list(run))}: {versions}"
+
+
+def _fields(fields: Iterable[MergedField]) -> str:
+    rows = []
+    for one in fields:
+        newest = one.newest
+        tagged = one.tagged_in()
+        notes = [word for word, holds in _notes(one) if holds]
+        rows.append(
+            (
+                f"`{one.attribute}`",
+                f"`{newest.json_name}`",
+                " or ".join(map(str, one.types)),
+                one.present_in(),
+                _none(one.nullable_in()),
+                "" if tagged == "none" else f"tag {' or '.join(map(str, one.tags))} in {tagged}",
+                f"`{newest.default}`" if newest.default else "",
+                ", ".join(notes),
+            )
+        )
+    header = ("Python", "JSON", "type", "versions", "nullable", "tagged", "default", "notes")
+    return _table(header, rows)
+
+
+def _notes(one: MergedField) -> tuple[tuple[str, bool], ...]:
+    override = one.newest.flexible_versions
+    return (
+        ("ignorable", one.newest.ignorable),
+        ("map key", one.newest.map_key),
+        (f"flexible {override}", override is not None),
+    )
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Write a table without the columns that are empty in every row."""
+    kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    lines = [[header[at] for at in kept], ["---"] * len(kept)]
+    lines += [[row[at] for at in kept] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _span(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{items[0]} to {items[-1]}"
+
+
+def _none(text: str) -> str:
+    return "" if text == "none" else text

@@ -1,0 +1,86 @@
+"""`flexwire schema list`: the bundled messages."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import Format, format_option
+
+if TYPE_CHECKING:
+    from flexwire.schema.catalog import Entry
+
+
+@click.command("list")
+@click.argument("name", default="")
+@click.option("--module", help="Only this module: clients, metadata, group-coordinator, …")
+@click.option("--release", help="Only what this Kafka release has.")
+@format_option
+def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
+    """List the bundled messages.
+
+    Each with its versions, its flexible versions, and the releases that have it.
+
+    NAME narrows the list to messages whose name contains it, in any case.
+    """
+    from flexwire.errors import UnknownMessageError
+    from flexwire.schema.catalog import catalog
+
+    bundled = catalog()
+    if release is not None and release not in bundled.releases:
+        raise UnknownMessageError(
+            f"no release {release!r} in the catalog; it has {', '.join(bundled.releases)}"
+        )
+    rows = [
+        _row(entry, release)
+        for entry in map(bundled.entry, bundled.names())
+        if name.lower() in entry.name.lower()
+        and module in (None, entry.module)
+        and (release is None or release in entry.releases)
+    ]
+    if output is Format.JSON:
+        print(json.dumps(rows, indent=2))
+        return
+    _print(rows)
+
+
+def _row(entry: Entry, release: str | None) -> dict[str, Any]:
+    releases = entry.releases
+    versions = entry.versions if release is None else releases[release]
+    return {
+        "message": entry.name,
+        "module": entry.module,
+        "type": entry.type.value,
+        "apiKey": entry.api_key,
+        "versions": str(versions),
+        "flexibleVersions": str(entry.flexible_versions),
+        "releases": {one: str(valid) for one, valid in releases.items()},
+    }
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    header = ("message", "module", "type", "key", "versions", "flexible", "releases")
+    table = [header]
+    for row in rows:
+        releases = list(row["releases"])
+        span = releases[0] if len(releases) == 1 else f"{releases[0]} … {releases[-1]}"
+        key = "" if row["apiKey"] is None else str(row["apiKey"])
+        table.append(
+            (
+                row["message"],
+                row["module"],
+                row["type"],
+                key,
+                row["versions"],
+                row["flexibleVersions"],
+                span,
+            )
+        )
+    widths = [max(len(line[column]) for line in table) for column in range(len(header))]
+    for line in table:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+    print(f"\n{len(rows)} messages")

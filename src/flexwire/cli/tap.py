@@ -1,0 +1,58 @@
+"""`flexwire tap`: a proxy that captures what passes."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from flexwire.net.tap import Tap
+
+_MIB = 1024 * 1024
+
+
+@click.command()
+@click.option("--upstream", required=True, help="A broker of the cluster, HOST:PORT.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory for the capture files.",
+)
+@click.option(
+    "--listen", default="127.0.0.1:19092", show_default=True, help="Where clients connect."
+)
+@click.option(
+    "--rotate",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="Begin a new file after this many MiB.",
+)
+def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
+    """Capture what passes between clients and a cluster.
+
+    The tap is a proxy and writes what passes as pcapng, which flexwire and Wireshark open.
+
+    Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
+    else passes unchanged. Stop it with Ctrl-C.
+    """
+    import asyncio
+
+    from flexwire.net.tap import run_tap
+
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s", level=logging.INFO)
+
+    def ready(running: Tap) -> None:
+        host, port = running.listen_address
+        print(f"listening on {host}:{port}, capturing into {out}; Ctrl-C stops", flush=True)
+
+    counts = asyncio.run(run_tap(listen, upstream, out, max_bytes=rotate * _MIB, ready=ready))
+    for name, count in dataclasses.asdict(counts).items():
+        if count and name != "open_connections":
+            print(f"{name.replace('_', ' '):20} {count:12,}")

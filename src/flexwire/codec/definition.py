@@ -1,0 +1,229 @@
+"""All that is compiled of one message: its classes, and per version its schema and codec."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flexwire.codec.emit_decode import emit_decoder
+from flexwire.codec.emit_encode import emit_encoder
+from flexwire.codec.plain import from_plain, to_plain
+from flexwire.codec.source import Refused
+from flexwire.codec.structs import ClassBuilder, MessageStruct
+from flexwire.errors import CodecError, DecodeError, FlexwireError
+from flexwire.schema.resolve import effective, resolve
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.reader import Reader
+from flexwire.wire.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.versions import Versions
+    from flexwire.wire.schema import Schema
+
+# What generated code may raise on bytes or values out of the ordinary.
+_OUT_OF_THE_ORDINARY = (
+    Refused,
+    struct.error,
+    IndexError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
+# An enum's hash is slow, and nearly everyone asks for Kafka's encoding.
+_Key = int | tuple[int, Encoding]
+_KAFKA = Encoding.KAFKA
+
+
+def _key(version: int, encoding: Encoding) -> _Key:
+    return version if encoding is _KAFKA else (version, encoding)
+
+
+class ExecutorsDisagreeError(FlexwireError):
+    """Generated code refused bytes that the reference executor takes: a fault in flexwire."""
+
+
+class SpecSource(Protocol):
+    """Where a message's specs come from: an entry of a catalog."""
+
+    @property
+    def name(self) -> str:
+        """The message's name."""
+
+    @property
+    def releases(self) -> Mapping[str, Versions]:
+        """The valid versions in each release that has the message."""
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        """Give the spec whose layout holds for the version."""
+
+    def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
+        """Give every spec that serves a version, the newest first."""
+
+
+class Definition:
+    """One message of a catalog, or as one release of Kafka had it."""
+
+    def __init__(
+        self,
+        entry: SpecSource,
+        base: type[MessageStruct],
+        *,
+        release: str | None,
+        module: str,
+        restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
+    ) -> None:
+        self.entry = entry
+        self._restore = restore
+        self.release = release
+        self._specs = [spec for spec, _ in entry.specs()] if release is None else self._of(release)
+        self.classes = ClassBuilder(self._specs, module).build(base)
+        self.root = self.classes[entry.name]
+        for made in self.classes.values():
+            made.definition = self
+        self._schemas: dict[_Key, Schema] = {}
+        self._decoders: dict[_Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
+        self._encoders: dict[_Key, Callable[[bytearray, Any], None]] = {}
+
+    def _of(self, release: str) -> list[MessageSpec]:
+        versions = self.entry.releases.get(release)
+        found: list[MessageSpec] = []
+        for version in reversed(list(versions or [])):
+            spec = self.entry.spec(version, release)
+            if spec not in found:
+                found.append(spec)
+        if not found:
+            self.entry.spec(0, release)
+        return found
+
+    def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
+        """Say how another process finds this message's classes."""
+        return self._restore
+
+    def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
+        """Give the resolved schema; raises `UnknownMessageError` for an unreleased version.
+
+        The same object for every encoding that writes the version in the same way.
+        """
+        key = _key(version, encoding)
+        found = self._schemas.get(key)
+        if found is None:
+            spec = self.entry.spec(version, self.release)
+            if encoding is not effective(spec, version, encoding):
+                found = self.schema(version)
+            else:
+                others = [one for one in self._specs if one is not spec]
+                found = resolve(spec, version, others, encoding)
+            self._schemas[key] = found
+        return found
+
+    def _filename(self, version: int, encoding: Encoding, what: str) -> str:
+        told = [self.entry.name, f"v{version}", self.release]
+        told += [encoding.value if encoding is not Encoding.KAFKA else None, what]
+        return f"<flexwire {' '.join(word for word in told if word)}>"
+
+    # The generated executor.
+
+    def decode(
+        self,
+        data: bytes,
+        version: int,
+        offset: int,
+        *,
+        lenient: bool,
+        encoding: Encoding = Encoding.KAFKA,
+    ) -> tuple[Any, int]:
+        """Decode the message at ``offset``; gives it and the position behind it."""
+        if lenient:
+            return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
+        decoder = self._decoders.get(version if encoding is _KAFKA else (version, encoding))
+        if decoder is None:
+            decoder = self._decoder(version, encoding)
+        try:
+            return decoder(data, offset, len(data))
+        except _OUT_OF_THE_ORDINARY as error:
+            self.decode_reference(data, version, offset, encoding=encoding)
+            raise ExecutorsDisagreeError(
+                f"{self.entry.name} v{version}, {encoding.value}: "
+                "generated code refused bytes that decode"
+            ) from error
+
+    def _decoder(
+        self, version: int, encoding: Encoding
+    ) -> Callable[[bytes, int, int], tuple[Any, int]]:
+        key, schema = _key(version, encoding), self.schema(version, encoding)
+        if key not in self._decoders:
+            if encoding is not _KAFKA and schema is self.schema(version):
+                self._decoders[key] = self._decoder(version, _KAFKA)
+            else:
+                name = self._filename(version, encoding, "decode")
+                self._decoders[key] = emit_decoder(schema, self.classes, name)
+        return self._decoders[key]
+
+    def encode(self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
+        """Encode a message object."""
+        try:
+            return self.encode_generated(message, version, encoding)
+        except _OUT_OF_THE_ORDINARY:
+            # Tuples for lists, mappings for structures: rare, right, and the reference's business.
+            return self.encode_reference(message, version, encoding)
+
+    def encode_generated(
+        self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
+    ) -> bytes:
+        """Encode with generated code alone, which refuses what is out of the ordinary."""
+        encoder = self._encoders.get(version if encoding is _KAFKA else (version, encoding))
+        if encoder is None:
+            encoder = self._encoder(version, encoding)
+        out = bytearray()
+        encoder(out, message)
+        return bytes(out)
+
+    def _encoder(self, version: int, encoding: Encoding) -> Callable[[bytearray, Any], None]:
+        key, schema = _key(version, encoding), self.schema(version, encoding)
+        if key not in self._encoders:
+            if encoding is not _KAFKA and schema is self.schema(version):
+                self._encoders[key] = self._encoder(version, _KAFKA)
+            else:
+                name = self._filename(version, encoding, "encode")
+                self._encoders[key] = emit_encoder(schema, self.classes, name)
+        return self._encoders[key]
+
+    # The reference executor.
+
+    def read_plain(
+        self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
+    ) -> dict[str, Any]:
+        """Read with the wire types, into a mapping."""
+        try:
+            return self.schema(version, encoding).read(reader)
+        except DecodeError as error:
+            raise error.within(self.entry.name, version) from None
+
+    def decode_reference(
+        self,
+        data: bytes,
+        version: int,
+        offset: int = 0,
+        *,
+        lenient: bool = False,
+        encoding: Encoding = Encoding.KAFKA,
+    ) -> tuple[MessageStruct, int]:
+        """Decode with the wire types; the judge of what `decode` gives."""
+        reader = Reader(data, offset, lenient=lenient)
+        plain = self.read_plain(reader, version, encoding)
+        return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
+
+    def encode_reference(
+        self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
+    ) -> bytes:
+        """Encode with the wire types; the judge of what `encode` gives."""
+        writer = Writer()
+        try:
+            self.schema(version, encoding).write(writer, to_plain(message))
+        except CodecError as error:
+            raise error.within(self.entry.name, version) from None
+        return bytes(writer.buffer)

@@ -1,0 +1,74 @@
+"""What each byte of a message means: the reference executor, listened to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import DecodeError
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.reader import Reader, format_path
+
+if TYPE_CHECKING:
+    from flexwire.codec.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """``length`` bytes at ``offset``, the field they belong to, their wire type and value."""
+
+    offset: int
+    length: int
+    path: str
+    type: str
+    value: Any
+
+
+class _ExplainingReader(Reader):
+    __slots__ = ("annotations",)
+
+    def __init__(self, data: bytes, *, lenient: bool) -> None:
+        super().__init__(data, lenient=lenient)
+        self.annotations: list[Annotation] = []
+
+    def annotate(self, start: int, label: str, value: object) -> None:
+        path = format_path(self.path)
+        self.annotations.append(Annotation(start, self.position - start, path, label, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The annotations in the order of the bytes, and what stopped the reading, if something did.
+
+    ``rest`` is the offset of the first byte that no annotation covers.
+    """
+
+    annotations: tuple[Annotation, ...]
+    rest: int
+    error: DecodeError | None
+
+
+def explain(
+    message: type[Message],
+    data: bytes,
+    version: int,
+    *,
+    lenient: bool = False,
+    encoding: Encoding = Encoding.KAFKA,
+) -> Explanation:
+    """Explain ``data`` as far as it decodes; an error is part of the result, not raised.
+
+    Raises `UnknownMessageError` for a version that no release has.
+    """
+    reader = _ExplainingReader(data, lenient=lenient)
+    error: DecodeError | None = None
+    try:
+        message.definition.read_plain(reader, version, encoding)
+        if reader.position != len(data) and not lenient:
+            reason = f"the message ends here but {len(data) - reader.position} bytes follow"
+            error = DecodeError(reason, offset=reader.position)
+            error.within(message.entry.name, version)
+    except DecodeError as caught:
+        error = caught
+    covered = max((one.offset + one.length for one in reader.annotations), default=0)
+    return Explanation(tuple(reader.annotations), covered, error)

@@ -1,0 +1,212 @@
+"""The JSON form of a message: Kafka's own converters' form, made lossless.
+
+Names begin in lower case; a UUID is base64url without padding, bytes are base64. Records are base64
+too, and unknown tagged fields stand as ``"_unknownTaggedFields": [{"tag": 9, "data": "…"}]``:
+Kafka's converters lose both.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import math
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import EncodeError, JsonFormError, short
+from flexwire.wire.reader import format_path
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
+from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNKNOWN = "_unknownTaggedFields"
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """Give the JSON form of a structure; tagged fields stand in it only where not at default.
+
+    Raises `EncodeError` for a value that this version cannot carry.
+    """
+    return _write_struct(plain, schema, [])
+
+
+def _write_struct(plain: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for one in schema.fields:
+        value = plain.get(one.attribute, one.default)
+        here = [*path, one.json_name]
+        if one.presence is not Presence.INLINE and one.type.is_default(value, one.default):
+            continue
+        if one.presence is Presence.ABSENT:
+            if not one.ignorable:
+                raise EncodeError(
+                    f"this version has no such field, and {short(value)} is not its default",
+                    path=format_path(here),
+                )
+            continue
+        made[one.json_name] = _write_value(value, one, here)
+    unknown = plain.get(UNKNOWN_TAGGED_FIELDS) or {}
+    if unknown:
+        if not schema.flexible:
+            raise EncodeError(
+                "unknown tagged fields are set, but this version has no tag section",
+                path=format_path(path),
+            )
+        made[UNKNOWN] = [
+            {"tag": tag, "data": base64.b64encode(data).decode()}
+            for tag, data in sorted(unknown.items())
+        ]
+    return made
+
+
+def _write_value(value: Any, one: Field, path: list[str]) -> Any:
+    if value is None:
+        if not one.nullable:
+            raise EncodeError(
+                "None, but the field is not nullable in this version", path=format_path(path)
+            )
+        return None
+    if isinstance(one.type, Array):
+        return [
+            _write_element(item, one.type.element, [*path, f"[{index}]"])
+            for index, item in enumerate(value)
+        ]
+    return _write_element(value, one.type, path)
+
+
+def _write_element(value: Any, kind: Type, path: list[str]) -> Any:
+    if isinstance(kind, NullableStruct):
+        kind = kind.schema
+    if isinstance(kind, Schema):
+        return _write_struct(value, kind, path)
+    try:
+        return _scalar_to_json(value, kind)
+    except (TypeError, ValueError, AttributeError):
+        raise EncodeError(f"{short(value)} is not a {kind.name}", path=format_path(path)) from None
+
+
+def _scalar_to_json(value: Any, kind: Type) -> Any:
+    if isinstance(kind, Bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(kind, Uuid):
+        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    if isinstance(kind, Float64):
+        number = float(value)
+        if math.isfinite(number):
+            return number
+        return next(text for text, known in _NOT_FINITE.items() if str(known) == str(number))
+    if isinstance(kind, Boolean):
+        return bool(value)
+    return int(value) if isinstance(kind, Integer) else str(value)
+
+
+def read_json(obj: Any, schema: Schema) -> dict[str, Any]:
+    """Read the JSON form into the mapping that the wire types write.
+
+    A field of another version is taken, as Kafka does; writing then judges it. A name that no
+    version has is an error, unlike in Kafka: a slip of the pen would lose data.
+    Raises `JsonFormError`.
+    """
+    return _read_struct(obj, schema, [])
+
+
+def _read_struct(obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
+    if not isinstance(obj, dict):
+        raise _error(f"expected an object for {schema.name}, got {short(obj)}", path)
+    known = {one.json_name for one in schema.fields} | {UNKNOWN}
+    for name in obj:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise _error(f"{schema.name} has no field {name!r} in any version{hint}", path)
+    plain: dict[str, Any] = {}
+    for one in schema.fields:
+        here = [*path, one.json_name]
+        if one.json_name in obj:
+            plain[one.attribute] = _read_value(obj[one.json_name], one, here)
+        elif one.presence is Presence.INLINE:
+            raise _error("missing, and mandatory in this version", here)
+    if UNKNOWN in obj:
+        plain[UNKNOWN_TAGGED_FIELDS] = _read_unknown(obj[UNKNOWN], [*path, UNKNOWN])
+    return plain
+
+
+def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
+    if not isinstance(obj, list):
+        raise _error(f"expected an array, got {short(obj)}", path)
+    found: dict[int, bytes] = {}
+    for index, item in enumerate(obj):
+        here = [*path, f"[{index}]"]
+        if not isinstance(item, dict) or set(item) != {"tag", "data"}:
+            raise _error(f'expected {{"tag": …, "data": …}}, got {short(item)}', here)
+        tag = item["tag"]
+        if type(tag) is not int:
+            raise _error(f"a tag is an integer, not {short(tag)}", here)
+        if tag in found:
+            raise _error(f"tag {tag} stands twice", here)
+        found[tag] = _base64(item["data"], here)
+    return found
+
+
+def _read_value(obj: Any, one: Field, path: list[str]) -> Any:
+    if obj is None:
+        return None
+    if not isinstance(one.type, Array):
+        return _read_element(obj, one.type, path)
+    if not isinstance(obj, list):
+        raise _error(f"expected an array, got {short(obj)}", path)
+    return [
+        _read_element(item, one.type.element, [*path, f"[{index}]"])
+        for index, item in enumerate(obj)
+    ]
+
+
+def _read_element(obj: Any, kind: Type, path: list[str]) -> Any:
+    if isinstance(kind, NullableStruct):
+        kind = kind.schema
+    if isinstance(kind, Schema):
+        return _read_struct(obj, kind, path)
+    if isinstance(kind, Bytes):
+        return _base64(obj, path)
+    if isinstance(kind, Uuid):
+        return _uuid(obj, path)
+    if isinstance(kind, Float64):
+        if isinstance(obj, str) and obj in _NOT_FINITE:
+            return _NOT_FINITE[obj]
+        if isinstance(obj, bool) or not isinstance(obj, int | float):
+            raise _error(f"expected a number, got {short(obj)}", path)
+        try:
+            return float(obj)
+        except OverflowError:
+            raise _error(f"{short(obj)} is beyond a double", path) from None
+    wanted = {Boolean: bool, Integer: int, String: str}[type(kind)]
+    if type(obj) is not wanted:
+        raise _error(f"expected a {kind.name.lower()}, got {short(obj)}", path)
+    return obj
+
+
+def _base64(obj: Any, path: list[str]) -> bytes:
+    try:
+        if isinstance(obj, str):
+            return base64.b64decode(obj, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise _error(f"expected base64, got {short(obj)}", path)
+
+
+def _uuid(obj: Any, path: list[str]) -> uuid.UUID:
+    try:
+        if isinstance(obj, str):
+            raw = base64.b64decode(obj + "=" * (-len(obj) % 4), altchars=b"-_", validate=True)
+            return uuid.UUID(bytes=raw)
+    except (binascii.Error, ValueError):
+        pass
+    raise _error(f"expected a UUID in base64url, got {short(obj)}", path)
+
+
+def _error(reason: str, path: list[str]) -> JsonFormError:
+    return JsonFormError(reason, path=format_path(path))

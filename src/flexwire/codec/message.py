@@ -1,0 +1,212 @@
+"""Message classes: one for each message, for all its versions."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from flexwire.codec.bulk import bulk_functions
+from flexwire.codec.definition import Definition, SpecSource
+from flexwire.codec.json_form import read_json, write_json
+from flexwire.codec.plain import from_plain, to_plain
+from flexwire.codec.structs import MessageStruct
+from flexwire.errors import CodecError, DecodeError, UnknownMessageError
+from flexwire.schema.catalog import catalog
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.versions import Versions
+
+
+class Message(MessageStruct, gc=False):
+    """A Kafka message as an object; the version is an argument of what reads and writes it.
+
+    >>> header = message("RequestHeader").decode(bytes.fromhex("001200030000000700016100"), 2)
+    >>> header.client_id, header.encode(version=1).hex()
+    ('a', '0012000300000007000161')
+    """
+
+    definition: ClassVar[Definition]
+    entry: ClassVar[SpecSource]
+    if TYPE_CHECKING:
+        # A class found by its name takes any fields; those of `flexwire.messages` are typed.
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    @classmethod
+    def decode(
+        cls,
+        data: bytes | bytearray | memoryview,
+        version: int,
+        *,
+        lenient: bool = False,
+        encoding: Encoding = Encoding.KAFKA,
+    ) -> Self:
+        """Decode exactly one message.
+
+        ``encoding`` is for bytes that are not as Kafka writes them. Raises `DecodeError` for
+        anything else, bytes left over included (the lenient reader leaves them), and
+        `UnknownMessageError` for a version that no release has.
+        """
+        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
+        decoded, end = cls.decode_prefix(raw, version, lenient=lenient, encoding=encoding)
+        if end != len(raw) and not lenient:
+            raise DecodeError(
+                f"the message ends here but {len(raw) - end} bytes follow",
+                offset=end,
+                message=cls.entry.name,
+                version=version,
+            )
+        return decoded
+
+    @classmethod
+    def decode_prefix(
+        cls,
+        data: bytes | bytearray | memoryview,
+        version: int,
+        offset: int = 0,
+        *,
+        lenient: bool = False,
+        encoding: Encoding = Encoding.KAFKA,
+    ) -> tuple[Self, int]:
+        """Decode the message at ``offset``, whatever follows; gives it and the offset behind it."""
+        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
+        if not 0 <= offset <= len(raw):
+            raise DecodeError(
+                f"there is no byte {offset} in {len(raw)} bytes",
+                message=cls.entry.name,
+                version=version,
+            )
+        decoded: tuple[Self, int] = cls.definition.decode(
+            raw, version, offset, lenient=lenient, encoding=encoding
+        )
+        return decoded
+
+    def encode(self, version: int, *, encoding: Encoding = Encoding.KAFKA) -> bytes:
+        """Encode as ``version``; raises `EncodeError` for what that version cannot carry.
+
+        Another ``encoding`` gives other bytes for the same object, and may carry less.
+        """
+        return self.definition.encode(self, version, encoding)
+
+    @classmethod
+    def decoder(cls, version: int) -> Callable[[bytes], Self]:
+        """Give a function that decodes many messages of one version, as fast as there is.
+
+        It does what ``decode`` does, errors included. It loads the kernels, with numba, where that
+        is installed: half a second, and some seconds the first time on a machine.
+        """
+        return bulk_functions(cls.definition, version)[0]
+
+    @classmethod
+    def encoder(cls, version: int) -> Callable[[Self], bytes]:
+        """Give a function that encodes many messages of one version, as fast as there is.
+
+        It does what ``encode`` does, errors included; see ``decoder``.
+        """
+        return bulk_functions(cls.definition, version)[1]
+
+    def to_json(self, version: int) -> dict[str, Any]:
+        """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
+
+        Raises `EncodeError` for what the version cannot carry.
+        """
+        schema = self.definition.schema(version)
+        plain = to_plain(self)
+        try:
+            # What cannot be encoded has no JSON form either; the wire types judge it.
+            schema.write(Writer(), plain)
+            return write_json(plain, schema)
+        except CodecError as error:
+            raise error.within(self.entry.name, version) from None
+
+    @classmethod
+    def from_json(cls, obj: Any, version: int) -> Self:
+        """Read the JSON form; raises `JsonFormError` with the path of what does not fit."""
+        schema = cls.definition.schema(version)
+        try:
+            plain = read_json(obj, schema)
+        except CodecError as error:
+            raise error.within(cls.entry.name, version) from None
+        made = from_plain(plain, schema, cls.definition.classes)
+        assert isinstance(made, cls)  # noqa: S101 - the definition is this class's
+        return made
+
+
+def message(name: str, release: str | None = None) -> type[Message]:
+    """Give the class of a bundled message, or of the message as one release of Kafka had it.
+
+    The same class each time. Raises `UnknownMessageError`, with the nearest names.
+    """
+    key = (name, release)
+    with _DEFINING:
+        if key not in _DEFINED:
+            module = "flexwire.messages" if release is None else f"flexwire.messages@{release}"
+            _DEFINED[key] = _define(
+                catalog().entry(name), release, module, (_restore, (name, release))
+            )
+        return _DEFINED[key]
+
+
+def message_of(spec: MessageSpec) -> type[Message]:
+    """Give the class for a message spec of one's own, the same for an equal spec.
+
+    Raises `SpecError`.
+    """
+    with _DEFINING:
+        if spec not in _OWN:
+            _OWN[spec] = _define(
+                _OneSpec(spec), None, "flexwire.messages@own", (_restore_own, (spec,))
+            )
+        return _OWN[spec]
+
+
+# A class made twice would be two classes, unequal and not to be pickled.
+_DEFINING = RLock()
+_DEFINED: dict[tuple[str, str | None], type[Message]] = {}
+_OWN: dict[MessageSpec, type[Message]] = {}
+
+
+def _define(
+    entry: SpecSource,
+    release: str | None,
+    module: str,
+    restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
+) -> type[Message]:
+    definition = Definition(entry, Message, release=release, module=module, restore=restore)
+    made = definition.root
+    assert issubclass(made, Message)  # noqa: S101 - Message was the base given
+    made.entry = entry
+    return made
+
+
+def _restore(name: str, release: str | None, struct: str, values: tuple[Any, ...]) -> MessageStruct:
+    return message(name, release).definition.classes[struct](*values)
+
+
+def _restore_own(spec: MessageSpec, struct: str, values: tuple[Any, ...]) -> MessageStruct:
+    return message_of(spec).definition.classes[struct](*values)
+
+
+class _OneSpec:
+    """The source of specs of a message that has one spec and no history."""
+
+    def __init__(self, spec: MessageSpec) -> None:
+        self.name = spec.name
+        self.releases: Mapping[str, Versions] = {}
+        self._spec = spec
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        if release is not None:
+            raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
+        if version not in self._spec.valid_versions:
+            raise UnknownMessageError(
+                f"{self.name} has no version {version}; it has {self._spec.valid_versions}"
+            )
+        return self._spec
+
+    def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
+        return ((self._spec, self._spec.valid_versions),)

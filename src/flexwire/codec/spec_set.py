@@ -1,0 +1,84 @@
+"""Message specs of one's own as classes, beside the bundled ones."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from flexwire.codec.message import message_of
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.loading import read_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.codec.message import Message
+    from flexwire.schema.loading import Paths
+    from flexwire.schema.parse import Mode
+    from flexwire.schema.spec import MessageSpec
+
+
+class SpecSet:
+    """Messages by name, each with one spec. It and the messages' objects can be pickled."""
+
+    def __init__(self, specs: Mapping[str, MessageSpec]) -> None:
+        self._specs = dict(sorted(specs.items()))
+        self._classes: dict[str, type[Message]] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Every message's name, in alphabetical order."""
+        return tuple(self._specs)
+
+    def spec(self, name: str) -> MessageSpec:
+        """Give a message's spec; `UnknownMessageError` tells the names near to one not there."""
+        if name not in self._specs:
+            near = get_close_matches(name, self._specs, n=3)
+            told = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
+            raise UnknownMessageError(f"no message {name!r} in these specs; {told}")
+        return self._specs[name]
+
+    def message(self, name: str) -> type[Message]:
+        """Give a message's class, the same each time.
+
+        Raises `UnknownMessageError`, and `SpecError` for a spec of which no class can be made.
+        """
+        if name not in self._classes:
+            self._classes[name] = message_of(self.spec(name))
+        return self._classes[name]
+
+    def _some(self, most: int) -> str:
+        names = self.names()
+        return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def __repr__(self) -> str:
+        return f"<SpecSet of {self._some(3)}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Classes are made anew where they arrive.
+        return (SpecSet, (self._specs,))
+
+
+def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
+    """Read message specs of one's own: files, directories of ``*.json`` files, or several of them.
+
+    ``mode`` says what counts as a spec, as in `flexwire.schema.parse.parse_spec`: "strict" is what
+    Kafka's generator reads, "legacy" also what older releases hold, "kip" follows KIP-482 where the
+    two differ, and "draft" is the grammar of its first draft.
+
+    Raises `SpecError`, with file, line and column: for what is not a spec, for a name that two
+    files give, for a version that cannot be laid out.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     _ = Path(place, "Ping.json").write_text('''{"name": "Ping", "type": "data",
+    ...       "validVersions": "0", "flexibleVersions": "0+",
+    ...       "fields": [{"name": "SentAt", "type": "int64", "versions": "0+"}]}''')
+    ...     ping = load_specs(place).message("Ping")
+    >>> ping(sent_at=7).encode(version=0).hex()
+    '000000000000000700'
+    """
+    return SpecSet(read_specs(paths, mode=mode))

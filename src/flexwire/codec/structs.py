@@ -1,0 +1,153 @@
+"""The Python classes of a message: one for the message and one for each of its structures.
+
+A class has the fields of every version; what a version does not have keeps its default.
+"""
+
+from __future__ import annotations
+
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import msgspec
+
+from flexwire.errors import SpecError
+from flexwire.schema.resolve import MOST_NESTED, parse_default
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Self
+
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+
+
+# A structure held by value is made with the one that holds it, and specs may double it each level.
+_MOST_BY_DEFAULT = 10_000
+
+
+class Origin(Protocol):
+    """What knows how to find a class again, in another process."""
+
+    def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
+        """Give a function and its first arguments; a structure's name and values follow."""
+
+
+class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
+    """A structure of a message: its fields as attributes, equal when their values are.
+
+    ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes. Objects can
+    be pickled, those of a release's layout and of one's own specs too. What `repr` shows makes an
+    equal object when it is evaluated; it leaves out what has its default.
+    """
+
+    definition: ClassVar[Origin]
+    if TYPE_CHECKING:
+        # Every class has it, and has it last.
+        unknown_tagged_fields: dict[int, bytes] = msgspec.field(default_factory=dict)
+
+        # A class found by its name takes any fields; those of `flexwire.messages` are typed.
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def replace(self, **changes: Any) -> Self:
+        """Give a copy with other values in the fields named.
+
+        What is not replaced is shared with the original, as in `copy.copy`; `copy.deepcopy` shares
+        nothing. Raises `TypeError` for a name that is no field.
+
+        >>> from flexwire.codec import message
+        >>> ping = message("RequestHeader")(correlation_id=7, client_id="ping")
+        >>> ping.replace(correlation_id=8)
+        RequestHeader(correlation_id=8, client_id='ping')
+        """
+        return msgspec.structs.replace(self, **changes)
+
+    @recursive_repr()
+    def __repr__(self) -> str:
+        cls = type(self)
+        plain = cls()
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        shown = (f"{name}={value!r}" for name, value in values if value != getattr(plain, name))
+        return f"{cls.__qualname__}({', '.join(shown)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        restore, arguments = type(self).definition.restore()
+        values = tuple(getattr(self, name) for name in self.__struct_fields__)
+        return restore, (*arguments, type(self).__name__, values)
+
+
+class ClassBuilder:
+    """Builds the classes of one message from every spec that serves one of its versions.
+
+    The newest spec comes first: its defaults and the order of its fields win.
+    """
+
+    def __init__(self, specs: Iterable[MessageSpec], module: str) -> None:
+        self.specs = tuple(specs)
+        self.module = module
+        self.message_name = self.specs[0].name
+        self.source = self.specs[0].source or self.message_name
+        self.fields: dict[str, dict[str, FieldSpec]] = {}
+        self.classes: dict[str, type[MessageStruct]] = {}
+        # How many objects a default object of a structure is made of.
+        self.sizes: dict[str, int] = {}
+        for spec in self.specs:
+            self._collect(self.message_name, spec.fields)
+            for name, fields in spec.structs().items():
+                self._collect(name, fields)
+
+    def _collect(self, struct: str, fields: tuple[FieldSpec, ...]) -> None:
+        known = self.fields.setdefault(struct, {})
+        for one in fields:
+            known.setdefault(one.attribute, one)
+
+    def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
+        """Give the classes by structure name; the message's own derives from ``base``."""
+        root = self._class(self.message_name, base, ())
+        for name in self.fields:
+            self._class(name, MessageStruct, ())
+        for name, one in self.classes.items():
+            if one is not root:
+                setattr(root, name, one)
+        return self.classes
+
+    def _class(
+        self, name: str, base: type[MessageStruct], open_: tuple[str, ...]
+    ) -> type[MessageStruct]:
+        if name in self.classes:
+            return self.classes[name]
+        if name in open_:
+            raise SpecError(f"structure {name} contains itself", source=self.source)
+        if len(open_) >= MOST_NESTED:
+            raise SpecError(
+                f"more than {MOST_NESTED} structures inside each other", source=self.source
+            )
+        self.sizes[name] = 1
+        fields = [self._field(name, one, open_) for one in self.fields[name].values()]
+        fields.append((UNKNOWN_TAGGED_FIELDS, Any, {}))
+        made: type[Any] = msgspec.defstruct(
+            name, fields, bases=(base,), module=self.module, gc=False
+        )
+        if name != self.message_name:
+            made.__qualname__ = f"{self.message_name}.{name}"
+        self.classes[name] = made
+        return made
+
+    def _field(self, struct: str, one: FieldSpec, open_: tuple[str, ...]) -> tuple[str, Any, Any]:
+        default = parse_default(one, self.source)
+        if default == () and one.type.is_array:
+            return (one.attribute, Any, [])
+        if one.type.is_struct:
+            if one.type.name not in self.fields:
+                raise SpecError(
+                    f"structure {one.type.name} is nowhere given fields", source=self.source
+                )
+            inner = self._class(one.type.name, MessageStruct, (*open_, struct))
+            if default is not None:
+                self.sizes[struct] += self.sizes[one.type.name]
+                if self.sizes[struct] > _MOST_BY_DEFAULT:
+                    raise SpecError(
+                        f"structure {struct} holds more than {_MOST_BY_DEFAULT} others by default",
+                        source=self.source,
+                    )
+                return (one.attribute, Any, msgspec.field(default_factory=inner))
+        return (one.attribute, Any, default)

@@ -1,0 +1,1 @@
+"""The demo: an embedded cluster, real clients, and what they must not lose."""

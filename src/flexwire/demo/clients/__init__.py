@@ -1,0 +1,27 @@
+"""The demo's clients: one file each, loaded by name, run each in a process of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from flexwire.demo.extras import require
+
+if TYPE_CHECKING:
+    from flexwire.demo.outcome import ClientOutcome
+
+CLIENTS = ("confluent", "aio", "kafka_python", "raw")
+
+
+class Client(Protocol):
+    """A module with a client's part in the demo."""
+
+    def run(self, bootstrap: str) -> ClientOutcome:
+        """Talk to the cluster at ``bootstrap`` ("host:port,…") and tell what came of it.
+
+        Raises only what the client did not foresee; a check that fails is in the outcome.
+        """
+
+
+def load(name: str) -> Client:
+    """The client of that name. `FlexwireError` if the package it needs is not installed."""
+    return cast("Client", require(f"{__name__}.{name}"))

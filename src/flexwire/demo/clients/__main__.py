@@ -1,0 +1,26 @@
+"""``python -m flexwire.demo.clients NAME BOOTSTRAP``: one client, and its outcome as JSON."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from flexwire.demo.clients import load
+from flexwire.errors import FlexwireError
+
+
+def main(name: str, bootstrap: str) -> int:
+    """Run the client; 1 with the reason on standard error if it cannot run at all."""
+    try:
+        outcome = load(name).run(bootstrap)
+    except FlexwireError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    # Flush and leave: a client's threads that linger must not hold up the process.
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""aiokafka: a client that still speaks the protocol of Kafka 2.x."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import aiokafka
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from flexwire.demo.content import Sample, samples
+from flexwire.demo.outcome import Ledger
+
+if TYPE_CHECKING:
+    from flexwire.demo.outcome import ClientOutcome
+
+_SECONDS = 15.0
+_RECORDS = 100
+
+# client id, topic, compression, idempotent
+_PRODUCERS = (
+    ("shipping-service", "shipments", "gzip", False),
+    ("customer-sync", "customers", "snappy", True),
+    ("returns-desk", "returns", "lz4", False),
+    ("price-feed", "prices", "zstd", False),
+)
+
+
+def run(bootstrap: str) -> ClientOutcome:
+    """Produce with every compression, consume in groups and commit, ask for the cluster."""
+    ledger = Ledger(
+        "aiokafka",
+        aiokafka.__version__,
+        part="a client of Kafka 2.x: every compression, groups, admin",
+    )
+    try:
+        asyncio.run(_run(ledger, bootstrap))
+    except (KafkaError, TimeoutError) as error:
+        return ledger.outcome(error=f"{type(error).__name__}: {error}")
+    return ledger.outcome()
+
+
+async def _run(ledger: Ledger, bootstrap: str) -> None:
+    await asyncio.gather(
+        *(
+            _produce(ledger, bootstrap, client_id, topic, compression, idempotent=idempotent)
+            for client_id, topic, compression, idempotent in _PRODUCERS
+        )
+    )
+    await _consume(ledger, bootstrap, "shipping-tracker", ("shipments", "returns"))
+    await _consume(ledger, bootstrap, "crm-loader", ("customers", "prices"))
+    await _ask(ledger, bootstrap)
+
+
+async def _produce(
+    ledger: Ledger,
+    bootstrap: str,
+    client_id: str,
+    topic: str,
+    compression: str,
+    *,
+    idempotent: bool,
+) -> None:
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        client_id=ledger.client_id(client_id),
+        compression_type=compression,
+        enable_idempotence=idempotent,
+        request_timeout_ms=int(_SECONDS * 1000),
+        linger_ms=20,
+    )
+    await producer.start()
+    try:
+        batch = samples(topic, _RECORDS)
+        for start in range(0, len(batch), _RECORDS // 4):
+            part = batch[start : start + _RECORDS // 4]
+            sent = [
+                await producer.send(
+                    topic, value=sample.value, key=sample.key, headers=list(sample.headers)
+                )
+                for sample in part
+            ]
+            await asyncio.wait_for(asyncio.gather(*sent), _SECONDS)
+            ledger.produced(part)
+    finally:
+        await producer.stop()
+    ledger.step(f"produced {_RECORDS} to {topic} ({compression})")
+
+
+async def _consume(ledger: Ledger, bootstrap: str, client_id: str, topics: tuple[str, ...]) -> None:
+    consumer = aiokafka.AIOKafkaConsumer(
+        *topics,
+        bootstrap_servers=bootstrap,
+        client_id=ledger.client_id(client_id),
+        group_id=f"{client_id}s",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+    )
+    await asyncio.wait_for(consumer.start(), _SECONDS)
+    try:
+        read: list[Sample] = []
+        until = time.monotonic() + _SECONDS
+        while len(read) < _RECORDS * len(topics) and time.monotonic() < until:
+            for records in (await consumer.getmany(timeout_ms=200)).values():
+                read.extend(
+                    Sample(record.topic, record.key, record.value, tuple(record.headers))
+                    for record in records
+                )
+        ledger.consumed(read)
+        await asyncio.wait_for(consumer.commit(), _SECONDS)
+        partitions = consumer.assignment()
+        total = sum([await consumer.committed(partition) or 0 for partition in partitions])
+        ledger.expect(total == len(read), f"{client_id}s: committed {total} of {len(read)} offsets")
+        ends = await consumer.end_offsets(list(partitions))
+        ledger.expect(sum(ends.values()) == len(read), f"{client_id}s: partitions end at {ends}")
+    finally:
+        await consumer.stop()
+    ledger.step(f"consumed {', '.join(topics)} in a group and committed")
+
+
+async def _ask(ledger: Ledger, bootstrap: str) -> None:
+    admin = AIOKafkaAdminClient(
+        bootstrap_servers=bootstrap, client_id=ledger.client_id("ops-console")
+    )
+    await asyncio.wait_for(admin.start(), _SECONDS)
+    try:
+        topics = await asyncio.wait_for(admin.list_topics(), _SECONDS)
+        ledger.expect("shipments" in topics, f"the admin client sees only {sorted(topics)}")
+        cluster = await asyncio.wait_for(admin.describe_cluster(), _SECONDS)
+        brokers = len(cluster["brokers"])
+        ledger.expect(brokers > 1, f"the admin client sees {brokers} brokers")
+    finally:
+        await admin.close()
+    ledger.step("listed topics and described the cluster")

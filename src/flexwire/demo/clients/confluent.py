@@ -1,0 +1,187 @@
+"""confluent-kafka (librdkafka): every compression, both kinds of group, transactions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from flexwire.demo.content import Sample, samples
+from flexwire.demo.outcome import Ledger
+
+if TYPE_CHECKING:
+    from flexwire.demo.outcome import ClientOutcome
+
+_PART = "every compression, both kinds of consumer group, transactions"
+_SECONDS = 15.0
+_RECORDS = 120
+
+_Config = dict[str, str | int | bool | logging.Logger]
+
+# client id, topic, what else the producer is told
+_PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
+    ("orders-service", "orders", {"compression.type": "zstd", "enable.idempotence": True}),
+    ("billing-batch", "payments", {"compression.type": "gzip", "linger.ms": 50}),
+    ("web-frontend", "clicks", {"compression.type": "lz4", "acks": 1}),
+    ("inventory-sync", "inventory", {"compression.type": "snappy"}),
+    ("audit-trail", "audit", {"compression.type": "none"}),
+)
+
+# client id, group id, topics, what else the consumer is told
+_CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
+    ("orders-projector", "orders-projection", ("orders",), {}),
+    ("billing-dashboard", "billing", ("payments", "audit"), {"group.protocol": "consumer"}),
+    (
+        "analytics-loader",
+        "analytics",
+        ("clicks", "inventory"),
+        {"partition.assignment.strategy": "cooperative-sticky", "client.rack": "rack-b"},
+    ),
+)
+
+
+def run(bootstrap: str) -> ClientOutcome:
+    """Produce, consume in groups and commit, produce in transactions."""
+    # librdkafka tells of every broker that closes a connection, the end of the demo included;
+    # what matters comes back as an error.
+    quiet = logging.getLogger("flexwire.demo.confluent")
+    quiet.addHandler(logging.NullHandler())
+    quiet.propagate = False
+    base: _Config = {"bootstrap.servers": bootstrap, "logger": quiet}
+    library, _ = confluent_kafka.libversion()
+    ledger = Ledger(
+        "confluent-kafka", f"{confluent_kafka.__version__} (librdkafka {library})", part=_PART
+    )
+    try:
+        for client_id, topic, told in _PRODUCERS:
+            _produce(ledger, base | told | {"client.id": ledger.client_id(client_id)}, topic)
+        for client_id, group, topics, told in _CONSUMERS:
+            ledger.client_id(client_id)
+            names: _Config = {"group.id": group, "client.id": client_id}
+            _consume(ledger, base | names | told, topics)
+        _transact(ledger, base | {"client.id": ledger.client_id("ledger-writer")})
+    except KafkaException as error:
+        return ledger.outcome(error=f"KafkaException: {error}")
+    return ledger.outcome()
+
+
+def _send(producer: Producer, batch: list[Sample]) -> list[str]:
+    """Send and wait; gives what the cluster refused."""
+    refused: list[str] = []
+
+    def delivered(error: object, _message: Message) -> None:
+        if error is not None:
+            refused.append(str(error))
+
+    for sample in batch:
+        producer.produce(
+            sample.topic,
+            value=sample.value,
+            key=sample.key,
+            headers=list(sample.headers),
+            on_delivery=delivered,
+        )
+        producer.poll(0)
+    left = producer.flush(_SECONDS)
+    return refused + [f"{left} records were never acknowledged"] * bool(left)
+
+
+def _produce(ledger: Ledger, config: _Config, topic: str) -> None:
+    batch = samples(topic, _RECORDS)
+    producer = Producer(config)
+    # In several goes, so that there are several record batches.
+    for start in range(0, len(batch), _RECORDS // 4):
+        part = batch[start : start + _RECORDS // 4]
+        refused = _send(producer, part)
+        ledger.expect(not refused, f"{topic}: {'; '.join(sorted(set(refused)))}")
+        ledger.produced(part)
+    ledger.step(f"produced {len(batch)} to {topic} ({config['compression.type']})")
+
+
+def _consume(ledger: Ledger, config: _Config, topics: tuple[str, ...]) -> None:
+    consumer = Consumer(
+        config
+        | {"auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
+    )
+    try:
+        consumer.subscribe(list(topics))
+        expected = _RECORDS * len(topics)
+        read: list[Sample] = []
+        until = time.monotonic() + _SECONDS
+        while len(read) < expected and time.monotonic() < until:
+            for message in consumer.consume(50, 0.2):
+                error = message.error()
+                if error is not None:
+                    raise KafkaException(error)
+                read.append(_sample(message))
+        ledger.consumed(read)
+        consumer.commit(asynchronous=False)
+        assigned = consumer.assignment()
+        committed = consumer.committed(assigned, timeout=_SECONDS)
+        # A partition without records has no committed offset, which reads as a negative one.
+        total = sum(max(partition.offset, 0) for partition in committed)
+        ledger.expect(
+            total == len(read), f"{config['group.id']}: committed {total} of {len(read)} offsets"
+        )
+        ends = sum(_end(consumer, partition) for partition in assigned)
+        ledger.expect(ends == len(read), f"{config['group.id']}: partitions end at {ends}")
+    finally:
+        consumer.close()
+    protocol = config.get("group.protocol", "classic")
+    ledger.step(f"consumed {', '.join(topics)} in a {protocol} group and committed")
+
+
+def _end(consumer: Consumer, partition: TopicPartition) -> int:
+    marks = consumer.get_watermark_offsets(partition, timeout=_SECONDS)
+    return -1 if marks is None else marks[1]
+
+
+def _sample(message: Message) -> Sample:
+    topic, key, value = message.topic(), message.key(), message.value()
+    headers = message.headers() or []
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    return Sample(
+        topic or "",
+        _bytes(key),
+        _bytes(value),
+        tuple((name, _bytes(content)) for name, content in pairs),
+    )
+
+
+def _bytes(content: str | bytes | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _transact(ledger: Ledger, config: _Config) -> None:
+    """Two transactions that commit, one of them with a group's offsets, and one that aborts.
+
+    Their records are not read back: the control batch with which the mock ends a transaction has
+    a CRC of 0.
+    """
+    producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
+    producer.init_transactions(_SECONDS)
+    batch = samples("ledger", 30)
+    for number, part in enumerate((batch[:10], batch[10:20], batch[20:])):
+        producer.begin_transaction()
+        refused = _send(producer, part)
+        ledger.expect(not refused, f"ledger: {'; '.join(sorted(set(refused)))}")
+        if number == 1:
+            _send_offsets(producer, config)
+        if number < 2:  # noqa: PLR2004 - the last of three
+            producer.commit_transaction(_SECONDS)
+        else:
+            producer.abort_transaction(_SECONDS)
+    ledger.step("2 transactions committed, 1 aborted on ledger")
+
+
+def _send_offsets(producer: Producer, config: _Config) -> None:
+    consumer = Consumer(config | {"group.id": "ledger-input"})
+    try:
+        producer.send_offsets_to_transaction(
+            [TopicPartition("orders", 0, 5)], consumer.consumer_group_metadata(), _SECONDS
+        )
+    finally:
+        consumer.close()

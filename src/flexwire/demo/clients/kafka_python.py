@@ -1,0 +1,116 @@
+"""kafka-python: one client at its newest versions, and two that are told the brokers are old."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import kafka
+from kafka.errors import KafkaError
+
+from flexwire.demo.content import Sample, samples
+from flexwire.demo.outcome import Ledger
+
+if TYPE_CHECKING:
+    from flexwire.demo.outcome import ClientOutcome
+
+_SECONDS = 15.0
+_RECORDS = 80
+
+# client id, topic, the broker version the client assumes, compression
+_PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
+    ("crm-export", "invoices", None, "gzip"),
+    ("warehouse-2018", "stock", (2, 0), "gzip"),
+    ("legacy-erp", "mainframe", (0, 11), None),
+)
+
+
+def run(bootstrap: str) -> ClientOutcome:
+    """Produce and consume in a group, as a client of today, of 2018 and of 2017."""
+    ledger = Ledger(
+        "kafka-python", kafka.__version__, part="a client of today, of 2018 and of 2017"
+    )
+    servers = bootstrap.split(",")
+    try:
+        for client_id, topic, api_version, compression in _PAIRS:
+            name = ledger.client_id(client_id)
+            _produce(ledger, servers, name, topic, api_version, compression)
+            _consume(ledger, servers, name, topic, api_version)
+            told = "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
+            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{told}")
+    except KafkaError as error:
+        return ledger.outcome(error=f"{type(error).__name__}: {error}")
+    return ledger.outcome()
+
+
+def _produce(
+    ledger: Ledger,
+    servers: list[str],
+    client_id: str,
+    topic: str,
+    api_version: tuple[int, ...] | None,
+    compression: str | None,
+) -> None:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=servers,
+        client_id=client_id,
+        api_version=api_version,
+        compression_type=compression,
+        # Brokers before 0.11 had no idempotent producer, and 0.11 allows one request in flight.
+        enable_idempotence=api_version is None,
+        max_block_ms=int(_SECONDS * 1000),
+        linger_ms=20,
+    )
+    try:
+        # kafka-python refuses record headers without a value.
+        batch = samples(topic, _RECORDS, null_headers=False)
+        for start in range(0, len(batch), _RECORDS // 4):
+            part = batch[start : start + _RECORDS // 4]
+            sent = [
+                producer.send(
+                    topic, value=sample.value, key=sample.key, headers=list(sample.headers)
+                )
+                for sample in part
+            ]
+            for future in sent:
+                future.get(timeout=_SECONDS)
+            ledger.produced(part)
+    finally:
+        producer.close(timeout=_SECONDS)
+
+
+def _consume(
+    ledger: Ledger,
+    servers: list[str],
+    client_id: str,
+    topic: str,
+    api_version: tuple[int, ...] | None,
+) -> None:
+    consumer = kafka.KafkaConsumer(
+        topic,
+        bootstrap_servers=servers,
+        client_id=client_id,
+        api_version=api_version,
+        group_id=f"{client_id}-readers",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+    )
+    try:
+        read: list[Sample] = []
+        until = time.monotonic() + _SECONDS
+        while len(read) < _RECORDS and time.monotonic() < until:
+            for records in consumer.poll(timeout_ms=200).values():
+                read.extend(
+                    Sample(record.topic, record.key, record.value, tuple(record.headers))
+                    for record in records
+                )
+        ledger.consumed(read)
+        consumer.commit()
+        partitions = consumer.assignment()
+        total = sum(consumer.committed(partition) or 0 for partition in partitions)
+        ledger.expect(total == len(read), f"{client_id}: committed {total} of {len(read)} offsets")
+        ends = sum(consumer.end_offsets(list(partitions)).values())
+        ledger.expect(ends == len(read), f"{client_id}: partitions end at {ends}")
+    finally:
+        consumer.close(autocommit=False, timeout_ms=int(_SECONDS * 1000))

@@ -1,0 +1,95 @@
+"""What the demo's clients write: seeded records with all that a record can carry."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+
+# topic → partitions. A topic belongs to one client, so that what it reads back is what it wrote.
+TOPICS = {
+    "orders": 6,
+    "payments": 3,
+    "clicks": 12,
+    "inventory": 4,
+    "audit": 1,
+    "ledger": 3,
+    "shipments": 4,
+    "customers": 6,
+    "returns": 2,
+    "prices": 3,
+    "invoices": 3,
+    "mainframe": 2,
+    "stock": 2,
+    "museum": 1,
+}
+
+_CITIES = ("Zürich", "Kraków", "São Paulo", "東京", "Reykjavík", "Nairobi", "Denver", "Ιωάννινα")
+_KINDS = ("created", "changed", "confirmed", "shipped", "cancelled")
+_NULL_KEY_EVERY = 7
+_TOMBSTONE_EVERY = 11
+_BARE_EVERY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A record to produce, or one that came back: equal if key, value and headers are."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def samples(topic: str, count: int, *, null_headers: bool = True) -> list[Sample]:
+    """Records for a topic, the same in every run.
+
+    Among them are null keys, tombstones (a key, no value), records without headers, and record
+    headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
+    that cannot write null.
+
+    >>> [sample.key for sample in samples("orders", 3)]
+    [None, b'orders-30', b'orders-76']
+    """
+    source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
+    return [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+
+
+def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> Sample:
+    entity = source.randrange(100)
+    headers = _headers(number, source, null_headers=null_headers)
+    event = {
+        "id": number,
+        "entity": entity,
+        "kind": source.choice(_KINDS),
+        "city": source.choice(_CITIES),
+        "amount": round(source.uniform(1, 500), 2),
+        "note": "lorem ipsum dolor sit amet " * source.randrange(6),
+    }
+    value = json.dumps(event, ensure_ascii=False).encode()
+    key = f"{topic}-{entity}".encode()
+    if number % _NULL_KEY_EVERY == 0:
+        return Sample(topic, None, value, headers)
+    if number % _TOMBSTONE_EVERY == 0:
+        return Sample(topic, key, None, headers)
+    return Sample(topic, key, value, headers)
+
+
+def _headers(
+    number: int, source: random.Random, *, null_headers: bool
+) -> tuple[tuple[str, bytes | None], ...]:
+    trace = f"00-{source.getrandbits(128):032x}-{source.getrandbits(64):016x}-01"
+    city = source.choice(_CITIES)
+    sequence = source.randbytes(8)
+    if number % _BARE_EVERY == 0:
+        return ()
+    return (
+        ("traceparent", trace.encode()),
+        ("content-type", b"application/json"),
+        ("retry", b"1"),
+        ("retry", b"2"),
+        ("sequence", sequence),
+        ("city", city.encode()),
+        ("flag", b""),
+        ("tenant", None if null_headers and number % 2 else b"acme"),
+    )

@@ -1,0 +1,109 @@
+"""What a client did in the demo, and whether it got back what it wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.demo.content import Sample
+
+
+class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
+    """A client's account of its run; no failures means that every check held.
+
+    ``part`` says in one phrase what the client is in the demo for. ``produced`` and ``consumed``
+    count records; ``did`` names the steps in the order they were done.
+    """
+
+    client: str
+    version: str
+    part: str = ""
+    client_ids: tuple[str, ...] = ()
+    produced: int = 0
+    consumed: int = 0
+    did: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class Ledger:
+    """Gathers a client's outcome while it runs: steps, records written and read, failed checks.
+
+    >>> from flexwire.demo.content import Sample
+    >>> ledger = Ledger("a-client", "1.0", part="an example")
+    >>> ledger.produced([Sample("orders", b"k", b"v")])
+    >>> ledger.outcome().failures
+    ('orders: 1 of 1 records did not come back',)
+    """
+
+    def __init__(self, client: str, version: str, *, part: str) -> None:
+        self._client = client
+        self._version = version
+        self._part = part
+        self._client_ids: list[str] = []
+        self._did: list[str] = []
+        self._failures: list[str] = []
+        self._written: Counter[Sample] = Counter()
+        self._read: Counter[Sample] = Counter()
+
+    def client_id(self, name: str) -> str:
+        """Note a client id that is going to be used."""
+        if name not in self._client_ids:
+            self._client_ids.append(name)
+        return name
+
+    def step(self, what: str) -> None:
+        """Note a step that is done."""
+        self._did.append(what)
+
+    def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - the condition itself
+        """Note the failure unless the condition holds."""
+        if not truth:
+            self._failures.append(failure)
+
+    def produced(self, samples: Iterable[Sample]) -> None:
+        """Note records that the cluster acknowledged."""
+        self._written.update(samples)
+
+    def consumed(self, samples: Iterable[Sample]) -> None:
+        """Note records that a consumer read."""
+        self._read.update(samples)
+
+    def outcome(self, *, error: str | None = None) -> ClientOutcome:
+        """The account so far; ``error`` is what ended the run early."""
+        failures = [*self._failures, *self._differences()]
+        if error is not None:
+            failures.insert(0, error)
+        return ClientOutcome(
+            client=self._client,
+            version=self._version,
+            part=self._part,
+            client_ids=tuple(self._client_ids),
+            produced=self._written.total(),
+            consumed=self._read.total(),
+            did=tuple(self._did),
+            failures=tuple(failures),
+        )
+
+    def _differences(self) -> list[str]:
+        written = _by_topic(self._written)
+        missing = _by_topic(self._written - self._read)
+        strange = _by_topic(self._read - self._written)
+        return [
+            f"{topic}: {count} of {written[topic]} records did not come back"
+            for topic, count in sorted(missing.items())
+        ] + [
+            f"{topic}: {count} records came back that were not written"
+            for topic, count in sorted(strange.items())
+        ]
+
+
+def _by_topic(records: Counter[Sample]) -> Counter[str]:
+    topics = Counter[str]()
+    for sample, count in records.items():
+        topics[sample.topic] += count
+    return topics

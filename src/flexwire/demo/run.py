@@ -1,0 +1,157 @@
+"""The demo: real clients → tap → embedded cluster; then the capture → Spark → report."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flexwire.demo.clients import CLIENTS
+from flexwire.demo.cluster import MockCluster
+from flexwire.demo.content import TOPICS
+from flexwire.demo.extras import require
+from flexwire.demo.outcome import ClientOutcome
+from flexwire.net import Tap
+from flexwire.spark.progress import silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.net import TapStatistics
+    from flexwire.spark.analyze import Analysis
+    from flexwire.spark.progress import Progress
+
+_CLIENT_SECONDS = 60.0
+_CAPTURE_PREFIX = "demo"
+_REASON_LINES = 3
+_STAGE = "Clients talk to the cluster"
+_PLANTED_FAILURES = 1  # the frame that is cut off
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the clients did, what the tap counted, and the capture files."""
+
+    clients: tuple[ClientOutcome, ...]
+    tap: TapStatistics
+    captures: tuple[Path, ...]
+
+    @property
+    def failures(self) -> list[str]:
+        """What went wrong, by client; empty when all did what they should."""
+        wrong = {
+            "connections closed by a defect": self.tap.failures,
+            "frames that were not captured": self.tap.capture_failures,
+            "responses whose addresses could not be replaced": self.tap.undecodable,
+        }
+        return [f"{one.client}: {what}" for one in self.clients for what in one.failures] + [
+            f"tap: {count} {what}" for what, count in wrong.items() if count
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutcome:
+    """The traffic of a demo and its analysis."""
+
+    traffic: Traffic
+    analysis: Analysis
+
+    @property
+    def failures(self) -> list[str]:
+        """What went wrong; empty when only the planted frame did not decode."""
+        count = self.analysis.facts.totals.decode_failures
+        if count == _PLANTED_FAILURES:
+            return self.traffic.failures
+        return [
+            *self.traffic.failures,
+            f"analysis: {count} frames did not decode, expected {_PLANTED_FAILURES}",
+        ]
+
+
+def run_demo(out: Path, *, progress: Progress = silent, memory: str = "2g") -> DemoOutcome:
+    """Run the whole demo; captures, tables and report go to the directory ``out``.
+
+    ``memory`` is Java's for the analysis. A client that fails is in the outcome and stops nothing
+    else. Raises `FlexwireError` when the cluster, the tap or the analysis cannot run at all.
+    """
+    analyze = require("flexwire.spark.analyze").analyze
+    traffic = record_traffic(out / "capture", progress=progress)
+    return DemoOutcome(traffic, analyze(traffic.captures, out, progress=progress, memory=memory))
+
+
+def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
+    """Start the cluster and the tap, run every client, stop both.
+
+    The capture of an earlier demo in the directory is removed, by the demo's own file names.
+    """
+    for old in directory.glob(f"{_CAPTURE_PREFIX}-*.pcapng"):
+        old.unlink()
+    with MockCluster() as cluster:
+        for topic, partitions in TOPICS.items():
+            cluster.create_topic(topic, partitions)
+        return asyncio.run(_record(cluster, directory, progress))
+
+
+async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> Traffic:
+    progress(_STAGE, 0, len(CLIENTS))
+    async with Tap(
+        ("127.0.0.1", 0), cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX
+    ) as tap:
+        bootstrap = str(tap.listen_address)
+        done = 0
+
+        async def one(name: str) -> ClientOutcome:
+            nonlocal done
+            outcome = await run_client(name, bootstrap)
+            done += 1
+            progress(_STAGE, done, len(CLIENTS))
+            return outcome
+
+        clients = await asyncio.gather(*(one(name) for name in CLIENTS))
+        captures = tap.capture_paths
+    return Traffic(tuple(clients), tap.stats, tuple(captures))
+
+
+async def run_client(
+    name: str, bootstrap: str, *, seconds: float = _CLIENT_SECONDS
+) -> ClientOutcome:
+    """Run one client in a process of its own: it can be killed, and what it logs stays with it.
+
+    Never raises for what the client does: a crash, a hang or output that makes no sense is a
+    failure in the outcome, with the last lines of its standard error.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "flexwire.demo.clients",
+        name,
+        bootstrap,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, errors = await process.communicate()
+    except TimeoutError:
+        return _failed(name, f"was not done after {seconds:g} seconds and was killed")
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode:
+        reason = " | ".join(errors.decode(errors="replace").splitlines()[-_REASON_LINES:])
+        return _failed(name, f"ended with exit code {process.returncode}: {reason}")
+    try:
+        return msgspec.json.decode(output, type=ClientOutcome)
+    except msgspec.DecodeError as error:
+        return _failed(name, f"wrote no outcome: {error}")
+
+
+def _failed(name: str, reason: str) -> ClientOutcome:
+    return ClientOutcome(client=name, version="", failures=(reason,))

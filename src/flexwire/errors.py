@@ -1,0 +1,172 @@
+"""Every exception flexwire raises, in one tree."""
+
+from __future__ import annotations
+
+import reprlib
+
+
+def short(value: object) -> str:
+    """Show a value in an error, in few characters whatever its size.
+
+    >>> short(b"x" * 1000)
+    "b'xxxxxxxxxx...xxxxxxxxxxxxx'"
+    """
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        # Python refuses to write down integers of very many digits.
+        return f"<{type(value).__name__}>"
+
+
+class FlexwireError(Exception):
+    """The root: catch this to catch everything flexwire raises on purpose."""
+
+
+class SpecError(FlexwireError):
+    """A message spec that cannot be read, with the place where it goes wrong.
+
+    ``line`` and ``column`` count from 1, in characters.
+
+    >>> str(SpecError("unknown key 'tagg'", source="Foo.json", line=3, column=7))
+    "Foo.json:3:7: unknown key 'tagg'"
+    """
+
+    def __init__(self, reason: str, *, source: str, line: int = 0, column: int = 0) -> None:
+        self.reason = reason
+        self.source = source
+        self.line = line
+        self.column = column
+        where = f"{source}:{line}:{column}" if line else source
+        super().__init__(f"{where}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_spec, (self.reason, self.source, self.line, self.column))
+
+
+def _rebuild_spec(reason: str, source: str, line: int, column: int) -> SpecError:
+    return SpecError(reason, source=source, line=line, column=column)
+
+
+class UnknownMessageError(FlexwireError):
+    """No such message, version of a message, or release in the catalog."""
+
+
+class CodecError(FlexwireError):
+    """What `DecodeError` and `EncodeError` share: a message, a version, a field path, a reason."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str = "",
+        offset: int | None = None,
+        message: str = "",
+        version: int | None = None,
+    ) -> None:
+        self.reason = reason
+        self.path = path
+        self.offset = offset
+        self.message = message
+        self.version = version
+        super().__init__(reason)
+
+    def within(self, message: str, version: int) -> CodecError:
+        """Name the message and version, once the caller that knows them sees the error."""
+        self.message = message
+        self.version = version
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark carries errors between processes, and the default would drop the keywords.
+        return (
+            _rebuild,
+            (type(self), self.reason, self.path, self.offset, self.message, self.version),
+        )
+
+    def __str__(self) -> str:
+        where = self.path or "the message"
+        if self.offset is not None:
+            where += f", byte {self.offset}"
+        version = "" if self.version is None else f" v{self.version}"
+        subject = f"{self.message}{version} at " if self.message else "at "
+        return f"{subject}{where}: {self.reason}"
+
+
+def _rebuild(
+    kind: type[CodecError],
+    reason: str,
+    path: str,
+    offset: int | None,
+    message: str,
+    version: int | None,
+) -> CodecError:
+    return kind(reason, path=path, offset=offset, message=message, version=version)
+
+
+class DecodeError(CodecError):
+    """Bytes that are not the message they were said to be.
+
+    ``offset`` counts bytes from the start of the data given; ``path`` is in the JSON form's names.
+
+    >>> error = DecodeError("5 bytes declared but 2 remain", path="topics[0].name", offset=9)
+    >>> print(error.within("FetchRequest", 13))
+    FetchRequest v13 at topics[0].name, byte 9: 5 bytes declared but 2 remain
+    """
+
+
+class EncodeError(CodecError):
+    """A value that the message cannot carry at the version asked for."""
+
+
+class JsonFormError(CodecError):
+    """JSON that is not the JSON form of the message at the version asked for."""
+
+
+class RecordError(FlexwireError):
+    """Bytes that are not a record batch or message set; ``offset`` counts from their start."""
+
+    def __init__(self, reason: str, *, offset: int = 0) -> None:
+        self.reason = reason
+        self.offset = offset
+        super().__init__(f"record batch at byte {offset}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_record, (self.reason, self.offset))
+
+
+def _rebuild_record(reason: str, offset: int) -> RecordError:
+    return RecordError(reason, offset=offset)
+
+
+class FrameError(FlexwireError):
+    """A frame that is not a request or a response of the Kafka protocol."""
+
+
+class CaptureError(FlexwireError):
+    """A capture file that cannot be read, with the file and the byte where it goes wrong."""
+
+    def __init__(self, reason: str, *, source: str = "", offset: int | None = None) -> None:
+        self.reason = reason
+        self.source = source
+        self.offset = offset
+        where = source if offset is None else f"{source}, byte {offset}"
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_capture, (self.reason, self.source, self.offset))
+
+
+def _rebuild_capture(reason: str, source: str, offset: int | None) -> CaptureError:
+    return CaptureError(reason, source=source, offset=offset)
+
+
+class JavaError(FlexwireError):
+    """No Java that Spark can run on was found, or the one found is too old."""
+
+
+class AnalysisError(FlexwireError):
+    """Spark could not finish an analysis: at which stage, and why."""
+
+
+class TapError(FlexwireError):
+    """The tap cannot start: an address that is none, or one it cannot listen on."""

@@ -1,0 +1,31 @@
+"""Every bundled message by its name: ``from flexwire.messages import MetadataResponse``.
+
+A class is made when its name is first asked for, so that importing this module costs nothing.
+`messages.pyi` tells editors and type checkers what the classes will be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.codec import message
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog
+
+if TYPE_CHECKING:
+    from flexwire.codec import Message
+
+
+def __getattr__(name: str) -> type[Message]:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    try:
+        made = message(name)
+    except UnknownMessageError as error:
+        raise AttributeError(str(error)) from None
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted(catalog().names())

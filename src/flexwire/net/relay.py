@@ -1,0 +1,298 @@
+"""One connection through the tap: passed on both ways, captured, altered where it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import CaptureError, CodecError, FlexwireError, FrameError
+from flexwire.net.rewriting import may_advertise, rewrite
+from flexwire.protocol import FrameSplitter, Pairing, RequestFrame
+
+if TYPE_CHECKING:
+    from flexwire.capture.pcapng import Direction, TappedConnection
+    from flexwire.net.rewriting import Route
+    from flexwire.net.statistics import TapStatistics
+
+log = logging.getLogger("flexwire.tap")
+
+CHUNK_BYTES: Final = 256 * 1024
+_PREFIX: Final = struct.Struct(">i")
+# A frame's length and the correlation id, by which a response is known.
+_RESPONSE_HEAD: Final = 8
+# A TLS record of the handshake, version 3.x: as a frame's length it would be 369 million.
+_TLS_CLIENT_HELLO: Final = b"\x16\x03"
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Relay:
+    """Passes one connection's bytes on, both ways, until one side ends it.
+
+    Bytes go on as they come, with backpressure from the slower side. Only a response that may
+    advertise addresses is held until it is whole. The capture gets every frame as its sender sent
+    it, before rewriting, and the bytes of a frame that breaks off. A direction whose bytes are
+    not frames is passed on and captured in pieces as they come.
+
+    A client that ends its direction (half-close) still gets what the broker has to say. A broker
+    that ends its direction ends the connection: nobody would answer any more.
+    """
+
+    def __init__(  # the parts of a connection are what they are
+        self,
+        client: Streams,
+        broker: Streams,
+        capture: TappedConnection,
+        *,
+        route: Route,
+        statistics: TapStatistics,
+        frame_limit: int,
+        name: str,
+    ) -> None:
+        self.name = name
+        self._from_client, self._to_client = client
+        self._from_broker, self._to_broker = broker
+        self._capture = capture
+        self._route = route
+        self._statistics = statistics
+        self._pairing = Pairing()
+        self._requests = FrameSplitter(frame_limit)
+        self._responses = FrameSplitter(frame_limit)
+        self._requests_are_frames = True
+        self._responses_are_frames = True
+        self._first_bytes = b""
+        # How much of the response that is not yet complete has gone to the client.
+        self._passed_on = 0
+        self._client_ended = False
+
+    async def run(self) -> None:
+        """Pass on until the connection ends; then everything captured is written."""
+        requests = asyncio.create_task(self._pass_requests())
+        responses = asyncio.create_task(self._pass_responses())
+        reset = False
+        try:
+            await asyncio.wait({requests, responses}, return_when=asyncio.FIRST_COMPLETED)
+            if requests.done() and requests.exception() is None:
+                await asyncio.wait({responses})
+            for task in (requests, responses):
+                if task.done():
+                    task.result()
+        except (OSError, EOFError) as error:
+            reset = True
+            self._statistics.reset += 1
+            log.info("%s: ended: %s", self.name, error)
+        finally:
+            requests.cancel()
+            responses.cancel()
+            await asyncio.gather(requests, responses, return_exceptions=True)
+            self._finish_capture(reset=reset)
+
+    async def _pass_requests(self) -> None:
+        while data := await self._from_client.read(CHUNK_BYTES):
+            self._take_requests(data)
+            try:
+                self._to_broker.write(data)
+                await self._to_broker.drain()
+            except OSError:
+                # The broker is gone. What it said before that, and how it went, is the other
+                # direction's to pass on.
+                return
+        self._client_ended = True
+        if self._to_broker.can_write_eof():
+            self._to_broker.write_eof()
+
+    async def _pass_responses(self) -> None:
+        while data := await self._from_broker.read(CHUNK_BYTES):
+            outgoing = await self._take_responses(data)
+            try:
+                self._to_client.write(outgoing)
+                await self._to_client.drain()
+            except OSError as error:
+                if not self._client_left():
+                    raise
+                self._statistics.left_early += 1
+                log.debug("%s: the client left before its last response: %s", self.name, error)
+                return
+        # What was held back is no whole response, and still what the broker said.
+        rest = self._responses.peek(self._passed_on, self._responses.pending_length)
+        if rest and self._responses_are_frames:
+            self._to_client.write(rest)
+
+    def _client_left(self) -> bool:
+        # To answer a client that has closed its socket gives an error too. The system calls it a
+        # broken pipe if the client had ended its direction first, and a reset if it had not.
+        return self._client_ended or isinstance(self._from_client.exception(), BrokenPipeError)
+
+    def _take_requests(self, data: bytes) -> None:
+        self._statistics.request_bytes += len(data)
+        if not self._requests_are_frames:
+            self._write_capture("request", data)
+            return
+        if self._is_tls(data):
+            self._requests_are_frames = self._responses_are_frames = False
+            self._write_capture("request", self._requests.pending + data)
+            return
+        payloads = self._feed(self._requests, data)
+        self._statistics.requests += len(payloads)
+        self._write_frames("request", payloads)
+        for payload in payloads:
+            try:
+                self._pairing.request(payload)
+            except (FrameError, CodecError) as error:
+                self._statistics.not_requests += 1
+                log.warning("%s: passed on what is not a request: %s", self.name, error)
+        if self._requests.error is not None:
+            self._requests_are_frames = False
+            self._write_capture("request", self._requests.pending)
+
+    async def _take_responses(self, data: bytes) -> bytes:
+        """Capture what came from the broker, and give what is to go on to the client."""
+        self._statistics.response_bytes += len(data)
+        if not self._responses_are_frames:
+            self._write_capture("response", data)
+            return data
+        # Whether the client will have had all that came before, unchanged, and now gets the same.
+        unchanged = self._passed_on == self._responses.pending_length
+        payloads = self._feed(self._responses, data)
+        self._statistics.responses += len(payloads)
+        self._write_frames("response", payloads)
+        outgoing: list[bytes | memoryview] = []
+        for payload in payloads:
+            request = self._answered(payload)
+            if self._passed_on:
+                # A part is on its way, for the rest it was decided then.
+                outgoing.append(memoryview(_frame(payload))[self._passed_on :])
+                self._passed_on = 0
+            else:
+                replaced = request and await self._rewrite(payload, request)
+                unchanged = unchanged and not replaced
+                outgoing += _framed(replaced or payload)
+        pending = self._responses.pending_length
+        if self._responses.error is not None:
+            self._responses_are_frames = False
+            outgoing.append(self._responses.pending)
+            self._write_capture("response", self._responses.pending)
+            return b"".join(outgoing)
+        if pending > self._passed_on and not self._is_held(pending):
+            if not unchanged:
+                outgoing.append(self._responses.peek(self._passed_on, pending))
+            self._passed_on = pending
+        return data if unchanged and self._passed_on == pending else b"".join(outgoing)
+
+    def _is_held(self, pending: int) -> bool:
+        if self._passed_on:
+            return False
+        if pending < _RESPONSE_HEAD:
+            return True
+        request = self._pairing.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
+        return isinstance(request, RequestFrame) and may_advertise(request)
+
+    def _answered(self, payload: bytes) -> RequestFrame | None:
+        try:
+            answered = self._pairing.response(payload)
+        except FrameError as error:
+            self._statistics.unmatched += 1
+            log.warning("%s: passed on what is not a response: %s", self.name, error)
+            return None
+        if answered is None:
+            self._statistics.unmatched += 1
+            log.info("%s: passed on a response that answers no request", self.name)
+        return answered if isinstance(answered, RequestFrame) else None
+
+    async def _rewrite(self, payload: bytes, request: RequestFrame) -> bytes | None:
+        if not may_advertise(request):
+            return None
+        try:
+            replaced = await rewrite(payload, request, self._route)
+        except FlexwireError as error:
+            self._statistics.undecodable += 1
+            log.warning(
+                "%s: passed on a response unchanged, with the addresses it may have: %s",
+                self.name,
+                error,
+            )
+            return None
+        if replaced is not None:
+            self._statistics.rewritten += 1
+        return replaced
+
+    def _feed(self, splitter: FrameSplitter, data: bytes) -> list[bytes]:
+        try:
+            payloads = splitter.feed(data)
+        except FrameError:
+            payloads = []
+        if splitter.error is not None:
+            self._statistics.not_frames += 1
+            log.warning("%s: from here on passed on as it comes: %s", self.name, splitter.error)
+        return payloads
+
+    def _is_tls(self, data: bytes) -> bool:
+        if len(self._first_bytes) >= len(_TLS_CLIENT_HELLO):
+            return False
+        self._first_bytes += data[: len(_TLS_CLIENT_HELLO)]
+        if not self._first_bytes.startswith(_TLS_CLIENT_HELLO):
+            return False
+        self._statistics.tls += 1
+        log.warning(
+            "%s: the client speaks TLS: its bytes are passed on and captured, but nothing in "
+            "them can be read, and the addresses that brokers advertise stay as they are",
+            self.name,
+        )
+        return True
+
+    def _finish_capture(self, *, reset: bool) -> None:
+        for direction, splitter, are_frames in (
+            ("request", self._requests, self._requests_are_frames),
+            ("response", self._responses, self._responses_are_frames),
+        ):
+            if are_frames and splitter.pending_length:
+                self._statistics.broken_off += 1
+                log.info("%s: a %s broke off", self.name, direction)
+                self._write_capture(
+                    "request" if direction == "request" else "response", splitter.pending
+                )
+        try:
+            self._capture.close(reset=reset)
+        except CaptureError as error:
+            self._capture_failed(error, 1)
+
+    def _write_frames(self, direction: Direction, payloads: list[bytes]) -> None:
+        # Frames that came together are written together: one call of the system for all.
+        if payloads:
+            whole = b"".join(piece for payload in payloads for piece in _framed(payload))
+            self._write_capture(direction, whole, frames=len(payloads))
+
+    def _write_capture(self, direction: Direction, data: bytes, *, frames: int = 1) -> None:
+        # A full disk must not cut clients off from their brokers.
+        try:
+            self._capture.send(direction, data)
+        except CaptureError as error:
+            self._capture_failed(error, frames)
+
+    def _capture_failed(self, error: CaptureError, frames: int) -> None:
+        self._statistics.capture_failures += frames
+        log.error("%s: not captured: %s", self.name, error)
+
+
+def _framed(payload: bytes) -> tuple[bytes, bytes]:
+    return _PREFIX.pack(len(payload)), payload
+
+
+def _frame(payload: bytes) -> bytes:
+    return b"".join(_framed(payload))
+
+
+async def close_stream(writer: asyncio.StreamWriter, seconds: float) -> None:
+    """Close, once what was written is sent; drop a peer that does not take it in time."""
+    writer.close()
+    closed = asyncio.ensure_future(writer.wait_closed())
+    try:
+        await asyncio.wait({closed}, timeout=seconds)
+    finally:
+        if not closed.done():
+            writer.transport.abort()
+        with suppress(OSError):
+            await closed

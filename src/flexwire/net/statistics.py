@@ -1,0 +1,45 @@
+"""What a tap counts while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class TapStatistics:
+    """Counts of one run of the tap, over all connections. Bytes include the frames' lengths."""
+
+    connections: int = 0
+    """Clients that connected."""
+    open_connections: int = 0
+    """Connections that are open now."""
+    unreachable: int = 0
+    """Connections closed at once, because their broker could not be reached."""
+    tls: int = 0
+    """Connections that began with a TLS ClientHello: passed on and captured, not readable."""
+    reset: int = 0
+    """Connections that ended with a reset, from either side."""
+    left_early: int = 0
+    """Clients that ended their connection, as they may, while a response was on its way."""
+    broken_off: int = 0
+    """Frames of either direction that ended before their length was reached."""
+    requests: int = 0
+    responses: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    not_requests: int = 0
+    """Frames of clients that are not requests of a known api key; passed on."""
+    not_frames: int = 0
+    """Times that one direction of a connection stopped being frames; passed on as it came."""
+    unmatched: int = 0
+    """Responses to no request that was seen; passed on."""
+    rewritten: int = 0
+    """Responses in which an advertised address was replaced."""
+    undecodable: int = 0
+    """Responses that may advertise addresses but did not decode; passed on unchanged."""
+    not_rerouted: int = 0
+    """Advertised addresses that stayed as they are, because no listener could be opened."""
+    capture_failures: int = 0
+    """Frames that were passed on but could not be written to the capture."""
+    failures: int = 0
+    """Connections closed by a defect in the tap; the log has the traceback."""

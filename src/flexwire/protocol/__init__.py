@@ -1,0 +1,34 @@
+"""Frames, requests, responses and their pairing: Kafka's protocol without sockets."""
+
+from __future__ import annotations
+
+from flexwire.protocol.apis import Verdict, accepted, api_name, verdict
+from flexwire.protocol.credentials import carries_credentials, credential_fields, withhold
+from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.protocol.headers import request_header_version, response_header_version
+from flexwire.protocol.pairing import Pairing, SaslToken, expects_response
+from flexwire.protocol.requests import RequestFrame, parse_request
+from flexwire.protocol.responses import ResponseFrame, parse_response
+from flexwire.protocol.sasl import SaslExchange
+
+__all__ = [
+    "DEFAULT_FRAME_LIMIT",
+    "FrameSplitter",
+    "Pairing",
+    "RequestFrame",
+    "ResponseFrame",
+    "SaslExchange",
+    "SaslToken",
+    "Verdict",
+    "accepted",
+    "api_name",
+    "carries_credentials",
+    "credential_fields",
+    "expects_response",
+    "parse_request",
+    "parse_response",
+    "request_header_version",
+    "response_header_version",
+    "verdict",
+    "withhold",
+]

@@ -1,0 +1,89 @@
+"""What the catalog tells about an api key: its name, and who accepts which version."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.spec import MessageType
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from flexwire.schema.catalog import Entry
+
+Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
+
+
+@cache
+def request_entries(api_key: int) -> tuple[Entry, ...]:
+    """Every request of clients that ever had this api key, the newest name first.
+
+    An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple
+    is empty where no release has the key.
+    """
+    bundled = catalog()
+    if api_key not in bundled.api_keys():
+        return ()
+    newest = bundled.by_api_key(api_key, MessageType.REQUEST)
+    # Other modules number their records from 0 as well, hence the type and the module.
+    older = (
+        entry
+        for entry in map(bundled.entry, bundled.names())
+        if entry.type is MessageType.REQUEST and entry.api_key == api_key
+    )
+    return (newest, *(entry for entry in older if entry.name != newest.name))
+
+
+def api_name(api_key: int) -> str:
+    """The name of an api: that of its request without the suffix.
+
+    Raises `UnknownMessageError` for an api key that no release has.
+
+    >>> api_name(18)
+    'ApiVersions'
+    """
+    entries = request_entries(api_key)
+    if not entries:
+        raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
+    return entries[0].name.removesuffix("Request")
+
+
+def accepted(api_key: int, version: int, release: str | None = None) -> bool:
+    """Whether a broker of that release (None: the newest) reads this request version.
+
+    >>> accepted(1, 3), accepted(1, 3, "3.8.0")
+    (False, True)
+    """
+    return verdict(api_key, version, release) in {"accepted", "deprecated"}
+
+
+@lru_cache(maxsize=4096)
+def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
+    """What a release (None: the newest) thinks of a request version.
+
+    "deprecated" is accepted there and removed by the newest release in the catalog. "removed" was
+    accepted by an older release; "unknown" was not: the version is newer than the release, or
+    nobody's. Raises `UnknownMessageError` for a release that the catalog does not have.
+
+    >>> verdict(1, 3, "3.8.0"), verdict(1, 3), verdict(1, 99)
+    ('deprecated', 'removed', 'unknown')
+    """
+    # What was removed is sure, and what a spec once announced (``deprecatedVersions``, KIP-896)
+    # is not: Metadata 0-3 was to go with 4.0, and is still there.
+    newest = catalog().newest_release_of("clients")
+    release = newest if release is None else release
+    releases = catalog().releases
+    if release not in releases:
+        raise UnknownMessageError(f"no release {release!r}; there are {', '.join(releases)}")
+    if _has(api_key, version, release):
+        return "accepted" if _has(api_key, version, newest) else "deprecated"
+    older = releases[: releases.index(release)]
+    return "removed" if any(_has(api_key, version, one) for one in older) else "unknown"
+
+
+def _has(api_key: int, version: int, release: str) -> bool:
+    return any(
+        version in entry.releases.get(release, Versions.NONE) for entry in request_entries(api_key)
+    )

@@ -1,0 +1,82 @@
+"""Frames on a connection: an int32 length, then as many bytes of payload."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from flexwire.errors import FrameError
+
+# What a broker takes unless told otherwise (``socket.request.max.bytes``), and more than clients
+# ask for in one response (``fetch.max.bytes``).
+DEFAULT_FRAME_LIMIT: Final = 104_857_600
+
+PREFIX_LENGTH: Final = 4
+_LENGTH: Final = struct.Struct(">i")
+
+
+class FrameSplitter:
+    r"""Cuts one direction of a connection into the payloads of its frames, as bytes arrive.
+
+    Holds no more than one frame that is not yet complete, and none longer than ``limit`` bytes of
+    payload. A length that is negative or above the limit is not a frame: the payloads before it
+    are given out, `error` is set, and every later `feed` raises it. The bytes from that length on
+    stay in `pending`.
+
+    >>> splitter = FrameSplitter()
+    >>> splitter.feed(b"\0\0\0\2hi\0\0\0\3m")
+    [b'hi']
+    >>> splitter.pending
+    b'\x00\x00\x00\x03m'
+    """
+
+    def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
+        self.limit = limit
+        self.error: FrameError | None = None
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take in bytes; give out the payloads, without length, of the frames now complete.
+
+        Raises `FrameError` when the very next length cannot be a frame's.
+        """
+        if self.error is not None:
+            # Kept out of the buffer: after an error nothing here is bounded by a frame.
+            raise self.error
+        buffer = self._buffer
+        buffer += data
+        payloads = []
+        start = 0
+        while len(buffer) - start >= PREFIX_LENGTH:
+            (length,) = _LENGTH.unpack_from(buffer, start)
+            if not 0 <= length <= self.limit:
+                self.error = FrameError(self._refusal(length))
+                break
+            end = start + PREFIX_LENGTH + length
+            if end > len(buffer):
+                break
+            payloads.append(bytes(memoryview(buffer)[start + PREFIX_LENGTH : end]))
+            start = end
+        del buffer[:start]
+        if self.error is not None and not payloads:
+            raise self.error
+        return payloads
+
+    @property
+    def pending(self) -> bytes:
+        """The bytes of the frame that is not yet complete, its length included."""
+        return bytes(self._buffer)
+
+    @property
+    def pending_length(self) -> int:
+        """How many bytes `pending` has, without copying them."""
+        return len(self._buffer)
+
+    def peek(self, start: int, stop: int) -> bytes:
+        """A part of `pending`."""
+        return bytes(memoryview(self._buffer)[start:stop])
+
+    def _refusal(self, length: int) -> str:
+        if length < 0:
+            return f"a frame of {length} bytes is not possible; this is not Kafka's protocol"
+        return f"a frame of {length} bytes is longer than the limit of {self.limit}"

@@ -1,0 +1,74 @@
+"""Request frames: what their header says, and where their body begins."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flexwire.codec import Message, message
+from flexwire.errors import FrameError
+from flexwire.protocol.apis import request_entries
+from flexwire.protocol.headers import request_header_version
+
+# Every version of the request header begins so: api key, api version, correlation id.
+_HEAD: Final = struct.Struct(">hhi")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFrame:
+    """A request as its header describes it; the body is `payload[body_offset:]`, not yet decoded.
+
+    ``message_name`` is the newest name of a request with this api key and version. The version may
+    be above those in the catalog; then the body cannot be decoded.
+    """
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    header_version: int
+    header: Message
+    body_offset: int
+    message_name: str
+
+    @property
+    def api_name(self) -> str:
+        """The request's name without the suffix, as "Produce"."""
+        return self.message_name.removesuffix("Request")
+
+
+def parse_request(payload: bytes) -> RequestFrame:
+    """Read a request's header from the payload of a frame.
+
+    Raises `FrameError` when the payload cannot be a request (too short, an api key that no
+    release has, a negative version) and `DecodeError` when the header is broken further on.
+    """
+    if len(payload) < _HEAD.size:
+        raise FrameError(
+            f"a request header has at least {_HEAD.size} bytes, and the frame has {len(payload)}"
+        )
+    api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
+    if not request_entries(api_key):
+        raise FrameError(f"not a request: no Kafka release in the catalog has api key {api_key}")
+    if api_version < 0:
+        raise FrameError(f"not a request: version {api_version} of api key {api_key} is negative")
+    header_version = request_header_version(api_key, api_version)
+    header, body_offset = message("RequestHeader").decode_prefix(payload, header_version)
+    fields: Any = header
+    return RequestFrame(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=fields.client_id if header_version else None,
+        header_version=header_version,
+        header=header,
+        body_offset=body_offset,
+        message_name=request_name(api_key, api_version),
+    )
+
+
+def request_name(api_key: int, version: int) -> str:
+    """The newest name of the request with an api key that has the version, or the newest of all."""
+    entries = request_entries(api_key)
+    return next((entry.name for entry in entries if entry.has(version)), entries[0].name)

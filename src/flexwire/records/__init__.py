@@ -1,0 +1,29 @@
+"""Record batches (magic 2) and message sets (magic 0 and 1), in every compression.
+
+>>> [batch] = decode_batches(bytes.fromhex(
+...     "00000000000000000000004cffffffff02563872ea0000000000000000018bcfe568000000018bcfe56800"
+...     "ffffffffffffffffffffffffffff00000001340000000e6f726465722d370870616964020a7472616365046131"
+... ))
+>>> batch.compression, batch.records
+(<Compression.NONE: 'none'>, [Record(offset=0, timestamp=1700000000000, key=b'order-7', \
+value=b'paid', headers=[(b'trace', b'a1')])])
+"""
+
+from __future__ import annotations
+
+from flexwire.records.attributes import Compression, TimestampType
+from flexwire.records.batch import MAX_INFLATED, RecordBatch
+from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches
+from flexwire.records.record import Record, RecordHeader
+
+__all__ = [
+    "MAX_INFLATED",
+    "BatchIterator",
+    "Compression",
+    "PartialBatch",
+    "Record",
+    "RecordBatch",
+    "RecordHeader",
+    "TimestampType",
+    "decode_batches",
+]

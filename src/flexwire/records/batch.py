@@ -1,0 +1,167 @@
+"""A record batch: what its header says, and its records, read when asked for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from flexwire.errors import RecordError
+from flexwire.records.attributes import (
+    COMPRESSION_MASK,
+    COMPRESSIONS,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Compression,
+    TimestampType,
+)
+from flexwire.records.body import read_records
+from flexwire.records.inflate import inflate
+from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
+from flexwire.records.record import Record
+
+MAX_INFLATED = 128 * 1024 * 1024
+HEADER_SIZE = 61
+# One record or record header is allowed for this many bytes of the limit, because as an object it
+# takes far more memory than the two to seven bytes it can come in.
+_OBJECT_COST = 32
+
+
+class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
+    """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
+
+    A wrapper message is one batch of many records; any other message is a batch of one. What the
+    magic does not have, or what a wrapper does not tell without being inflated, is -1.
+
+    Attributes:
+        position: where the batch starts in the data it was read from.
+        data: the bytes of the batch itself.
+        batch_length: the bytes after its base offset and this length, as declared.
+        last_offset: the offset of its last record, which compaction may have removed.
+        base_timestamp: the first timestamp, or the delete horizon where there is one.
+        record_count: as declared.
+        crc: as declared; over all that follows it, CRC-32C in magic 2 and CRC-32 before.
+    """
+
+    position: int
+    data: bytes
+    base_offset: int
+    last_offset: int
+    batch_length: int
+    magic: int
+    crc: int
+    attributes: int
+    max_timestamp: int
+    base_timestamp: int = -1
+    partition_leader_epoch: int = -1
+    last_offset_delta: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    record_count: int = -1
+    check_crc: bool = True
+    max_inflated: int = MAX_INFLATED
+    _records: list[Record] | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole batch, its base offset and batch length included."""
+        return len(self.data)
+
+    @property
+    def compression(self) -> Compression:
+        """How the records are compressed."""
+        return COMPRESSIONS[self.attributes & COMPRESSION_MASK]
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Whose the timestamps are."""
+        if self.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        if self.attributes & TIMESTAMP_TYPE_MASK:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
+        return self.magic > 1 and bool(self.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records, which the broker writes and no consumer sees."""
+        return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether the base timestamp is the delete horizon of the tombstones in the batch."""
+        return self.magic > 1 and bool(self.attributes & DELETE_HORIZON_MASK)
+
+    @property
+    def records(self) -> list[Record]:
+        """The records, inflated and read at the first call and kept.
+
+        Raises `RecordError` with an offset in the data the batch was read from; where the bytes at
+        fault are compressed, that of the batch, and the reason says where in the inflated bytes.
+        """
+        if self._records is None:
+            read = self._read_records if self.magic > 1 else self._read_messages
+            self._records = read()
+        return self._records
+
+    def _append_time(self) -> int | None:
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return self.max_timestamp if is_append_time else None
+
+    def _budget(self) -> int:
+        if self.compression is Compression.NONE:
+            return len(self.data)
+        return self.max_inflated // _OBJECT_COST
+
+    def _inflate(self, data: bytes) -> bytes:
+        return inflate(self.compression, data, magic=self.magic, limit=self.max_inflated)
+
+    def _read_records(self) -> list[Record]:
+        data, start = self.data, HEADER_SIZE
+        try:
+            # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
+            if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
+                data, start = self._inflate(data[start:]), 0
+            records = read_records(
+                data,
+                start,
+                count=self.record_count,
+                base_offset=self.base_offset,
+                base_timestamp=self.base_timestamp,
+                budget=self._budget(),
+            )
+        except RecordError as error:
+            raise self._located(error, is_inflated=data is not self.data) from None
+        append_time = self._append_time()
+        if append_time is not None:
+            for record in records:
+                record.timestamp = append_time
+        return records
+
+    def _read_messages(self) -> list[Record]:
+        data = self.data
+        try:
+            message = read_message(data, 0, len(data))
+            if self.compression is Compression.NONE:
+                return [Record(message.offset, message.timestamp, message.key, message.value, [])]
+            data = self._inflate(wrapped_bytes(message))
+            return read_inner_records(
+                data,
+                message,
+                append_time=self._append_time(),
+                check_crc=self.check_crc,
+                budget=self._budget(),
+            )
+        except RecordError as error:
+            raise self._located(error, is_inflated=data is not self.data) from None
+
+    def _located(self, error: RecordError, *, is_inflated: bool) -> RecordError:
+        if not is_inflated:
+            return RecordError(error.reason, offset=self.position + error.offset)
+        reason = f"{error.reason} (at byte {error.offset} of the inflated records)"
+        return RecordError(reason, offset=self.position)

@@ -1,0 +1,79 @@
+"""How much an LZ4 or Zstandard frame can inflate to, read from its block headers alone.
+
+Both formats cut their content into blocks of bounded size, so walking the block headers tells a
+size that the content cannot exceed, before anything is inflated or allocated.
+"""
+
+from __future__ import annotations
+
+from flexwire.errors import RecordError
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_LZ4_MOST_RATIO = 255
+_LZ4_RAW_BLOCK = 1 << 31
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_BLOCK_SIZE = 1 << 17
+_ZSTD_DICTIONARY_ID_SIZES = (0, 1, 2, 4)
+_ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
+_ZSTD_RLE, _ZSTD_COMPRESSED, _ZSTD_RESERVED = 1, 2, 3
+
+
+def lz4_header_size(data: bytes, start: int = 0) -> int:
+    """Give the size of the frame header at ``start``, its checksum byte included.
+
+    Raises `RecordError` where there is none, or one that needs a dictionary or another version.
+    """
+    if data[start : start + 4] != LZ4_MAGIC or len(data) < start + 7:
+        raise RecordError("expected an lz4 frame header")
+    flags = data[start + 4]
+    if flags >> 6 != 1 or flags & 0x01:
+        raise RecordError(f"lz4 frame flags {flags:#04x} of another version or a dictionary")
+    return 15 if flags & 0x08 else 7
+
+
+def lz4_bound(data: bytes) -> int:
+    """Give a size that the lz4 frames in ``data`` cannot inflate beyond."""
+    bound = position = 0
+    while position < len(data):
+        start = position
+        position += lz4_header_size(data, start)
+        block_size = _LZ4_BLOCK_SIZES.get(data[start + 5] >> 4 & 7)
+        if block_size is None:
+            raise RecordError("an lz4 frame names a block size that does not exist")
+        after_block = 4 if data[start + 4] & 0x10 else 0
+        while size := _little(data, position, 4, "lz4"):
+            stored = size & (_LZ4_RAW_BLOCK - 1)
+            position += 4 + stored + after_block
+            bound += stored if size & _LZ4_RAW_BLOCK else min(block_size, stored * _LZ4_MOST_RATIO)
+        position += 8 if data[start + 4] & 0x04 else 4
+    return bound
+
+
+def zstd_bound(data: bytes) -> int:
+    """Give a size that the zstd frames in ``data`` cannot inflate beyond."""
+    bound = position = 0
+    while position < len(data):
+        if data[position : position + 4] != _ZSTD_MAGIC:
+            raise RecordError("expected a zstd frame header")
+        descriptor = _little(data, position + 4, 1, "zstd")
+        single_segment = descriptor >> 5 & 1
+        content_size = _ZSTD_CONTENT_SIZES[descriptor >> 6] or single_segment
+        position += 6 - single_segment + _ZSTD_DICTIONARY_ID_SIZES[descriptor & 3] + content_size
+        last = False
+        while not last:
+            block = _little(data, position, 3, "zstd")
+            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+            if kind == _ZSTD_RESERVED:
+                raise RecordError("a zstd block of the reserved type")
+            position += 3 + (1 if kind == _ZSTD_RLE else size)
+            bound += _ZSTD_BLOCK_SIZE if kind == _ZSTD_COMPRESSED else size
+        position += 4 if descriptor & 0x04 else 0
+    return bound
+
+
+def _little(data: bytes, position: int, size: int, name: str) -> int:
+    if position + size > len(data):
+        raise RecordError(f"the {name} frame is cut off")
+    return int.from_bytes(data[position : position + size], "little")

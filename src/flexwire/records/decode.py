@@ -1,0 +1,188 @@
+"""Reading record batches and message sets one after the other, as a fetch or a log holds them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import google_crc32c
+
+from flexwire.errors import RecordError
+from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
+from flexwire.records.batch import HEADER_SIZE, MAX_INFLATED, RecordBatch
+from flexwire.records.message_set import ENTRY, PREFIXES, check_message_crc
+
+_MAGIC_POSITION = 16
+# The whole size of the smallest batch of each magic.
+_LEAST_SIZES = (26, 34, HEADER_SIZE)
+_HEADER = struct.Struct(">qiiBIhiqqqhii")
+_CRC_START = 21
+_INT64_MAX = 2**63 - 1
+
+
+class PartialBatch(NamedTuple):
+    """The start of a batch that the data ends within, as a fetch ends when it is full.
+
+    ``size`` bytes of it are there; ``declared_size`` is the whole, None where the data ends before
+    it is told.
+    """
+
+    position: int
+    size: int
+    declared_size: int | None
+
+
+class BatchIterator(Iterator[RecordBatch]):
+    """Gives the batches of ``data`` in order; see `decode_batches`.
+
+    Attributes:
+        position: where the next batch starts.
+        partial: the partial batch at the end, None when there is none or it is not reached yet.
+    """
+
+    def __init__(self, data: bytes, *, check_crc: bool, max_inflated: int) -> None:
+        self._data = data
+        self._check_crc = check_crc
+        self._max_inflated = max_inflated
+        self.position = 0
+        self.partial: PartialBatch | None = None
+
+    def __next__(self) -> RecordBatch:
+        start = self.position
+        remaining = len(self._data) - start
+        if remaining == 0:
+            raise StopIteration
+        # Until the batch proves sound enough to know where the next one starts, nothing follows it.
+        self.position = len(self._data)
+        if remaining < ENTRY.size:
+            self.partial = PartialBatch(start, remaining, None)
+            raise StopIteration
+        size = ENTRY.size + ENTRY.unpack_from(self._data, start)[1]
+        magic = self._check_size(start, size, remaining)
+        if size > remaining:
+            self.partial = PartialBatch(start, remaining, size)
+            raise StopIteration
+        self.position = start + size
+        data = self._data[start : start + size]
+        if magic == len(_LEAST_SIZES) - 1:
+            return self._decode_batch(data, start)
+        return self._decode_message(data, start)
+
+    def _check_size(self, start: int, size: int, remaining: int) -> int | None:
+        """Give the magic, None where the data ends before it."""
+        magic = None
+        least = _LEAST_SIZES[0]
+        if remaining > _MAGIC_POSITION:
+            magic = self._data[start + _MAGIC_POSITION]
+            if magic >= len(_LEAST_SIZES):
+                raise RecordError(f"unknown magic {magic}; 0, 1 and 2 are known", offset=start)
+            least = _LEAST_SIZES[magic]
+        if size < least:
+            reason = f"batch length {size - ENTRY.size} is less than the {least - ENTRY.size}"
+            raise RecordError(f"{reason} that every batch takes", offset=start)
+        return magic
+
+    def _decode_batch(self, data: bytes, start: int) -> RecordBatch:
+        (
+            base_offset,
+            batch_length,
+            partition_leader_epoch,
+            magic,
+            crc,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        ) = _HEADER.unpack_from(data)
+        if self._check_crc:
+            actual = google_crc32c.value(data[_CRC_START:])
+            if actual != crc:
+                reason = f"crc is {crc:#010x} but the bytes have {actual:#010x}"
+                raise RecordError(reason, offset=start)
+        _check_compression(attributes, magic, start)
+        if last_offset_delta < 0 or base_offset + last_offset_delta > _INT64_MAX:
+            reason = f"last offset delta {last_offset_delta} after base offset {base_offset}"
+            raise RecordError(reason, offset=start)
+        return RecordBatch(
+            position=start,
+            data=data,
+            base_offset=base_offset,
+            last_offset=base_offset + last_offset_delta,
+            batch_length=batch_length,
+            partition_leader_epoch=partition_leader_epoch,
+            magic=magic,
+            crc=crc,
+            attributes=attributes,
+            last_offset_delta=last_offset_delta,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=record_count,
+            check_crc=self._check_crc,
+            max_inflated=self._max_inflated,
+        )
+
+    def _decode_message(self, data: bytes, start: int) -> RecordBatch:
+        layout = PREFIXES[data[_MAGIC_POSITION]]
+        offset, batch_length, crc, magic, attributes, *timestamp = layout.unpack_from(data)
+        if self._check_crc:
+            check_message_crc(data, crc, start)
+        compression = _check_compression(attributes, magic, start)
+        is_wrapper = compression is not Compression.NONE
+        when = timestamp[0] if timestamp else -1
+        return RecordBatch(
+            position=start,
+            data=data,
+            base_offset=-1 if is_wrapper else offset,
+            last_offset=offset,
+            batch_length=batch_length,
+            magic=magic,
+            crc=crc,
+            attributes=attributes,
+            last_offset_delta=-1 if is_wrapper else 0,
+            base_timestamp=-1 if is_wrapper else when,
+            max_timestamp=when,
+            record_count=-1 if is_wrapper else 1,
+            check_crc=self._check_crc,
+            max_inflated=self._max_inflated,
+        )
+
+
+def _check_compression(attributes: int, magic: int, start: int) -> Compression:
+    number = attributes & COMPRESSION_MASK
+    if number >= len(COMPRESSIONS):
+        raise RecordError(f"unknown compression type {number}", offset=start)
+    compression = COMPRESSIONS[number]
+    if compression is Compression.ZSTD and magic < len(_LEAST_SIZES) - 1:
+        raise RecordError(f"zstd compression, which magic {magic} does not have", offset=start)
+    return compression
+
+
+def decode_batches(
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    max_inflated: int = MAX_INFLATED,
+) -> BatchIterator:
+    """Iterate over the record batches, or top-level messages, in ``data``.
+
+    Headers and crcs are read as the iteration goes, records when `RecordBatch.records` is asked.
+    Where the data ends within a batch, the iteration ends and ``partial`` says so: that is how a
+    full fetch ends, not an error. ``max_inflated`` bounds the bytes that the records of one
+    compressed batch may inflate to, and with them how many objects are made.
+
+    A damaged batch raises `RecordError`; when its length is sound the iteration can go on behind
+    it, otherwise it is over.
+
+    >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
+    >>> list(batches), batches.partial
+    ([], PartialBatch(position=0, size=13, declared_size=80))
+    """
+    return BatchIterator(bytes(data), check_crc=check_crc, max_inflated=max_inflated)

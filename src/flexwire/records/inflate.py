@@ -1,0 +1,118 @@
+"""Inflating the records of a batch, never beyond a limit.
+
+Every codec refuses before it allocates: lz4 and zstd by walking their block headers, snappy by the
+size it declares against the most its format can expand, gzip by streaming.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import cramjam
+
+from flexwire.errors import RecordError
+from flexwire.records.attributes import Compression
+from flexwire.records.bounds import lz4_bound, zstd_bound
+from flexwire.records.lz4_checksum import with_right_checksum
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# The longest element of snappy's format makes 64 bytes of 3.
+_SNAPPY_MOST_RATIO = 22
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_SIZE = 16
+
+_GZIP_WBITS = 31
+# What follows a member is copied when it ends, so a million empty ones would take for ever. Kafka's
+# clients write one.
+_GZIP_MOST_MEMBERS = 64
+
+
+def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) -> bytes:
+    """Inflate ``data``; the result has at most ``limit`` bytes.
+
+    Raises `RecordError` where the data is damaged, cut off, followed by something else, or would
+    inflate beyond the limit.
+
+    >>> inflate(Compression.SNAPPY, bytes.fromhex("04 0c 666c6578"), magic=2, limit=100)
+    b'flex'
+    """
+    try:
+        if compression is Compression.GZIP:
+            return _inflate_gzip(data, limit)
+        if compression is Compression.SNAPPY:
+            return _inflate_snappy(data, limit)
+        if compression is Compression.LZ4:
+            frame = with_right_checksum(data) if magic == 0 else data
+            return _inflate_blocks(cramjam.lz4, frame, lz4_bound(frame), limit)
+        if compression is Compression.ZSTD:
+            return _inflate_blocks(cramjam.zstd, data, zstd_bound(data), limit)
+    except (cramjam.DecompressionError, zlib.error) as error:
+        raise RecordError(f"the {compression} data is damaged: {error}") from None
+    return data
+
+
+def _beyond(limit: int) -> RecordError:
+    reason = f"the records inflate beyond {limit} bytes; if that is meant, raise max_inflated"
+    return RecordError(reason)
+
+
+def _inflate_blocks(codec: ModuleType, data: bytes, bound: int, limit: int) -> bytes:
+    if bound <= limit:
+        return bytes(codec.decompress(data))
+    room = bytearray(limit)
+    try:
+        size = codec.decompress_into(data, room)
+    except cramjam.DecompressionError as error:
+        raise RecordError(f"{_beyond(limit).reason} ({error})") from None
+    return bytes(memoryview(room)[:size])
+
+
+def _inflate_gzip(data: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit
+    for _ in range(_GZIP_MOST_MEMBERS):
+        member = zlib.decompressobj(_GZIP_WBITS)
+        part = member.decompress(data, room + 1)
+        room -= len(part)
+        if room < 0:
+            raise _beyond(limit)
+        if not member.eof:
+            raise RecordError("the gzip data is cut off")
+        parts.append(part)
+        data = member.unused_data
+        if not data:
+            return b"".join(parts)
+    raise RecordError(f"gzip data of more than {_GZIP_MOST_MEMBERS} members")
+
+
+def _inflate_snappy(data: bytes, limit: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _inflate_raw_snappy(data, limit, limit)
+    parts: list[bytes] = []
+    room = limit
+    position = 0
+    while position < len(data):
+        # A stream may be several written one after the other, each with its header.
+        if data.startswith(_XERIAL_MAGIC, position):
+            position += _XERIAL_HEADER_SIZE
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if position + size > len(data):
+            raise RecordError("the snappy data is cut off")
+        part = _inflate_raw_snappy(data[position : position + size], room, limit)
+        position += size
+        room -= len(part)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _inflate_raw_snappy(data: bytes, room: int, limit: int) -> bytes:
+    declared = cramjam.snappy.decompress_raw_len(data)
+    if declared > len(data) * _SNAPPY_MOST_RATIO:
+        raise RecordError(f"{len(data)} bytes of snappy data declare {declared} when inflated")
+    if declared > room:
+        raise _beyond(limit)
+    return bytes(cramjam.snappy.decompress_raw(data))

@@ -1,0 +1,149 @@
+"""Message sets, magic 0 and 1: messages one after the other, each with its offset and size.
+
+A compressed message is a wrapper: its value inflates to another message set. With magic 1 the inner
+offsets are relative and the wrapper carries the last one's true offset.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+from flexwire.errors import RecordError
+from flexwire.records.attributes import COMPRESSION_MASK
+from flexwire.records.body import over_budget
+from flexwire.records.record import Record
+
+# An entry starts with its offset and the size of what follows.
+ENTRY = struct.Struct(">qi")
+# Offset, size, crc, magic, attributes and, in magic 1, timestamp.
+PREFIXES = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
+# The part of a message that its crc covers starts here, counted from the entry's start.
+CRC_START = 16
+_NO_TIMESTAMP = -1
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+# Offset, size, crc, magic, attributes, key length and value length.
+_LEAST_MESSAGE = 26
+_LENGTH_SIZE = 4
+
+
+class Message(NamedTuple):
+    """One entry of a message set; ``offset`` as it is on the wire, so perhaps relative."""
+
+    offset: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def read_message(data: bytes, start: int, stop: int) -> Message:
+    """Read the message that fills ``data`` from ``start`` to ``stop``; the crc is not checked.
+
+    Raises `RecordError` with an offset within ``data``.
+    """
+    magic = data[start + CRC_START]
+    if magic > 1:
+        raise RecordError(f"magic {magic} inside a message set", offset=start)
+    layout = PREFIXES[magic]
+    # Both lengths must still fit, and the reads below rely on it.
+    if stop - start < layout.size + 2 * _LENGTH_SIZE:
+        raise RecordError(f"{stop - start} bytes are too few for a message", offset=start)
+    offset, _, crc, _, attributes, *timestamp = layout.unpack_from(data, start)
+    key, position = _read_nullable_bytes(data, start + layout.size, stop, "key")
+    value, position = _read_nullable_bytes(data, position, stop, "value")
+    if position != stop:
+        raise RecordError(f"{stop - position} bytes remain after the value", offset=position)
+    when = timestamp[0] if timestamp else _NO_TIMESTAMP
+    return Message(offset, crc, magic, attributes, when, key, value)
+
+
+def _read_nullable_bytes(
+    data: bytes, position: int, stop: int, what: str
+) -> tuple[bytes | None, int]:
+    if stop - position < _LENGTH_SIZE:
+        raise RecordError(f"the {what} length is cut off", offset=position)
+    start = position + _LENGTH_SIZE
+    length = int.from_bytes(data[position:start], "big", signed=True)
+    if length == -1:
+        return None, start
+    if not 0 <= length <= stop - start:
+        reason = f"{what} length {length} declared but {stop - start} bytes remain"
+        raise RecordError(reason, offset=position)
+    return data[start : start + length], start + length
+
+
+def wrapped_bytes(wrapper: Message) -> bytes:
+    """Give the compressed message set of a wrapper; raises `RecordError` where it has none."""
+    if wrapper.value is None:
+        raise RecordError("a wrapper message with a null value")
+    return wrapper.value
+
+
+def read_inner_records(
+    data: bytes, wrapper: Message, *, append_time: int | None, check_crc: bool, budget: int
+) -> list[Record]:
+    """Read the inflated message set of a wrapper; ``append_time`` replaces every timestamp.
+
+    ``budget`` is the most records to make. Raises `RecordError` with an offset within ``data``.
+    """
+    messages: list[Message] = []
+    position = 0
+    while position < len(data):
+        start = position
+        remaining = len(data) - start
+        size = ENTRY.unpack_from(data, start)[1] if remaining >= ENTRY.size else 0
+        if not _LEAST_MESSAGE <= size + ENTRY.size <= remaining:
+            raise RecordError("an inner message is cut off", offset=start)
+        position += ENTRY.size + size
+        message = read_message(data, start, position)
+        _check_inner(data[start:position], message, wrapper, start, check_crc=check_crc)
+        messages.append(message)
+        if len(messages) > budget:
+            raise over_budget(start)
+    if not messages:
+        raise RecordError("a wrapper message without inner messages")
+    base = _absolute_base(wrapper, messages[-1])
+    records = [
+        Record(
+            base + message.offset,
+            message.timestamp if append_time is None else append_time,
+            message.key,
+            message.value,
+            [],
+        )
+        for message in messages
+    ]
+    if not all(_INT64_MIN <= record.offset <= _INT64_MAX for record in records):
+        raise RecordError("the offset of a record does not fit in 64 bits")
+    return records
+
+
+def _check_inner(
+    entry: bytes, message: Message, wrapper: Message, start: int, *, check_crc: bool
+) -> None:
+    if message.magic != wrapper.magic:
+        reason = f"magic {message.magic} inside a wrapper of magic {wrapper.magic}"
+        raise RecordError(reason, offset=start)
+    if message.attributes & COMPRESSION_MASK:
+        raise RecordError("a compressed message inside a wrapper", offset=start)
+    if check_crc:
+        check_message_crc(entry, message.crc, start)
+
+
+def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
+    """Compare the crc of a whole message set entry; raises `RecordError` at ``offset``."""
+    actual = zlib.crc32(memoryview(entry)[CRC_START:])
+    if actual != crc:
+        raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
+
+
+def _absolute_base(wrapper: Message, last: Message) -> int:
+    # Magic 0 keeps absolute offsets inside. Some versions of librdkafka produce magic 1 with a
+    # wrapper at offset 0, which Kafka takes to mean that nothing has been assigned yet.
+    if wrapper.magic == 0 or wrapper.offset == 0:
+        return 0
+    return wrapper.offset - last.offset

@@ -1,0 +1,433 @@
+"""Facts as pictures: Vega-Lite specs turned into SVG, offline, once for laptops, once for phones.
+
+Every label lies at a place computed here, so a picture does not depend on the fonts of the
+machine that makes it. Colours in the specs are the keys of `INK`; the style sheet gives them
+their value in light, in dark and on paper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.report import units
+from flexwire.report.matrix import api_label, client_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from flexwire.report.facts import Facts, Latency, Timeline
+
+BAR_LIMIT = 14
+INK = {
+    "request": "#000001",
+    "response": "#000002",
+    "text": "#000003",
+    "muted": "#000004",
+    "grid": "#000005",
+    "accent": "#000006",
+    "surface": "#000007",
+}
+_ROW_STEP = 27
+_DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
+_CONFIG: dict[str, Any] = {
+    "background": None,
+    "aria": False,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK["muted"],
+        "titleColor": INK["muted"],
+        "gridColor": INK["grid"],
+        "domainColor": INK["grid"],
+        "tickColor": INK["grid"],
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "text": {"color": INK["text"], "fontSize": 12.5},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a picture is drawn for: its width, and where the labels end and the plot begins."""
+
+    width: int
+    labels: int
+    buckets: int
+
+
+WIDE = Size(1060, 230, 130)
+# Two of these stand side by side on a wide screen.
+HALF = Size(520, 150, 65)
+NARROW = Size(350, 128, 44)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The same picture for a wide and a narrow screen, and what it shows, for who cannot see it."""
+
+    wide: str
+    narrow: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A named bar of one or two stacked parts, with the words that stand at its end."""
+
+    label: str
+    parts: tuple[float, ...]
+    value: str
+
+
+def timeline_chart(facts: Facts) -> Chart | None:
+    """Bytes over time, requests under responses; None without traffic."""
+    buckets = facts.timeline.buckets
+    if not buckets:
+        return None
+    peak = max(buckets, key=lambda bucket: bucket.request_bytes + bucket.response_bytes)
+    summary = (
+        f"Bytes over time in {units.plural(len(buckets), 'slice')} of "
+        f"{units.span(facts.timeline.bucket_us)}; most at {units.moment(peak.time_us)} UTC: "
+        f"{units.human_bytes(peak.request_bytes)} of requests and "
+        f"{units.human_bytes(peak.response_bytes)} of responses."
+    )
+    return _chart(summary, "time", lambda size: _timeline_spec(facts.timeline, size))
+
+
+def api_chart(facts: Facts) -> Chart | None:
+    """Bytes per API."""
+    bars = [
+        Bar(
+            api_label(api.api_key, api.name),
+            (api.request_bytes, api.response_bytes),
+            units.human_bytes(api.request_bytes + api.response_bytes),
+        )
+        for api in facts.apis
+    ]
+    return bar_chart("Bytes per API", "api-bytes", bars, "API", units.human_bytes, HALF)
+
+
+def api_message_chart(facts: Facts) -> Chart | None:
+    """Messages per API."""
+    bars = [
+        Bar(
+            api_label(api.api_key, api.name),
+            (api.requests, api.responses),
+            units.count(api.requests + api.responses),
+        )
+        for api in facts.apis
+    ]
+    return bar_chart("Messages per API", "api-messages", bars, "API", units.count, HALF)
+
+
+def client_chart(facts: Facts) -> Chart | None:
+    """Bytes per client."""
+    bars = [
+        Bar(
+            client_name(entry.client),
+            (entry.bytes_sent, entry.bytes_received),
+            units.human_bytes(entry.bytes_sent + entry.bytes_received),
+        )
+        for entry in facts.clients
+    ]
+    return bar_chart("Bytes per client", "client-bytes", bars, "client", units.human_bytes)
+
+
+def compression_chart(facts: Facts) -> Chart | None:
+    """Bytes of record batches per compression type."""
+    batches: defaultdict[str, int] = defaultdict(int)
+    sizes: defaultdict[str, int] = defaultdict(int)
+    for topic in facts.topics:
+        for use in topic.compression:
+            batches[use.codec] += use.batches
+            sizes[use.codec] += use.bytes
+    bars = [
+        Bar(
+            codec,
+            (whole,),
+            f"{units.human_bytes(whole)} in {units.plural(batches[codec], 'batch', 'batches')}",
+        )
+        for codec, whole in sizes.items()
+    ]
+    summary = "Bytes of record batches per compression type"
+    return bar_chart(summary, "codec", bars, "type", units.human_bytes)
+
+
+def bar_chart(
+    summary: str,
+    ident: str,
+    bars: list[Bar],
+    noun: str,
+    write: Callable[[float], str],
+    wide: Size = WIDE,
+) -> Chart | None:
+    """Horizontal bars, longest first; what the limit leaves out is one last bar with its count."""
+    bars = [bar for bar in bars if sum(bar.parts)]
+    if not bars:
+        return None
+    order = sorted(bars, key=lambda bar: (-sum(bar.parts), bar.label))
+    shown, rest = order[:BAR_LIMIT], order[BAR_LIMIT:]
+    if rest:
+        parts = tuple(sum(column) for column in zip(*(bar.parts for bar in rest), strict=True))
+        label = units.plural(len(rest), f"more {noun}")
+        shown.append(Bar(label, parts, write(sum(parts))))
+    words = "; ".join(f"{bar.label} {bar.value}" for bar in shown)
+    return _chart(f"{summary}: {words}.", ident, lambda size: _bar_spec(shown, size), wide)
+
+
+def latency_chart(facts: Facts) -> Chart | None:
+    """The distribution of latencies per API on a log scale."""
+    found = [
+        (api_label(api.api_key, api.name), api.latency)
+        for api in facts.apis
+        if api.latency is not None and api.latency.count and api.latency.max_ms > 0
+    ]
+    if not found:
+        return None
+    found.sort(key=lambda item: (-item[1].count, item[0]))
+    shown, more = found[:BAR_LIMIT], len(found) - BAR_LIMIT
+    words = "; ".join(
+        f"{label} {units.duration_ms(item.p50_ms)} and {units.duration_ms(item.p99_ms)}"
+        for label, item in shown
+    )
+    rest = f"; {units.plural(more, 'more API')} in the table" if more > 0 else ""
+    summary = f"Latencies per API, p50 and p99: {words}{rest}."
+    return _chart(summary, "latency", lambda size: _latency_spec(shown, size))
+
+
+def _chart(
+    summary: str, ident: str, spec: Callable[[Size], dict[str, Any]], wide: Size = WIDE
+) -> Chart:
+    return Chart(
+        _svg(spec(wide), f"{ident}-wide", wide),
+        _svg(spec(NARROW), f"{ident}-narrow", NARROW),
+        summary,
+    )
+
+
+def _svg(spec: dict[str, Any], ident: str, size: Size) -> str:
+    # Imported here: it loads a JavaScript engine, which only a report with a picture needs.
+    import vl_convert  # noqa: PLC0415  see above
+
+    padding = {"left": 0, "right": 0, "top": 0, "bottom": 0} | spec.pop("padding", {})
+    width = size.width - padding["left"] - padding["right"]
+    frame = {"config": _CONFIG, "padding": padding, "autosize": {"type": "none"}, "width": width}
+    whole = {**spec, **frame}
+    svg = vl_convert.vegalite_to_svg(whole, vl_version="6.1", allowed_base_urls=[])
+    # In HTML the namespaces go without saying, and ids are shared by the whole page.
+    svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
+    svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
+    return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+
+
+def _rows_axis(rows: int) -> dict[str, Any]:
+    return {
+        "field": "row",
+        "type": "ordinal",
+        "axis": None,
+        "scale": {"domain": list(range(rows)), "paddingInner": 0.3, "paddingOuter": 0.1},
+    }
+
+
+def _labels(size: Size, rows: Sequence[str]) -> dict[str, Any]:
+    """The names of the rows, right-aligned against the plot."""
+    # The reader's font may be an eighth wider than the one measured here.
+    limit = (size.labels - 10) * 7 // 8
+    return {
+        "data": {"values": [{"row": row, "label": label} for row, label in enumerate(rows)]},
+        "mark": {"type": "text", "align": "right", "baseline": "middle", "limit": limit},
+        "encoding": {"x": {"value": size.labels - 10}, "text": {"field": "label"}},
+    }
+
+
+def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
+    longest = max(sum(bar.parts) for bar in bars)
+    # Room for the words at the end of the longest bar, at some 7 units a letter.
+    room = 14 + 7 * max(len(bar.value) for bar in bars)
+    inks = ("request", "response")
+    parts = [
+        {"row": row, "from": sum(bar.parts[:part]), "to": sum(bar.parts[: part + 1]), "part": ink}
+        for row, bar in enumerate(bars)
+        for part, ink in enumerate(inks[: len(bar.parts)])
+    ]
+    ends = [{"row": row, "to": sum(bar.parts), "value": bar.value} for row, bar in enumerate(bars)]
+    scale = {"domain": [0, longest], "range": [size.labels, size.width - room], "nice": False}
+    place = {"type": "quantitative", "axis": None, "scale": scale}
+    colours = {"domain": list(inks), "range": [INK[ink] for ink in inks]}
+    return {
+        "height": _ROW_STEP * len(bars),
+        "encoding": {"y": _rows_axis(len(bars))},
+        "layer": [
+            {
+                "data": {"values": parts},
+                "mark": {"type": "bar"},
+                "encoding": {
+                    "x": {"field": "from", **place},
+                    "x2": {"field": "to"},
+                    "color": {"field": "part", "scale": colours, "legend": None},
+                },
+            },
+            {
+                "data": {"values": ends},
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
+                "encoding": {"x": {"field": "to", **place}, "text": {"field": "value"}},
+            },
+            _labels(size, [bar.label for bar in bars]),
+        ],
+    }
+
+
+def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, Any]:
+    cells = []
+    marks = []
+    for row, (_, item) in enumerate(rows):
+        most = max((bucket.count for bucket in item.histogram), default=0)
+        cells += [
+            {"row": row, "low": bucket.low_ms, "high": bucket.high_ms, "part": bucket.count / most}
+            for bucket in item.histogram
+            if bucket.count and bucket.low_ms > 0
+        ]
+        # A log scale has no zero; a nanosecond stands for it.
+        ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
+        quantiles = {"p50": max(item.p50_ms, 1e-6), "p99": max(item.p99_ms, 1e-6)}
+        marks.append({"row": row, **ends, **quantiles})
+    low = min(entry["low"] for entry in cells + marks)
+    high = max(entry["high"] for entry in cells + marks)
+    scale = {
+        "type": "log",
+        "domain": [low, high if high > low else low * 10],
+        "range": [size.labels, size.width - 20],
+        "nice": False,
+    }
+    place = {"type": "quantitative", "scale": scale, "axis": _latency_axis()}
+    left, right = {"field": "low", **place}, {"field": "high"}
+    return {
+        "padding": {"bottom": 28},
+        "height": _ROW_STEP * len(rows) + 6,
+        "encoding": {"y": _rows_axis(len(rows))},
+        "layer": [
+            {
+                "data": {"values": marks},
+                "mark": {"type": "rule", "color": INK["muted"], "strokeWidth": 1},
+                "encoding": {"x": left, "x2": right},
+            },
+            {
+                "data": {"values": cells},
+                "mark": {"type": "bar", "color": INK["accent"]},
+                "encoding": {
+                    "x": left,
+                    "x2": right,
+                    # Faint is not nothing: a single outlier keeps a quarter of the ink.
+                    "fillOpacity": {
+                        "field": "part",
+                        "type": "quantitative",
+                        "scale": {"type": "sqrt", "domain": [0, 1], "range": [0.2, 1]},
+                        "legend": None,
+                    },
+                },
+            },
+            _quantile("p99", {"type": "tick", "thickness": 2, "size": 17}, marks, place),
+            _quantile("p50", {"type": "point", **_DOT}, marks, place),
+            _labels(size, [label for label, _ in rows]),
+        ],
+    }
+
+
+def _quantile(
+    field: str, mark: dict[str, Any], rows: list[dict[str, Any]], place: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "data": {"values": rows},
+        "mark": {"color": INK["text"], **mark, "opacity": 1},
+        "encoding": {"x": {"field": field, **place}},
+    }
+
+
+def _latency_axis() -> dict[str, Any]:
+    return {
+        "values": [10**power for power in range(-6, 9)],
+        "title": None,
+        "labelOverlap": True,
+        "labelFlush": False,
+        "labelExpr": "datum.value < 1 ? format(datum.value * 1000, '~g') + ' \u00b5s' : "
+        "datum.value < 1000 ? datum.value + ' ms' : format(datum.value / 1000, ',') + ' s'",
+    }
+
+
+def _timeline_spec(timeline: Timeline, size: Size) -> dict[str, Any]:
+    inks = ("request", "response")
+    parts = []
+    slices = _rebin(timeline, size.buckets)
+    for start, end, request, response in slices:
+        ends = {"from": start, "to": end}
+        parts.append({**ends, "low": 0, "high": request, "part": inks[0]})
+        parts.append({**ends, "low": request, "high": request + response, "part": inks[1]})
+    axis = {
+        "title": None,
+        "labelOverlap": True,
+        "tickCount": size.width // 120,
+        "grid": False,
+        "format": _clock(slices[-1][1] - slices[0][0]),
+    }
+    bytes_axis = {
+        "title": None,
+        "tickCount": 4,
+        "tickMinStep": 1,
+        "domain": False,
+        "ticks": False,
+        "labelExpr": "replace(format(datum.value, '~s'), /([kMGTP]?)$/, ' $1B')",
+    }
+    colours = {"domain": list(inks), "range": [INK[ink] for ink in inks]}
+    return {
+        "padding": {"left": 58, "right": 22, "top": 10, "bottom": 24},
+        "height": 170,
+        "data": {"values": parts},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "temporal",
+                "scale": {"type": "utc", "nice": False},
+                "axis": axis,
+            },
+            "x2": {"field": "to"},
+            "y": {"field": "low", "type": "quantitative", "axis": bytes_axis},
+            "y2": {"field": "high"},
+            "color": {"field": "part", "type": "nominal", "scale": colours, "legend": None},
+        },
+    }
+
+
+def _clock(milliseconds: float) -> str:
+    """How finely the time axis must speak to tell its ticks apart."""
+    for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
+        if milliseconds <= limit:
+            return form
+    return "%b %d, %H:%M" if milliseconds <= 7 * 86_400_000 else "%b %d"
+
+
+def _rebin(timeline: Timeline, limit: int) -> list[tuple[float, float, int, int]]:
+    """Neighbouring slices summed until at most ``limit`` are left: start and end in ms, bytes."""
+    first = min(bucket.time_us for bucket in timeline.buckets)
+    last = max(bucket.time_us for bucket in timeline.buckets)
+    slices = (last - first) // timeline.bucket_us + 1
+    width = timeline.bucket_us * -(-slices // limit)
+    requests: defaultdict[int, int] = defaultdict(int)
+    responses: defaultdict[int, int] = defaultdict(int)
+    for bucket in timeline.buckets:
+        requests[(bucket.time_us - first) // width] += bucket.request_bytes
+        responses[(bucket.time_us - first) // width] += bucket.response_bytes
+    return [
+        (
+            (first + place * width) / 1000,
+            (first + (place + 1) * width) / 1000,
+            requests[place],
+            responses[place],
+        )
+        for place in sorted(requests)
+    ]

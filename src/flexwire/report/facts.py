@@ -1,0 +1,333 @@
+"""The facts of one capture: everything the report says, and the only thing it reads.
+
+Units are the same everywhere and stand in the names: ``…_us`` is whole microseconds (since the
+epoch, UTC, for a moment), ``…_ms`` is milliseconds as a float, ``…bytes`` is bytes, frames include
+their 4-byte length. A field that may be unknown is None, never an empty string or -1. Order does
+not matter: the report sorts what it shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import msgspec
+
+Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
+Direction = Literal["request", "response"]
+Side = Literal["produce", "fetch"]
+
+# Four buckets per factor of ten, from 10 microseconds to 100 seconds: fine enough to tell a
+# broker's answer from a Fetch that waited, few enough to draw.
+LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-8, 21))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One capture file: its packets, and the frames whose last byte lay in it."""
+
+    path: str
+    packets: int
+    frames: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was captured, in figures.
+
+    ``clients`` counts different `Client` keys, ``brokers`` different addresses that answered;
+    ``bytes`` is that of all frames. An *unanswered request* expects a response that the capture
+    does not hold; an *unpaired response* has no request in it. ``lenient_frames`` decoded only
+    leniently (see `LenientUse`), and are no ``decode_failures``. ``skipped_packets`` were not TCP
+    or could not be read.
+    """
+
+    first_time_us: int | None = None
+    last_time_us: int | None = None
+    frames: int = 0
+    requests: int = 0
+    responses: int = 0
+    unanswered_requests: int = 0
+    unpaired_responses: int = 0
+    connections: int = 0
+    clients: int = 0
+    brokers: int = 0
+    bytes: int = 0
+    decode_failures: int = 0
+    skipped_packets: int = 0
+    lenient_frames: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBucket:
+    """The traffic of one slice of time, which starts at ``time_us`` (inclusive)."""
+
+    time_us: int
+    request_bytes: int
+    response_bytes: int
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Traffic over time in slices of ``bucket_us``; a slice without traffic may be left out."""
+
+    bucket_us: int = 1_000_000
+    buckets: tuple[TimelineBucket, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyBucket:
+    """How many latencies lay in ``[low_ms, high_ms)``; see `LATENCY_EDGES_MS`."""
+
+    low_ms: float
+    high_ms: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """From the request's last byte to the response's last byte, of ``count`` pairs."""
+
+    count: int
+    min_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    max_ms: float
+    histogram: tuple[LatencyBucket, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """One API; ``name`` is None when the catalog has no such api key.
+
+    ``failures`` counts the requests and responses whose body did not decode, ``versions`` the
+    api versions seen. ``latency`` is None when no request was paired with its response.
+    """
+
+    api_key: int
+    name: str | None
+    requests: int
+    responses: int
+    request_bytes: int
+    response_bytes: int
+    failures: int = 0
+    versions: tuple[int, ...] = ()
+    latency: Latency | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who sent a request, as far as the wire tells.
+
+    The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
+
+    >>> Client("billing", "librdkafka", "2.6.1").software
+    'librdkafka 2.6.1'
+    """
+
+    client_id: str | None
+    software_name: str | None = None
+    software_version: str | None = None
+
+    @property
+    def software(self) -> str | None:
+        """Name and version in one string, or None when neither is known."""
+        return " ".join(filter(None, (self.software_name, self.software_version))) or None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """The traffic of one client; ``apis`` counts the different APIs it used."""
+
+    client: Client
+    connections: int
+    requests: int
+    bytes_sent: int
+    bytes_received: int
+    apis: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionUse:
+    """One client used one version of one API ``requests`` times.
+
+    ``verdict`` speaks of the newest release of the catalog: it accepts the version (*accepted*);
+    it does, but some release flags the version as deprecated (*deprecated*); it no longer does
+    (*removed*, with the last release that accepts it and the first that does not); the version
+    is newer than any the catalog knows, or the API is not in it (*unknown*).
+    """
+
+    client: Client
+    api_key: int
+    api_name: str | None
+    version: int
+    requests: int
+    verdict: Verdict
+    last_accepted_in: str | None = None
+    removed_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionUse:
+    """The record batches that one compression type ("none", "gzip", …) was used for.
+
+    ``bytes`` is the size of the batches on the wire.
+    """
+
+    codec: str
+    batches: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """The records of one topic on one side: written with Produce, or read with Fetch.
+
+    A record that was read twice counts twice. ``magic`` holds the record batch versions seen;
+    offsets are None where the producer does not know them yet. With ``is_id``, ``topic`` is the
+    topic's id, and nothing captured tells its name.
+    """
+
+    topic: str
+    side: Side
+    partitions: int
+    batches: int
+    records: int
+    key_bytes: int
+    value_bytes: int
+    null_keys: int = 0
+    null_values: int = 0
+    records_with_headers: int = 0
+    compression: tuple[CompressionUse, ...] = ()
+    magic: tuple[int, ...] = ()
+    first_offset: int | None = None
+    last_offset: int | None = None
+    is_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHeaderFacts:
+    """One record header key, over all topics that use it.
+
+    Lengths are in bytes and None when every value is null. ``distinct_values`` may be an
+    estimate; ``utf8_share`` is the part of the values, 0 to 1, that reads as UTF-8.
+    """
+
+    key: str
+    topics: tuple[str, ...]
+    records: int
+    null_values: int = 0
+    empty_values: int = 0
+    min_length: int | None = None
+    median_length: float | None = None
+    max_length: int | None = None
+    distinct_values: int = 0
+    utf8_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedFieldUse:
+    """A tagged field that was on the wire; ``name`` is None when the spec has no such tag.
+
+    ``path`` is the struct that holds it ("" for the message itself), ``bytes`` the sum of the
+    field's sizes, None where it was not measured.
+    """
+
+    message: str
+    versions: tuple[int, ...]
+    path: str
+    tag: int
+    name: str | None
+    times: int
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeFailure:
+    """A frame that did not decode: where it was, why, and the hex of its first bytes.
+
+    ``size`` is that of the whole frame; ``message`` is None when not even the request header
+    could be read, or the response had no request.
+    """
+
+    time_us: int
+    connection: str
+    direction: Direction
+    message: str | None
+    version: int | None
+    reason: str
+    size: int
+    sample_hex: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCount:
+    """How many frames failed to decode for one reason (without offsets and figures in it)."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LenientUse:
+    """Frames that break their message's spec, and that Kafka's Java reads nevertheless.
+
+    All are the same message at the same version, exchanged with one client, with one ``reason``.
+    They are a finding about whoever wrote them: the client of a request, the broker of a response.
+    """
+
+    client: Client
+    message: str
+    version: int
+    reason: str
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of one capture.
+
+    ``releases`` are those of the catalog, oldest first, and end with ``newest_release``.
+    ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers them all.
+    ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
+    ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
+
+    >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
+    >>> Facts.from_json(facts.to_json()) == facts
+    True
+    """
+
+    title: str
+    made_at_us: int
+    flexwire_version: str
+    newest_release: str
+    releases: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    totals: Totals = Totals()
+    timeline: Timeline = Timeline()
+    apis: tuple[ApiFacts, ...] = ()
+    clients: tuple[ClientFacts, ...] = ()
+    version_uses: tuple[VersionUse, ...] = ()
+    topics: tuple[TopicFacts, ...] = ()
+    record_headers: tuple[RecordHeaderFacts, ...] = ()
+    tagged_fields: tuple[TaggedFieldUse, ...] = ()
+    failures: tuple[DecodeFailure, ...] = ()
+    failure_counts: tuple[FailureCount, ...] = ()
+    lenient_uses: tuple[LenientUse, ...] = ()
+    withheld_credentials: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as `json.dumps` takes them, with the attribute names as keys."""
+        built: dict[str, Any] = msgspec.to_builtins(self)
+        return built
+
+    @classmethod
+    def from_json(cls, obj: object) -> Self:
+        """The facts again; `ValueError` with the path of what does not fit."""
+        try:
+            return msgspec.convert(obj, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"not the facts of a report: {error}") from error

@@ -1,0 +1,434 @@
+"""The facts as tables: rows sorted, figures written out, what does not fit counted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from flexwire.report import units
+from flexwire.report.matrix import api_label, client_label, use_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from flexwire.report.facts import (
+        ApiFacts,
+        DecodeFailure,
+        Facts,
+        Latency,
+        LenientUse,
+        RecordHeaderFacts,
+        TaggedFieldUse,
+        TopicFacts,
+        Verdict,
+        VersionUse,
+    )
+
+ROW_LIMIT = 200
+_Item = TypeVar("_Item")
+Kind = Literal["text", "number", "code", "verdict", "reason", "hex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its head, how its cells are set, and what the head means where it needs saying."""
+
+    label: str
+    kind: Kind = "number"
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell shows, the exact value as its title, and what it sorts by (else its text)."""
+
+    text: str
+    title: str = ""
+    sort: float | None = None
+    note: str = ""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the report; ``rest`` counts the rows that are not in it."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    rest: str = ""
+
+
+def build(
+    caption: str,
+    columns: Sequence[Column],
+    items: Iterable[_Item],
+    row: Callable[[_Item], Sequence[Cell]],
+    *,
+    total: int = 0,
+) -> Table:
+    """A table of the first `ROW_LIMIT` items; ``total`` when there are more than were passed."""
+    every = list(items)
+    rows = tuple(tuple(row(item)) for item in every[:ROW_LIMIT])
+    more = max(total, len(every)) - len(rows)
+    rest = f"and {units.plural(more, 'more row')} not shown here" if more else ""
+    return Table(caption, tuple(columns), rows, rest)
+
+
+def number(value: int | None, title: str = "") -> Cell:
+    """A count; an en dash where it is unknown."""
+    if value is None:
+        return Cell(units.DASH, "unknown", -1)
+    return Cell(units.count(value), title, value)
+
+
+def size(value: int | None) -> Cell:
+    """Bytes, with the exact figure as title."""
+    if value is None:
+        return Cell(units.DASH, "not measured", -1)
+    return Cell(units.human_bytes(value), units.exact_bytes(value), value)
+
+
+def latency(value: float) -> Cell:
+    """A latency, with the exact figure as title."""
+    return Cell(units.duration_ms(value), units.exact_ms(value), value)
+
+
+def text(value: str, note: str = "") -> Cell:
+    """Text of the wire, cut where it would break the page, with more of it as title."""
+    short = units.shorten(value, 60)
+    return Cell(short, value if short != value else "", note=note)
+
+
+def versions(numbers: tuple[int, ...]) -> Cell:
+    """Api versions with runs joined, sorted by the lowest."""
+    return Cell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
+
+
+def breaking_table(facts: Facts) -> Table:
+    """Each use of a version that is not simply accepted: what to upgrade, and how urgent it is."""
+
+    def row(use: VersionUse) -> list[Cell]:
+        return [
+            text(client_label(use.client), use.client.software or "software unknown"),
+            text(api_label(use.api_key, use.api_name)),
+            Cell(f"v{use.version}", sort=use.version),
+            number(use.requests),
+            Cell(use.verdict, verdict=use.verdict),
+            Cell(use.last_accepted_in or units.DASH),
+            Cell(use.removed_in or units.DASH),
+        ]
+
+    columns = (
+        Column("Client", "text"),
+        Column("API", "text"),
+        Column("Version"),
+        Column("Requests"),
+        Column("Verdict", "verdict"),
+        Column("Last release that accepts it", "text"),
+        Column("Removed in", "text"),
+    )
+    uses = (use for use in facts.version_uses if use.verdict != "accepted")
+    caption = "Versions in use that the newest release does not simply accept"
+    return build(caption, columns, sorted(uses, key=use_order), row)
+
+
+def api_table(facts: Facts) -> Table:
+    """Messages and bytes per API."""
+
+    def row(api: ApiFacts) -> list[Cell]:
+        return [
+            text(api_label(api.api_key, api.name)),
+            Cell(str(api.api_key), sort=api.api_key),
+            versions(api.versions),
+            number(api.requests),
+            number(api.responses),
+            size(api.request_bytes),
+            size(api.response_bytes),
+            number(api.failures),
+        ]
+
+    columns = (
+        Column("API", "text"),
+        Column("Api key"),
+        Column("Versions"),
+        Column("Requests"),
+        Column("Responses"),
+        Column("Request bytes"),
+        Column("Response bytes"),
+        Column("Failures", title="requests and responses whose body did not decode"),
+    )
+    order = sorted(
+        facts.apis, key=lambda api: (-api.request_bytes - api.response_bytes, api.api_key)
+    )
+    return build("Messages and bytes per API", columns, order, row)
+
+
+def client_table(facts: Facts) -> Table:
+    """Messages and bytes per client."""
+    columns = (
+        Column("Client id", "text"),
+        Column("Software", "text", "as the client names itself in ApiVersions, version 3 or newer"),
+        Column("Connections"),
+        Column("APIs"),
+        Column("Requests"),
+        Column("Bytes sent"),
+        Column("Bytes received"),
+    )
+    order = sorted(
+        facts.clients,
+        key=lambda entry: (-entry.bytes_sent - entry.bytes_received, repr(entry.client)),
+    )
+    return build(
+        "Messages and bytes per client",
+        columns,
+        order,
+        lambda entry: [
+            text(client_label(entry.client)),
+            text(entry.client.software or "unknown"),
+            number(entry.connections),
+            number(entry.apis),
+            number(entry.requests),
+            size(entry.bytes_sent),
+            size(entry.bytes_received),
+        ],
+    )
+
+
+def latency_table(facts: Facts) -> Table:
+    """Latency quantiles per API."""
+
+    def row(item: tuple[ApiFacts, Latency]) -> list[Cell]:
+        api, found = item
+        return [
+            text(api_label(api.api_key, api.name)),
+            number(found.count),
+            latency(found.min_ms),
+            latency(found.p50_ms),
+            latency(found.p90_ms),
+            latency(found.p99_ms),
+            latency(found.max_ms),
+        ]
+
+    columns = (
+        Column("API", "text"),
+        Column("Pairs", title="requests that were paired with their response"),
+        Column("Min"),
+        Column("p50", title="half of the latencies are at most this"),
+        Column("p90", title="90 % of the latencies are at most this"),
+        Column("p99", title="99 % of the latencies are at most this"),
+        Column("Max"),
+    )
+    known = [(api, api.latency) for api in facts.apis if api.latency is not None]
+    order = sorted(known, key=lambda item: (-item[1].p99_ms, item[0].api_key))
+    return build("Latencies per API, slowest p99 first", columns, order, row)
+
+
+def topic_table(facts: Facts) -> Table:
+    """Records per topic and side."""
+
+    def row(topic: TopicFacts) -> list[Cell]:
+        codecs = sorted(topic.compression, key=lambda use: (-use.bytes, use.codec))
+        first, last = topic.first_offset, topic.last_offset
+        offsets = (
+            ""
+            if first is None or last is None
+            else f"offsets {units.count(first)}{units.DASH}{units.count(last)}"
+        )
+        side = "produced" if topic.side == "produce" else "fetched"
+        return [
+            text(f"topic id {topic.topic}", f"{side}, its name is not in the capture")
+            if topic.is_id
+            else text(topic.topic, side),
+            number(topic.partitions),
+            Cell(
+                units.count(topic.batches),
+                sort=topic.batches,
+                note=f"magic {units.ranges(topic.magic)}" if topic.magic else "",
+            ),
+            Cell(units.count(topic.records), sort=topic.records, note=offsets),
+            Cell(
+                units.human_bytes(topic.key_bytes),
+                units.exact_bytes(topic.key_bytes),
+                topic.key_bytes,
+                note=units.plural(topic.null_keys, "null key") if topic.null_keys else "",
+            ),
+            size(topic.value_bytes),
+            number(topic.null_values),
+            number(topic.records_with_headers),
+            Cell(
+                ", ".join(use.codec for use in codecs) or units.DASH,
+                "; ".join(
+                    f"{use.codec}: {units.exact_bytes(use.bytes)} in "
+                    f"{units.plural(use.batches, 'batch', 'batches')}"
+                    for use in codecs
+                ),
+            ),
+        ]
+
+    columns = (
+        Column("Topic", "text"),
+        Column("Partitions"),
+        Column("Batches", title="record batches (magic 2) and message sets (magic 0 and 1)"),
+        Column("Records", title="with the lowest and the highest offset of a record"),
+        Column("Key bytes"),
+        Column("Value bytes"),
+        Column("Tombstones", title="records with a null value"),
+        Column("With headers", title="records with at least one record header"),
+        Column("Compression", "text"),
+    )
+    order = sorted(facts.topics, key=lambda topic: (-topic.records, topic.topic, topic.side))
+    return build("Records per topic, produced and fetched", columns, order, row)
+
+
+def record_header_table(facts: Facts) -> Table:
+    """Record headers per key."""
+    ids = {topic.topic for topic in facts.topics if topic.is_id}
+
+    def row(header: RecordHeaderFacts) -> list[Cell]:
+        topics = [f"topic id {one}" if one in ids else one for one in sorted(header.topics)]
+        median = header.median_length
+        return [
+            text(header.key or "(empty key)"),
+            text(", ".join(topics) or units.DASH),
+            number(header.records),
+            number(header.null_values),
+            number(header.empty_values),
+            size(header.min_length),
+            Cell(units.DASH, sort=-1)
+            if median is None
+            else Cell(
+                units.human_bytes(median), f"{median:,.1f}".removesuffix(".0") + " bytes", median
+            ),
+            size(header.max_length),
+            number(header.distinct_values, "may be an estimate"),
+            Cell(units.DASH, sort=-1)
+            if header.utf8_share is None
+            else Cell(
+                units.share(header.utf8_share), f"{header.utf8_share:.6g}", header.utf8_share
+            ),
+        ]
+
+    columns = (
+        Column("Key", "code"),
+        Column("Topics", "text"),
+        Column("Records"),
+        Column("Null"),
+        Column("Empty"),
+        Column("Min length"),
+        Column("Median length"),
+        Column("Max length"),
+        Column("Different values", title="may be an estimate"),
+        Column("UTF-8", title="part of the values that reads as UTF-8"),
+    )
+    order = sorted(facts.record_headers, key=lambda header: (-header.records, header.key))
+    return build("Record headers by key", columns, order, row)
+
+
+def tagged_field_table(facts: Facts) -> Table:
+    """Tagged fields on the wire, unknown ones first."""
+
+    def row(use: TaggedFieldUse) -> list[Cell]:
+        return [
+            text(use.message),
+            versions(use.versions),
+            text(use.path or "(message)"),
+            Cell(str(use.tag), sort=use.tag),
+            Cell("unknown", verdict="unknown") if use.name is None else text(use.name),
+            number(use.times),
+            size(use.bytes),
+        ]
+
+    columns = (
+        Column("Message", "text"),
+        Column("Versions"),
+        Column("In", "code", "the struct that holds the field"),
+        Column("Tag"),
+        Column("Field", "text", "its name in the message spec"),
+        Column("Times"),
+        Column("Bytes"),
+    )
+    order = sorted(
+        facts.tagged_fields,
+        key=lambda use: (use.name is not None, -use.times, use.message, use.path, use.tag),
+    )
+    return build("Tagged fields, unknown ones first", columns, order, row)
+
+
+def failure_count_table(facts: Facts) -> Table:
+    """Decode failures by reason."""
+    columns = (Column("Reason", "text"), Column("Frames"))
+    order = sorted(facts.failure_counts, key=lambda entry: (-entry.count, entry.reason))
+    return build(
+        "Decode failures by reason",
+        columns,
+        order,
+        lambda entry: [Cell(entry.reason), number(entry.count)],
+    )
+
+
+def failure_table(facts: Facts) -> Table:
+    """Frames that did not decode, oldest first, each with the hex of its first bytes."""
+
+    def row(failure: DecodeFailure) -> list[Cell]:
+        version = "" if failure.version is None else f" v{failure.version}"
+        when = units.moment(failure.time_us)
+        return [
+            Cell(when, units.moment(failure.time_us, exact=True), failure.time_us),
+            text(failure.connection, failure.direction),
+            Cell((failure.message or "unknown message") + version, note=failure.reason),
+            size(failure.size),
+            Cell(" ".join(re.findall("[0-9a-f]{1,4}|.+", failure.sample_hex))),
+        ]
+
+    columns = (
+        Column("Time (UTC)", "text"),
+        Column("Connection", "text"),
+        Column("Message and reason", "reason"),
+        Column("Frame"),
+        Column("First bytes", "hex"),
+    )
+    order = sorted(facts.failures, key=lambda entry: (entry.time_us, repr(entry)))
+    total = facts.totals.decode_failures
+    return build("Frames that did not decode, oldest first", columns, order, row, total=total)
+
+
+def lenient_table(facts: Facts) -> Table:
+    """Frames that decode only leniently, the most frequent first."""
+
+    def row(use: LenientUse) -> list[Cell]:
+        return [
+            Cell(f"{use.message} v{use.version}", note=use.reason),
+            text(client_label(use.client), use.client.software or "software unknown"),
+            number(use.frames),
+        ]
+
+    columns = (
+        Column("Message and reason", "reason"),
+        Column("Client", "text", "of a response: the client that it answers"),
+        Column("Frames"),
+    )
+    order = sorted(facts.lenient_uses, key=lambda use: (-use.frames, repr(use)))
+    return build("Frames that decode only leniently", columns, order, row)
+
+
+def source_table(facts: Facts) -> Table:
+    """The capture files."""
+    columns = (
+        Column("Capture file", "code"),
+        Column("Packets"),
+        Column("Frames"),
+        Column("Bytes"),
+    )
+    return build(
+        "What this report was made from",
+        columns,
+        facts.sources,
+        lambda source: [
+            Cell(source.path),
+            number(source.packets),
+            number(source.frames),
+            size(source.bytes),
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Message specs: as they are written, bundled, and resolved for one version."""

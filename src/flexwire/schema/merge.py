@@ -1,0 +1,119 @@
+"""What all the specs of a message together say of each of its fields, over all its versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from flexwire.schema.resolve import parse_default
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec
+
+# A spec, and the versions it gives their layout.
+Served = tuple["MessageSpec", Versions]
+
+
+@dataclass(slots=True)
+class MergedField:
+    """A field of a structure, as every spec that has it says, newest first.
+
+    ``mentions`` pair what a spec says of the field with the versions that this spec serves;
+    ``highest`` is the message's highest version.
+    """
+
+    highest: int
+    mentions: list[tuple[FieldSpec, Versions]] = field(default_factory=list)
+
+    @property
+    def newest(self) -> FieldSpec:
+        """The newest spec's word, which gives the name, the place and the default."""
+        return self.mentions[0][0]
+
+    @property
+    def attribute(self) -> str:
+        """The Python attribute."""
+        return self.newest.attribute
+
+    @property
+    def types(self) -> tuple[FieldType, ...]:
+        """The field's type; several where specs differ."""
+        return tuple(dict.fromkeys(one.type for one, _ in self.mentions))
+
+    @property
+    def tags(self) -> tuple[int, ...]:
+        """The field's tags; several where specs differ, none where it is never tagged."""
+        return tuple(dict.fromkeys(one.tag for one, _ in self.mentions if one.tag is not None))
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the field can be None, in some version or before it is set."""
+        return any(
+            one.nullable_versions & served or parse_default(one) is None
+            for one, served in self.mentions
+        )
+
+    def present_in(self) -> str:
+        """The versions that have the field."""
+        return self._over(lambda one: (one.versions, one.tagged_versions))
+
+    def nullable_in(self) -> str:
+        """The versions in which it can be null."""
+        return self._over(
+            lambda one: (
+                one.nullable_versions & one.versions,
+                one.nullable_versions & one.tagged_versions,
+            )
+        )
+
+    def tagged_in(self) -> str:
+        """The versions in which it is tagged."""
+        return self._over(lambda one: (one.tagged_versions,))
+
+    def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
+        """Write the versions that the specs say, each for those it serves: "0-3, 7+" or "none"."""
+        found: set[int] = set()
+        open_ended = False
+        for one, served in self.mentions:
+            for said in say(one):
+                within = said & served
+                found.update(range(within.lowest, within.highest + 1) if within else ())
+                # The newest spec's "2+" stays "2+", though versions end somewhere today.
+                open_ended |= said.open_ended and within.highest == self.highest
+        return write_versions(found, self.highest if open_ended else None)
+
+
+def write_versions(versions: Iterable[int], open_from: int | None = None) -> str:
+    """Write a set of versions; the run that ends with ``open_from`` is open-ended.
+
+    >>> write_versions({0, 1, 2, 5}), write_versions({3, 4}, open_from=4), write_versions(())
+    ('0-2, 5', '3+', 'none')
+    """
+    runs: list[list[int]] = []
+    for version in sorted(versions):
+        if runs and runs[-1][-1] == version - 1:
+            runs[-1].append(version)
+        else:
+            runs.append([version])
+    told = [
+        f"{run[0]}+" if run[-1] == open_from else str(Versions(run[0], run[-1])) for run in runs
+    ]
+    return ", ".join(told) or "none"
+
+
+def merge(specs: Sequence[Served]) -> dict[str, dict[str, MergedField]]:
+    """Give the fields of the message and of its structures, by structure name and attribute.
+
+    The message comes first. ``specs`` are those that serve versions, the newest first.
+    """
+    merged: dict[str, dict[str, MergedField]] = {}
+    highest = max(served.highest for _, served in specs)
+    for spec, served in specs:
+        for name, fields in ({spec.name: spec.fields} | spec.structs()).items():
+            known = merged.setdefault(name, {})
+            for one in fields:
+                known.setdefault(one.attribute, MergedField(highest)).mentions.append((one, served))
+    return merged

@@ -1,0 +1,298 @@
+"""The text of a message spec into a `MessageSpec`, with an error's line and column.
+
+Source: KIP-482, "JSON Schemas", and the keys, types and coercions of Kafka's generator.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from flexwire.schema.coerce import Members
+from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, StructSpec
+from flexwire.schema.text import SpecText
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.schema.text import Node
+
+_STRUCT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+Mode = Literal["strict", "legacy", "kip", "draft"]
+
+# The orders are those of Kafka's enums, because a spec may give an ordinal.
+_TYPES = tuple(one.value for one in MessageType)
+_LISTENERS = ("zkBroker", "broker", "controller")
+_ENTITY_TYPES = ("unknown", "transactionalId", "producerId", "groupId", "topicName", "brokerId")
+_MESSAGE_KEYS = (
+    "name",
+    "validVersions",
+    "deprecatedVersions",
+    "fields",
+    "apiKey",
+    "type",
+    "commonStructs",
+    "flexibleVersions",
+    "listeners",
+    "latestVersionUnstable",
+)
+_STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "fields")
+_FIELD_KEYS = (
+    "name",
+    "versions",
+    "fields",
+    "type",
+    "mapKey",
+    "nullableVersions",
+    "default",
+    "ignorable",
+    "entityType",
+    "about",
+    "taggedVersions",
+    "flexibleVersions",
+    "tag",
+    "zeroCopy",
+)
+# KIP-482's first draft had other words for what is tagged, and none for what is compact.
+_DRAFT_MESSAGE_KEYS = (
+    *(key for key in _MESSAGE_KEYS if key != "flexibleVersions"),
+    "versionsWithOptional",
+    "optionalFields",
+)
+_DRAFT_STRUCT_KEYS = (*_STRUCT_KEYS, "optionalFields")
+_DRAFT_FIELD_KEYS = (
+    *(key for key in _FIELD_KEYS if key not in {"tag", "taggedVersions", "flexibleVersions"}),
+    "optionalFields",
+)
+_OPTIONAL_FIELD_KEYS = (
+    *(key for key in _DRAFT_FIELD_KEYS if key not in {"versions", "nullableVersions"}),
+    "tag",
+    "nullable",
+)
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_NULLABLE = frozenset({"string", "bytes", "records"})
+
+
+def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
+    """Read one message spec.
+
+    ``strict`` refuses what Kafka's generator of 2024 cannot read; its rules on what a readable spec
+    may say are lint. ``legacy`` also reads every spec
+    of an earlier release: ``flexibleVersions`` may be missing (there are none then), a tagged
+    structure may leave out its ``versions``, and what follows the spec is ignored. ``kip`` is
+    ``strict`` with KIP-482's own rule that a tag without ``taggedVersions`` is there in all
+    flexible versions; Kafka's generator refuses such a field, and so do the other modes. ``draft``
+    is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible versions, and
+    ``optionalFields`` the tagged fields of all of them.
+
+    Raises `SpecError`. Rules about good taste and compatibility are not checked here.
+
+    >>> spec = parse_spec('{"name": "Foo", "type": "data", "validVersions": "0-2", "fields": ['
+    ...                   '{"name": "Bar", "type": "[]int8", "versions": "1+"}]}')
+    >>> spec.name, str(spec.valid_versions), spec.fields[0].position
+    ('Foo', '0-2', Position(line=1, column=68))
+    >>> parse_spec('{"nam": "Foo"}', "Foo.json")
+    Traceback (most recent call last):
+    flexwire.errors.SpecError: Foo.json:1:2: unknown key 'nam' in the spec; did you mean 'name'?
+    """
+    whole = SpecText(text, source)
+    return parse_node(whole, whole.read(whole=mode != "legacy"), mode=mode)
+
+
+def parse_node(text: SpecText, node: Node, *, mode: Mode = "legacy") -> MessageSpec:
+    """Read the message spec that a node of a larger text holds."""
+    return _Parser(text, mode).message(node)
+
+
+class _Parser:
+    def __init__(self, text: SpecText, mode: Mode) -> None:
+        self.text = text
+        self.mode = mode
+        self.flexible = Versions.NONE
+        # Where a structure was given its fields.
+        self.structs: dict[str, int] = {}
+
+    def message(self, node: Node) -> MessageSpec:
+        keys = _DRAFT_MESSAGE_KEYS if self.mode == "draft" else _MESSAGE_KEYS
+        members = Members(self.text, node, "the spec", keys)
+        name = self.identifier(members)
+        kind = members.choice("type", _TYPES)
+        if kind is None:
+            raise members.error(f"the spec has no 'type'; add one of {', '.join(_TYPES)}")
+        valid = members.versions("validVersions")
+        # A message without versions is one that a release removed; it has no other keys.
+        must = self.mode in {"strict", "kip"}
+        if must and valid and "flexibleVersions" not in members:
+            raise members.error("the spec has no 'flexibleVersions'; write '0+' in a new one")
+        key = "versionsWithOptional" if self.mode == "draft" else "flexibleVersions"
+        self.flexible = members.versions(key, Versions.NONE)
+        structs = tuple(self.struct(one) for one in members.items("commonStructs"))
+        return MessageSpec(
+            name=name,
+            type=MessageType(kind),
+            valid_versions=valid,
+            flexible_versions=self.flexible,
+            fields=self.fields(members, name),
+            api_key=members.integer("apiKey", 16),
+            common_structs=structs,
+            deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
+            listeners=members.choices("listeners", _LISTENERS),
+            latest_version_unstable=members.flag("latestVersionUnstable"),
+            source=self.text.source,
+        )
+
+    def identifier(self, members: Members) -> str:
+        name = members.required("name")
+        # Python would take other alphabets' letters too, and fold some of them into one name.
+        if not _STRUCT_NAME.fullmatch(name):
+            raise members.error(f"{name!r} cannot be the name of a class; write letters", "name")
+        return name
+
+    def struct(self, node: Node) -> StructSpec:
+        keys = _DRAFT_STRUCT_KEYS if self.mode == "draft" else _STRUCT_KEYS
+        members = Members(self.text, node, "the structure", keys)
+        name = self.identifier(members)
+        members.what = f"structure {name}"
+        if not name[0].isupper():
+            raise members.error(f"structure {name!r} begins with a small letter", "name")
+        self.remember(members, name)
+        return StructSpec(
+            name=name,
+            versions=members.versions("versions"),
+            fields=self.fields(members, name),
+            deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
+            position=self.text.position(node.offset),
+        )
+
+    def remember(self, members: Members, name: str) -> None:
+        first = self.structs.setdefault(name, members.offset)
+        if first != members.offset:
+            at = self.text.position(first)
+            raise members.error(
+                f"structure {name} is given its fields twice; the first time at "
+                f"{at.line}:{at.column}. Give them once, in 'commonStructs' perhaps"
+            )
+
+    def fields(self, members: Members, owner: str) -> tuple[FieldSpec, ...]:
+        # In no other mode is there such a key. A structure begins with its optional fields.
+        optional = tuple(self.field(one, optional=True) for one in members.items("optionalFields"))
+        fields = optional + tuple(self.field(one) for one in members.items("fields"))
+        # Two names must differ in the JSON form and as Python attributes too.
+        self.check_unique(owner, ((one, one.attribute, f"name {one.name}") for one in fields))
+        tagged = (one for one in fields if one.tag is not None)
+        self.check_unique(owner, ((one, one.tag, f"tag {one.tag}") for one in tagged))
+        return fields
+
+    def check_unique(self, owner: str, marks: Iterable[tuple[FieldSpec, object, str]]) -> None:
+        seen: dict[object, FieldSpec] = {}
+        for one, mark, what in marks:
+            first = seen.setdefault(mark, one)
+            if first is not one:
+                at = one.position
+                reason = f"{what} in {owner} is already that of field {first.name}"
+                raise self.text.error_at(reason, at)
+
+    def field(self, node: Node, *, optional: bool = False) -> FieldSpec:
+        keys = _DRAFT_FIELD_KEYS if self.mode == "draft" else _FIELD_KEYS
+        members = Members(self.text, node, "the field", _OPTIONAL_FIELD_KEYS if optional else keys)
+        name = members.required("name")
+        if not _FIELD_NAME.fullmatch(name):
+            raise members.error(f"field name {name!r} is not letters and digits", "name")
+        members.what = f"field {name}"
+        type_ = self.type(members)
+        tag, tagged = self.optional_tag(members) if optional else self.tag(members)
+        return FieldSpec(
+            name=name,
+            type=type_,
+            versions=self.versions(members, type_, tagged),
+            nullable_versions=self.nullable(members, type_),
+            tag=tag,
+            tagged_versions=tagged,
+            flexible_versions=self.override(members),
+            default=members.string("default") or "",
+            ignorable=members.flag("ignorable"),
+            map_key=members.flag("mapKey"),
+            zero_copy=members.flag("zeroCopy"),
+            entity_type=self.entity_type(members),
+            about=members.string("about") or "",
+            fields=self.inline(members, type_),
+            position=self.text.position(node.offset),
+        )
+
+    def optional_tag(self, members: Members) -> tuple[int, Versions]:
+        tag = members.integer("tag", 16, hexadecimal=True)
+        if tag is None:
+            raise members.error(f"{members.what} is optional but has no 'tag'; add one")
+        if tag < 0:
+            raise members.error(f"{members.what} has tag {tag}; tags begin at 0", "tag")
+        if not self.flexible:
+            raise members.error(
+                f"{members.what} is optional but the spec has no 'versionsWithOptional'; add them"
+            )
+        return tag, self.flexible
+
+    def type(self, members: Members) -> FieldType:
+        text = members.required("type")
+        try:
+            type_ = FieldType.parse(text)
+        except ValueError as error:
+            raise members.error(f"{members.what}: {error}", "type") from None
+        if type_.is_struct and not _STRUCT_NAME.fullmatch(type_.name):
+            raise members.error(f"{type_.name!r} cannot be the name of a class", "type")
+        return type_
+
+    def tag(self, members: Members) -> tuple[int | None, Versions]:
+        tag = members.integer("tag", 32)
+        tagged = members.versions("taggedVersions", Versions.NONE)
+        if tag is None and tagged:
+            raise members.error(
+                f"{members.what} has 'taggedVersions' but no 'tag'; add one", "taggedVersions"
+            )
+        if tag is None:
+            return None, tagged
+        if tag < 0:
+            raise members.error(f"{members.what} has tag {tag}; tags begin at 0", "tag")
+        if self.mode == "kip" and "taggedVersions" not in members:
+            tagged = self.flexible
+        if not tagged:
+            raise members.error(
+                f"{members.what} has a tag but no 'taggedVersions'; add them", "tag"
+            )
+        return tag, tagged
+
+    def versions(self, members: Members, type_: FieldType, tagged: Versions) -> Versions:
+        # Kafka's generator overlooks the tagged versions where a structure has its fields inline,
+        # though it released such a spec: FetchRequest.json of 3.5.
+        inline = type_.is_struct and "fields" in members and self.mode == "strict"
+        return members.versions("versions", None if inline or not tagged else tagged)
+
+    def nullable(self, members: Members, type_: FieldType) -> Versions:
+        key = "nullable" if members.flag("nullable") else "nullableVersions"
+        nullable = members.versions("nullableVersions", Versions.NONE)
+        if key == "nullable":
+            nullable = self.flexible
+        if nullable and not (type_.is_array or type_.is_struct or type_.name in _NULLABLE):
+            raise members.error(f"{members.what}: type {type_} has no null; remove {key!r}", key)
+        return nullable
+
+    def override(self, members: Members) -> Versions | None:
+        # A blank text is an error here, and only an empty one counts as absent.
+        if not members.string("flexibleVersions"):
+            return None
+        return members.versions("flexibleVersions")
+
+    def entity_type(self, members: Members) -> str:
+        chosen = members.choice("entityType", _ENTITY_TYPES)
+        return "" if chosen in (None, "unknown") else str(chosen)
+
+    def inline(self, members: Members, type_: FieldType) -> tuple[FieldSpec, ...]:
+        key = next((key for key in ("fields", "optionalFields") if key in members), None)
+        if key is None:
+            return ()
+        if type_.is_struct:
+            self.remember(members, type_.name)
+        elif not type_.is_array:
+            reason = f"{members.what}: type {type_} has no fields; name a structure"
+            raise members.error(reason, key)
+        return self.fields(members, type_.name)

@@ -1,0 +1,298 @@
+"""From a message spec to the schema of one version: every decision is made here, once.
+
+Whether a field is there, inline or tagged, compact, nullable, and what its default is. The three
+executors take the result as it is. Source: KIP-482, "JSON Schemas" and "Serialization", and Kafka's
+own rules where the released code says more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import SpecError
+from flexwire.wire import types
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
+from flexwire.wire.tags import TagForm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+
+_FIXED_WIDTH = {
+    "bool": types.BOOLEAN,
+    "int8": types.INT8,
+    "int16": types.INT16,
+    "uint16": types.UINT16,
+    "int32": types.INT32,
+    "uint32": types.UINT32,
+    "int64": types.INT64,
+    "float64": types.FLOAT64,
+    "uuid": types.UUID,
+}
+MOST_NESTED = 100
+_INTEGER = re.compile(r"[+-]?[0-9]+|0x[0-9a-fA-F]+")
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
+_DOUBLE = re.compile(
+    r"([+-]?(?:NaN|Infinity"
+    r"|0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
+    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?"
+)
+ZERO_UUID = uuid.UUID(int=0)
+_FORMS = {
+    Encoding.INTERLEAVED: TagForm.INTERLEAVED,
+    Encoding.OPTIONAL_BUFFERS: TagForm.BUFFER,
+}
+
+
+def resolve(
+    spec: MessageSpec,
+    version: int,
+    others: Sequence[MessageSpec] = (),
+    encoding: Encoding = Encoding.KAFKA,
+) -> Schema:
+    """Give the schema of ``version``; the version is taken as it is, valid or not.
+
+    ``others`` are the message's specs for other versions, the newest first: fields that only they
+    have are absent fields here, so that a value in one of them is not lost without a word.
+    ``encoding`` says how the version is written; `effective` tells when that makes a difference.
+
+    Raises `SpecError` for what cannot be given a meaning: an unknown structure, a structure inside
+    itself, more than 100 structures inside each other, a default that does not fit its type, a tag
+    in a version that has no tag section, an array whose elements take no bytes.
+    """
+    return _Resolver(spec, version, others, effective(spec, version, encoding)).message()
+
+
+def effective(spec: MessageSpec, version: int, encoding: Encoding) -> Encoding:
+    """Give KAFKA where ``encoding`` writes the version just so, else ``encoding``.
+
+    The drafts, as KIP-482 itself, leave versions that are not flexible as they were.
+    """
+    if version in spec.flexible_versions:
+        return Encoding.KAFKA if encoding is Encoding.FLEXIBLE else encoding
+    return encoding if encoding in {Encoding.FIXED, Encoding.FLEXIBLE} else Encoding.KAFKA
+
+
+class _Resolver:
+    def __init__(
+        self,
+        spec: MessageSpec,
+        version: int,
+        others: Sequence[MessageSpec],
+        encoding: Encoding,
+    ) -> None:
+        self.spec = spec
+        self.version = version
+        self.flexible = version in spec.flexible_versions
+        self.encoding = encoding
+        self.has_tags = encoding is not Encoding.FIXED and (
+            self.flexible or encoding is Encoding.FLEXIBLE
+        )
+        # The first draft is older than the compact types: its lengths are the fixed ones.
+        self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
+        self.structs = spec.structs() | {spec.name: spec.fields}
+        # The fields that only other specs have, by structure.
+        self.elsewhere: dict[str, dict[str, FieldSpec]] = {}
+        for other in others:
+            for name, fields in (other.structs() | {other.name: other.fields}).items():
+                known = {one.attribute for one in self.structs.setdefault(name, ())}
+                found = self.elsewhere.setdefault(name, {})
+                for one in fields:
+                    if one.attribute not in known:
+                        found.setdefault(one.attribute, one)
+        self.open: list[str] = []
+        self.made: dict[str, Schema] = {}
+
+    def message(self) -> Schema:
+        return self.struct(self.spec.name)
+
+    def struct(self, name: str) -> Schema:
+        # A structure is the same wherever it stands, and specs may use one very often.
+        if name not in self.made:
+            self.made[name] = self.make(name, self.structs[name])
+        return self.made[name]
+
+    def make(self, name: str, fields: tuple[FieldSpec, ...]) -> Schema:
+        self.open.append(name)
+        if len(self.open) > MOST_NESTED:
+            raise SpecError(
+                f"more than {MOST_NESTED} structures inside each other",
+                source=self.spec.source or self.spec.name,
+            )
+        resolved = tuple(self.field(one) for one in fields)
+        resolved += tuple(
+            self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, {}).values()
+        )
+        refused = frozenset(
+            one.tag
+            for one in fields
+            if one.tag is not None and self.version not in one.tagged_versions
+        )
+        self.open.pop()
+        form = _FORMS.get(self.encoding, TagForm.SECTION)
+        return Schema(name, resolved, self.has_tags, refused, form)
+
+    def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
+        presence = presence or self.presence(one)
+        tag = one.tag if presence is Presence.TAGGED else None
+        ignorable = one.ignorable
+        if presence is Presence.TAGGED and not self.has_tags:
+            # The version has the field, so no value of it may be lost, ignorable or not.
+            presence, ignorable = Presence.ABSENT, False
+        nullable = self.version in one.nullable_versions
+        return Field(
+            name=one.name,
+            attribute=one.attribute,
+            json_name=one.json_name,
+            type=self.type(one, presence, nullable=nullable),
+            presence=presence,
+            default=parse_default(one, self.spec.source or self.spec.name),
+            tag=tag,
+            ignorable=ignorable,
+            nullable=nullable,
+        )
+
+    def presence(self, one: FieldSpec) -> Presence:
+        if one.tag is not None and self.version in one.tagged_versions:
+            if not self.flexible:
+                raise self.error(one, f"tagged in version {self.version}, which is not flexible")
+            return Presence.TAGGED
+        return Presence.INLINE if self.version in one.versions else Presence.ABSENT
+
+    def type(self, one: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
+        # A tagged field is in its flexible form whatever an override says.
+        compact = (
+            self.has_tags
+            if one.flexible_versions is None
+            else self.version in one.flexible_versions
+        )
+        compact = self.has_compact_types and (compact or presence is Presence.TAGGED)
+        if one.type.is_array:
+            element = self.element(one, compact=compact)
+            if presence is not Presence.ABSENT and not element.least_size:
+                # A count then says nothing about the bytes to come, and cannot be checked.
+                raise self.error(one, f"its elements take no bytes in version {self.version}")
+            return types.Array(element=element, compact=compact, nullable=nullable)
+        if one.type.is_struct:
+            schema = self.nested(one)
+            if nullable:
+                # The varint marker of a tagged structure came with the compact types.
+                return NullableStruct(schema, tagged=compact and presence is Presence.TAGGED)
+            return schema
+        return self.primitive(one, compact=compact, nullable=nullable)
+
+    def element(self, one: FieldSpec, *, compact: bool) -> types.Type:
+        if one.type.is_struct:
+            return self.nested(one)
+        return self.primitive(one, compact=compact, nullable=False)
+
+    def primitive(self, one: FieldSpec, *, compact: bool, nullable: bool) -> types.Type:
+        if one.type.name == "string":
+            return types.String(compact=compact, nullable=nullable)
+        if one.type.name in ("bytes", "records"):
+            return types.Bytes(compact=compact, nullable=nullable, kind=one.type.name.upper())
+        return _FIXED_WIDTH[one.type.name]
+
+    def nested(self, one: FieldSpec) -> Schema:
+        name = one.type.name
+        if name in self.open:
+            raise self.error(one, f"structure {name} contains itself")
+        if name not in self.structs:
+            raise self.error(one, f"structure {name} is nowhere given fields")
+        return self.struct(name)
+
+    def error(self, one: FieldSpec, reason: str) -> SpecError:
+        return SpecError(
+            f"field {one.name}: {reason}",
+            source=self.spec.source or self.spec.name,
+            line=one.position.line,
+            column=one.position.column,
+        )
+
+
+def parse_default(one: FieldSpec, source: str = "<spec>") -> Any:
+    """Give a field's default as a value; an absent one is zero, false, empty, or for records null.
+
+    An empty tuple stands for an empty array and an empty mapping for a default structure.
+    Raises `SpecError` for a text that is not a value of the field's type.
+    """
+    text = one.default
+    try:
+        # Kafka gives records no default but null, whatever the spec says.
+        if one.type.name == "records" and not one.type.is_array:
+            return None
+        if text == "null" and (one.nullable_versions or one.type.name == "string"):
+            return None
+        if one.type.is_array or one.type.is_struct:
+            return _empty(text, () if one.type.is_array else {})
+        return _SCALARS[one.type.name](text)
+    except (ValueError, binascii.Error) as error:
+        raise SpecError(
+            f"field {one.name}: default {text!r} is not a {one.type}: {error}",
+            source=source,
+            line=one.position.line,
+            column=one.position.column,
+        ) from None
+
+
+def _empty(text: str, value: Any) -> Any:
+    if text:
+        raise ValueError("only 'null' or nothing can be its default")
+    return value
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("", "true", "false"):
+        raise ValueError("write 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def _integer(lowest: int, highest: int) -> Any:
+    def parse(text: str) -> int:
+        if text and not _INTEGER.fullmatch(text):
+            raise ValueError("write decimal digits, or 0x and hex digits")
+        value = int(text, 0) if text.startswith("0x") else int(text or "0")
+        if not lowest <= value <= highest:
+            raise ValueError(f"not in {lowest} to {highest}")
+        return value
+
+    return parse
+
+
+def _uuid(text: str) -> uuid.UUID:
+    if not text:
+        return ZERO_UUID
+    if not _UUID.fullmatch(text):
+        raise ValueError("write 22 characters of base64url")
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+
+
+def _double(text: str) -> float:
+    # Java's grammar: a suffix f or d, and hexadecimal digits with a binary exponent.
+    if not text:
+        return 0.0
+    match = _DOUBLE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("not a number as Java writes one")
+    return float.fromhex(match[1]) if "0x" in match[1].lower() else float(match[1])
+
+
+_SCALARS: dict[str, Any] = {
+    "bool": _boolean,
+    "int8": _integer(-(2**7), 2**7 - 1),
+    "int16": _integer(-(2**15), 2**15 - 1),
+    "uint16": _integer(0, 2**16 - 1),
+    "int32": _integer(-(2**31), 2**31 - 1),
+    "uint32": _integer(0, 2**32 - 1),
+    "int64": _integer(-(2**63), 2**63 - 1),
+    "float64": _double,
+    "uuid": _uuid,
+    "string": lambda text: text,
+    "bytes": lambda text: _empty(text, b""),
+}

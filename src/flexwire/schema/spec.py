@@ -1,0 +1,196 @@
+"""A message spec as it is written: names, types and versions, with nothing decided yet."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class MessageType(Enum):
+    """The ``type`` of a message spec."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    HEADER = "header"
+    METADATA = "metadata"
+    DATA = "data"
+    COORDINATOR_KEY = "coordinator-key"
+    COORDINATOR_VALUE = "coordinator-value"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a spec's text; both count from 1, in characters."""
+
+    line: int = 0
+    column: int = 0
+
+
+PRIMITIVES = frozenset(
+    {
+        "bool",
+        "int8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uuid",
+        "float64",
+        "string",
+        "bytes",
+        "records",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A type as the spec names it: a primitive, a structure, or an array of either.
+
+    >>> FieldType.parse("[]int32")
+    FieldType(name='int32', is_array=True)
+    """
+
+    name: str
+    is_array: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> FieldType:
+        """Read ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
+
+        Raises `ValueError` for an array of arrays, for no element type, and for a name that is
+        neither a primitive nor capitalized as a structure.
+        """
+        text = text.strip()
+        is_array = text.startswith("[]")
+        name = text[2:] if is_array else text
+        if is_array and not name:
+            raise ValueError("the array has no element type; write, for instance, '[]int32'")
+        if name.startswith("[]"):
+            raise ValueError("an array of arrays is not possible; use an array of structures")
+        if name not in PRIMITIVES and not name[:1].isupper():
+            raise ValueError(f"unknown type {name!r}")
+        return cls(name, is_array)
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether the type, or its element type, is a structure."""
+        return self.name not in PRIMITIVES
+
+    def __str__(self) -> str:
+        return f"[]{self.name}" if self.is_array else self.name
+
+
+# What every message class has already, so that no field can take the name.
+_TAKEN = frozenset(
+    {
+        "decode",
+        "decode_prefix",
+        "decoder",
+        "definition",
+        "encode",
+        "encoder",
+        "entry",
+        "from_json",
+        "replace",
+        "to_json",
+        "unknown_tagged_fields",
+    }
+)
+# A capital begins a word, and so does the last of a run of capitals before a small letter:
+# "ProducerIDs" is rare, "KRaftVersion" and "LastKnownELR" are what Kafka has.
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a message spec.
+
+    ``default`` is the text in the spec, "" where it gives none. ``flexible_versions`` is the
+    field's own override, None where it has none. Source: the keys of KIP-482's JSON specs.
+    """
+
+    name: str
+    type: FieldType
+    versions: Versions
+    nullable_versions: Versions = Versions.NONE
+    tag: int | None = None
+    tagged_versions: Versions = Versions.NONE
+    flexible_versions: Versions | None = None
+    default: str = ""
+    ignorable: bool = False
+    map_key: bool = False
+    zero_copy: bool = False
+    entity_type: str = ""
+    about: str = ""
+    fields: tuple[FieldSpec, ...] = ()
+    position: Position = field(default=Position(), compare=False)
+
+    @property
+    def json_name(self) -> str:
+        """The name in the JSON form: the first letter in lower case."""
+        return self.name[0].lower() + self.name[1:]
+
+    @property
+    def attribute(self) -> str:
+        """The name of the Python attribute: snake_case, with "_" behind a name Python needs."""
+        name = _WORD_START.sub("_", self.name).lower()
+        return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+
+
+@dataclass(frozen=True, slots=True)
+class StructSpec:
+    """A structure named in ``commonStructs``, to be used by several fields."""
+
+    name: str
+    versions: Versions
+    fields: tuple[FieldSpec, ...]
+    deprecated_versions: Versions = Versions.NONE
+    position: Position = field(default=Position(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpec:
+    """A whole message spec. ``source`` says where it was read, for error texts."""
+
+    name: str
+    type: MessageType
+    valid_versions: Versions
+    flexible_versions: Versions
+    fields: tuple[FieldSpec, ...]
+    api_key: int | None = None
+    common_structs: tuple[StructSpec, ...] = ()
+    deprecated_versions: Versions = Versions.NONE
+    listeners: tuple[str, ...] = ()
+    latest_version_unstable: bool = False
+    source: str = field(default="", compare=False)
+
+    def structs(self) -> dict[str, tuple[FieldSpec, ...]]:
+        """The fields of every structure by its name, inline and common ones alike.
+
+        A structure's name stands for one structure in the whole message; the first mention with
+        fields gives them, and later mentions may leave them out.
+        """
+        found = {struct.name: struct.fields for struct in self.common_structs}
+        for one in self.walk():
+            if one.type.is_struct and one.fields:
+                found.setdefault(one.type.name, one.fields)
+        return found
+
+    def walk(self) -> Iterator[FieldSpec]:
+        """Every field of the message and of its structures, outer before inner."""
+        pending = list(self.fields)
+        pending += [one for struct in self.common_structs for one in struct.fields]
+        while pending:
+            one = pending.pop(0)
+            yield one
+            pending = [*one.fields, *pending]

@@ -1,0 +1,243 @@
+"""The JSON dialect message specs are written in, read into nodes that know their place."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn
+
+from flexwire.errors import SpecError
+from flexwire.schema.spec import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The deepest released spec nests 10 deep; a bound keeps a hostile text from using up the stack.
+MAX_DEPTH = 100
+
+
+class Kind(Enum):
+    """What a scalar is written as; the parser decides what it counts as."""
+
+    STRING = "a string"
+    NUMBER = "a number"
+    BOOLEAN = "a boolean"
+    NULL = "null"
+
+
+@dataclass(slots=True)
+class Scalar:
+    """A string's characters, or a number's, a boolean's or null's own spelling."""
+
+    kind: Kind
+    text: str
+    offset: int
+
+
+@dataclass(slots=True)
+class Array:
+    """A JSON array."""
+
+    items: list[Node]
+    offset: int
+
+
+@dataclass(slots=True)
+class Member:
+    """One key of an object with its value; ``offset`` is that of the key."""
+
+    offset: int
+    value: Node
+
+
+@dataclass(slots=True)
+class Object:
+    """A JSON object. Of a key given twice the last one counts, as it does to Jackson."""
+
+    members: dict[str, Member]
+    offset: int
+
+
+Node = Scalar | Array | Object
+
+# Every alternative is unrolled so that no text makes it backtrack more than once over itself, and
+# the last one takes any character, so that tokens follow each other without a gap.
+_TOKEN = re.compile(
+    r"""
+    (?:[ \t\r\n]+ | //[^\r\n]* | /\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*
+    (?: "(?P<plain>[^"\\\x00-\x1f]*)"
+      | (?P<mark>[{}\[\]:,])
+      | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+      | (?P<boolean>true\b|false\b)
+      | (?P<null>null\b)
+      | (?P<escaped>"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*")
+      | (?P<end>\Z)
+      | (?P<other>.)
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_KINDS = {"number": Kind.NUMBER, "boolean": Kind.BOOLEAN, "null": Kind.NULL}
+
+
+class SpecText:
+    """A spec's text, and the places in it.
+
+    It is JSON with ``//`` and ``/* */`` comments. Source: the options of Jackson that Kafka's
+    generator sets; trailing commas, single quotes and ``#`` comments are not among them.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        self.text = text
+        self.source = source
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+
+    def position(self, offset: int) -> Position:
+        """The line and column of a character."""
+        line = bisect_right(self._line_starts, offset)
+        return Position(line, offset - self._line_starts[line - 1] + 1)
+
+    def error(self, reason: str, offset: int) -> SpecError:
+        """An error that points at a character."""
+        return self.error_at(reason, self.position(offset))
+
+    def error_at(self, reason: str, at: Position) -> SpecError:
+        """An error that points at a place."""
+        return SpecError(reason, source=self.source, line=at.line, column=at.column)
+
+    def read(self, *, whole: bool) -> Node:
+        """The one value in the text.
+
+        With ``whole`` anything after it but comments is an error; without, it is ignored, as it
+        was by Kafka's generator before 3.0 (DescribeProducersRequest.json of 2.8 ends in "]}").
+        """
+        tokens = _Tokens(self)
+        node = tokens.value(1)
+        if whole:
+            name, text, offset = tokens.take()
+            if name != "end":
+                raise self.error(f"{text!r} after the end of the spec; remove it", offset)
+        return node
+
+
+class _Tokens:
+    """The tokens of a text, taken one by one."""
+
+    def __init__(self, text: SpecText) -> None:
+        self._text = text
+        # A byte order mark is no part of the text, but it has a column.
+        start = 1 if text.text.startswith("\ufeff") else 0
+        self._matches: Iterator[re.Match[str]] = _TOKEN.finditer(text.text, start)
+
+    def take(self) -> tuple[str, str, int]:
+        """The next token's name (a mark's is the mark itself), text and offset."""
+        match = next(self._matches)
+        name = match.lastgroup or "end"
+        if name == "plain":
+            return "string", match["plain"], match.start("plain") - 1
+        offset = match.start(name)
+        if name == "mark":
+            return match["mark"], match["mark"], offset
+        if name == "escaped":
+            text: str = json.loads(match["escaped"])
+            return "string", text, offset
+        if name == "other":
+            self._refuse(offset)
+        return name, match[name], offset
+
+    def value(self, depth: int) -> Node:
+        return self._value(self.take(), depth)
+
+    def _value(self, token: tuple[str, str, int], depth: int) -> Node:
+        name, text, offset = token
+        if name == "string":
+            return Scalar(Kind.STRING, text, offset)
+        if name in _KINDS:
+            return Scalar(_KINDS[name], text, offset)
+        if name not in "{[":
+            found = "the text ends" if name == "end" else f"{text!r} was found"
+            hint = "; remove the comma before it" if name in "]}" else ""
+            raise self._text.error(f"a value was expected and {found}{hint}", offset)
+        if depth > MAX_DEPTH:
+            raise self._text.error(f"nested more than {MAX_DEPTH} deep", offset)
+        return self._object(offset, depth) if name == "{" else self._array(offset, depth)
+
+    def _array(self, offset: int, depth: int) -> Array:
+        items: list[Node] = []
+        token = self.take()
+        if token[0] == "]":
+            return Array(items, offset)
+        while True:
+            items.append(self._value(token, depth + 1))
+            if not self._another("]", "array", offset):
+                return Array(items, offset)
+            token = self.take()
+
+    def _object(self, offset: int, depth: int) -> Object:
+        members: dict[str, Member] = {}
+        name, key, at = self.take()
+        if name == "}":
+            return Object(members, offset)
+        while True:
+            if name != "string":
+                found = "the text ends" if name == "end" else f"{key!r} was found"
+                hint = "; remove the comma before it" if name == "}" else ""
+                raise self._text.error(f'a "key" was expected and {found}{hint}', at)
+            colon, text, place = self.take()
+            if colon != ":":
+                raise self._text.error(f"':' was expected after {key!r}, not {text!r}", place)
+            members[key] = Member(at, self.value(depth + 1))
+            if not self._another("}", "object", offset):
+                return Object(members, offset)
+            name, key, at = self.take()
+
+    def _another(self, closing: str, what: str, opened: int) -> bool:
+        """Whether a comma announces one more item, or the closing mark ends them."""
+        name, text, offset = self.take()
+        if name == ",":
+            return True
+        if name == closing:
+            return False
+        start = self._text.position(opened)
+        found = "the text ends" if name == "end" else f"{text!r} was found"
+        raise self._text.error(
+            f"',' or {closing!r} was expected and {found}, "
+            f"in the {what} that begins at {start.line}:{start.column}",
+            offset,
+        )
+
+    def _refuse(self, offset: int) -> NoReturn:
+        text = self._text.text
+        character = text[offset]
+        if character == '"':
+            raise self._text.error(*_string_fault(text, offset))
+        reasons = {
+            "'": "a string is written in double quotes",
+            "#": "a comment begins with '//'",
+            "/": "a comment that does not end; close it with '*/'"
+            if text.startswith("/*", offset)
+            else "a comment begins with '//'",
+        }
+        reason = reasons.get(character, f"unexpected character {character!r}")
+        raise self._text.error(reason, offset)
+
+
+def _string_fault(text: str, offset: int) -> tuple[str, int]:
+    """Why the string that begins at ``offset`` is not one, and where."""
+    fault = re.compile(
+        r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*',
+    ).match(text, offset)
+    end = fault.end() if fault else offset
+    if end == len(text) or text[end] in "\r\n":
+        return "a string that does not end on its line", offset
+    if text[end] == "\\":
+        return 'no such escape; write one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX', end
+    return f"a control character in a string; write '\\u{ord(text[end]):04x}'", end

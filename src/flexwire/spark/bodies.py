@@ -1,0 +1,176 @@
+"""From frames of one message to its table: typed nested columns, or the bytes and the reason.
+
+A table ``messages/<Message>`` has the facts of the frame, and the message itself in ``body``, one
+struct with every field of every version (see `flexwire.spark.arrow`). It is one column so that no
+field's name meets that of a fact: ``select(client_id, body.topics)``.
+
+A message that breaks its spec, and that Kafka's Java reads nevertheless, has its ``body`` and the
+bytes and the reason too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from flexwire.codec import Message, message
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import carries_credentials, parse_response, withhold
+from flexwire.spark.arrow import (
+    MOMENT,
+    RAW_TAGGED_FIELDS,
+    TAGGED_FIELD_USES,
+    TaggedFieldUses,
+    message_column,
+    message_type,
+    raw_tagged_fields,
+)
+from flexwire.spark.batches import spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+# What a message's row has from its frame as it is.
+_COPIED = [
+    ("connection", pa.string()),
+    ("direction", pa.string()),
+    ("index", pa.int64()),
+    ("time", MOMENT),
+    ("size", pa.int64()),
+    ("client_id", pa.string()),
+    ("api_key", pa.int32()),
+    ("api_version", pa.int32()),
+    ("correlation_id", pa.int32()),
+]
+_READ = [
+    ("header_version", pa.int32()),
+    ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+]
+_NEEDED = [*_COPIED, *_READ, ("body_offset", pa.int32()), ("payload", pa.binary())]
+
+# The columns that all message tables share: Spark reads them from all the tables at once.
+OUTCOMES = pa.schema(
+    [
+        ("message", pa.string()),
+        *_COPIED,
+        *_READ,
+        ("body_version", pa.int32()),
+        ("withheld_credentials", pa.int32()),
+        ("tagged_fields", TAGGED_FIELD_USES),
+        ("error", pa.string()),
+        ("bytes", pa.binary()),
+    ]
+)
+
+
+def decode_bodies(frames: DataFrame, name: str, *, show_credentials: bool = False) -> DataFrame:
+    """The table of one message, from the frames (with payloads) that carry it."""
+    needed = frames.select(*[column for column, _ in _NEEDED])
+    task = partial(_decode_batches, name, show_credentials)
+    return needed.mapInArrow(task, spark_schema(_table_schema(name)))
+
+
+def _table_schema(name: str) -> pa.Schema:
+    return OUTCOMES.append(pa.field("body", message_type(name)))
+
+
+def _decode_batches(
+    name: str,
+    show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    schema = _table_schema(name)
+    for batch in batches:
+        frames = batch.to_pylist()
+        by_version: dict[int | None, list[_Body]] = defaultdict(list)
+        for frame in frames:
+            try:
+                body = _decode(name, frame, show_credentials=show_credentials)
+            except Exception as error:
+                where = f"{frame['direction']} {frame['index']} of {frame['connection']}"
+                error.add_note(f"while decoding {name}, {where}")
+                raise
+            by_version[body.version].append(body)
+        # One version at a time, so that a column's presence is asked once and not per message.
+        for version, bodies in by_version.items():
+            yield _batch(schema, name, version, bodies)
+
+
+@dataclass(slots=True)
+class _Body:
+    """A frame, and the message in it or the reason why there is none; both if read leniently."""
+
+    frame: dict[str, Any]
+    header_version: int | None
+    header_unknown_tagged_fields: list[dict[str, Any]] = field(default_factory=list)
+    message: Message | None = None
+    version: int | None = None
+    withheld: int = 0
+    error: str | None = None
+    bytes: bytes | None = None
+
+
+def _decode(name: str, frame: dict[str, Any], *, show_credentials: bool) -> _Body:
+    body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
+    try:
+        _read_body(name, frame, body)
+    except (CodecError, FrameError, UnknownMessageError) as error:
+        body.message = body.version = None
+        body.error = str(error)
+        with suppress(CodecError, FrameError, UnknownMessageError):
+            _read_body(name, frame, body, lenient=True)
+    if body.message is not None and not show_credentials:
+        body.withheld = withhold(body.message)
+    if body.error is not None:
+        if show_credentials or not carries_credentials(name):
+            body.bytes = frame["payload"]
+        else:
+            body.withheld = max(1, body.withheld)
+    return body
+
+
+def _read_body(name: str, frame: dict[str, Any], body: _Body, *, lenient: bool = False) -> None:
+    payload, version = frame["payload"], frame["api_version"]
+    offset = frame["body_offset"]
+    if frame["direction"] == "response":
+        response = parse_response(payload, frame["api_key"], version)
+        header: Any = response.header
+        body.header_version = response.header_version
+        body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
+        offset, version = response.body_offset, response.body_version
+    body.message = message(name).decode(payload[offset:], version, lenient=lenient)
+    body.version = version
+
+
+def _batch(
+    schema: pa.Schema, name: str, version: int | None, bodies: Sequence[_Body]
+) -> pa.RecordBatch:
+    uses = TaggedFieldUses()
+    if version is None:
+        column: pa.Array = pa.nulls(len(bodies), message_type(name))
+    else:
+        column = message_column(name, version, [body.message for body in bodies], uses)
+    columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one, _ in _COPIED}
+    columns |= {
+        "message": [name] * len(bodies),
+        "header_version": [body.header_version for body in bodies],
+        "header_unknown_tagged_fields": [body.header_unknown_tagged_fields for body in bodies],
+        "body_version": [version] * len(bodies),
+        "withheld_credentials": [body.withheld for body in bodies],
+        "tagged_fields": [uses.of(row) for row in range(len(bodies))],
+        "error": [body.error for body in bodies],
+        "bytes": [body.bytes for body in bodies],
+        "body": column,
+    }
+    arrays = [
+        columns[one.name] if one.name == "body" else pa.array(columns[one.name], one.type)
+        for one in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

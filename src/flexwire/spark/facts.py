@@ -1,0 +1,273 @@
+"""From the tables to the facts of the report: Spark aggregates, the driver holds the results."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.report.facts import (
+    ClientFacts,
+    DecodeFailure,
+    Facts,
+    FailureCount,
+    LenientUse,
+    Source,
+    Timeline,
+    TimelineBucket,
+    Totals,
+)
+from flexwire.schema.catalog import catalog
+from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
+from flexwire.spark.frames import FAILED
+from flexwire.spark.outcomes import LENIENT
+from flexwire.spark.pairs import UNPAIRED
+from flexwire.spark.record_facts import (
+    gather_record_headers,
+    gather_topics,
+    message_of_source,
+    undecodable,
+)
+from flexwire.spark.tag_facts import gather_tagged_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame, Row
+
+    from flexwire.spark.progress import Steps
+
+_Told = TypeVar("_Told")
+
+SHOWN_FAILURES = 200
+SAMPLE_BYTES = 64
+DIFFERENT_REASONS = 200
+_QUERIES_AT_ONCE = 4
+_BUCKETS = 120
+# Slices of time that people count in, from a millisecond to a day.
+_BUCKET_US = [
+    step * unit
+    for unit, steps in (
+        (1_000, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+        (1_000_000, (1, 2, 5, 10, 15, 30)),
+        (60_000_000, (1, 2, 5, 10, 15, 30)),
+        (3_600_000_000, (1, 2, 3, 6, 12, 24)),
+    )
+    for step in steps
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The tables to measure: ``outcomes`` are the columns that all message tables share."""
+
+    frames: DataFrame
+    records: DataFrame
+    packets: DataFrame
+    outcomes: DataFrame
+
+
+# What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
+QUERIES = 10
+
+
+def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Steps) -> Facts:
+    """Measure the tables; the queries run a few at once, because each is mostly waiting."""
+    with ThreadPoolExecutor(_QUERIES_AT_ONCE) as pool:
+
+        def start(query: Callable[..., Any], *tables: DataFrame) -> Any:
+            future = pool.submit(query, *tables)
+            future.add_done_callback(lambda _: steps.finish())
+            return future
+
+        frames, records = measured.frames, measured.records
+        totals = start(_gather_totals, frames, measured.packets, records)
+        timeline = start(_gather_timeline, frames)
+        sources = start(_gather_sources, frames, measured.packets)
+        apis = start(gather_apis, frames)
+        clients = start(_gather_clients, frames)
+        uses = start(gather_version_uses, frames)
+        topics = start(lambda: (gather_topics(records), gather_record_headers(records)))
+        tagged = start(gather_tagged_fields, frames, measured.outcomes)
+        failures = start(_gather_failures, frames, records)
+        lenient = start(_gather_lenient, frames)
+        counted, withheld = totals.result()
+        shown, reasons = failures.result()
+        by_topic, by_header = topics.result()
+        return Facts(
+            title=title,
+            made_at_us=made_at_us,
+            flexwire_version=installed_version("flexwire"),
+            newest_release=catalog().newest_release,
+            releases=catalog().releases,
+            sources=_ordered(sources.result()),
+            totals=counted,
+            timeline=timeline.result(),
+            apis=_ordered(apis.result()),
+            clients=_ordered(clients.result()),
+            version_uses=_ordered(uses.result()),
+            topics=_ordered(by_topic),
+            record_headers=_ordered(by_header),
+            tagged_fields=_ordered(tagged.result()),
+            failures=shown,
+            failure_counts=reasons,
+            lenient_uses=_ordered(lenient.result()),
+            withheld_credentials=withheld,
+        )
+
+
+def _ordered(told: tuple[_Told, ...]) -> tuple[_Told, ...]:
+    # Spark gives groups in any order, and the same captures should give the same file.
+    return tuple(sorted(told, key=repr))
+
+
+def _gather_totals(frames: DataFrame, packets: DataFrame, records: DataFrame) -> tuple[Totals, int]:
+    outcome, direction = F.col("outcome"), F.col("direction")
+    clients = F.struct(*CLIENT)
+    row = frames.agg(
+        F.unix_micros(F.min("time")).alias("first_time_us"),
+        F.unix_micros(F.max("time")).alias("last_time_us"),
+        F.count("*").alias("frames"),
+        F.count_if(direction == "request").alias("requests"),
+        F.count_if(direction == "response").alias("responses"),
+        F.count_if(~F.col("answered")).alias("unanswered_requests"),
+        F.count_if(outcome == UNPAIRED).alias("unpaired_responses"),
+        F.count_distinct("connection").alias("connections"),
+        F.count_distinct(F.when(F.col("message").isNotNull(), clients)).alias("clients"),
+        F.count_distinct("broker").alias("brokers"),
+        F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+        F.count_if(outcome == FAILED).alias("decode_failures"),
+        F.count_if(outcome == LENIENT).alias("lenient_frames"),
+        F.count_if(F.col("withheld_credentials") > 0).alias("withheld"),
+    ).collect()[0]
+    told = row.asDict()
+    withheld_frames = told.pop("withheld")
+    skipped = packets.where("reason is not null").agg(F.sum("packets")).collect()[0][0]
+    told["decode_failures"] += undecodable(records).count()
+    return Totals(**told, skipped_packets=skipped or 0), withheld_frames
+
+
+def _gather_timeline(frames: DataFrame) -> Timeline:
+    micros = F.unix_micros("time")
+    span = frames.agg((F.max(micros) - F.min(micros)).alias("span")).collect()[0].span or 0
+    width = next((one for one in _BUCKET_US if one * _BUCKETS > span), _BUCKET_US[-1])
+    # Captures of months are drawn in as many days as there are.
+    slices = frames.groupBy((F.floor(micros / width) * width).alias("time_us")).agg(
+        _bytes_of("request").alias("request_bytes"),
+        _bytes_of("response").alias("response_bytes"),
+        F.count("*").alias("frames"),
+    )
+    buckets = [TimelineBucket(**row.asDict()) for row in slices.orderBy("time_us").collect()]
+    return Timeline(width, tuple(buckets))
+
+
+def _bytes_of(direction: str) -> Column:
+    return F.sum(F.when(F.col("direction") == direction, F.col("size")).otherwise(0))
+
+
+def _gather_sources(frames: DataFrame, packets: DataFrame) -> tuple[Source, ...]:
+    read = packets.where("reason is null").groupBy("source").agg(F.sum("packets").alias("packets"))
+    held = frames.groupBy("source").agg(F.count("*").alias("frames"), F.sum("size").alias("bytes"))
+    rows = read.join(held, "source", "left").na.fill(0).orderBy("source").collect()
+    return tuple(Source(row.source, row.packets, row.frames, row.bytes) for row in rows)
+
+
+def _gather_clients(frames: DataFrame) -> tuple[ClientFacts, ...]:
+    rows = (
+        frames.where("message is not null")
+        .groupBy(*CLIENT)
+        .agg(
+            F.count_distinct("connection").alias("connections"),
+            F.count_if(F.col("direction") == "request").alias("requests"),
+            _bytes_of("request").alias("bytes_sent"),
+            _bytes_of("response").alias("bytes_received"),
+            F.count_distinct("api_key").alias("apis"),
+        )
+        .collect()
+    )
+    return tuple(
+        ClientFacts(
+            client_of(row),
+            row.connections,
+            row.requests,
+            row.bytes_sent,
+            row.bytes_received,
+            row.apis,
+        )
+        for row in rows
+    )
+
+
+def _gather_failures(
+    frames: DataFrame, records: DataFrame
+) -> tuple[tuple[DecodeFailure, ...], tuple[FailureCount, ...]]:
+    columns = (
+        "time",
+        "connection",
+        "direction",
+        "message",
+        "api_version",
+        "error",
+        "bytes",
+        "size",
+    )
+    failed = frames.where(F.col("outcome") == FAILED).select(*columns)
+    damaged = undecodable(records).select(
+        "time",
+        "connection",
+        F.when(F.col("source") == "produce", "request").otherwise("response").alias("direction"),
+        message_of_source().alias("message"),
+        F.lit(None).cast("int").alias("api_version"),
+        "error",
+        "bytes",
+        F.length("bytes").cast("bigint").alias("size"),
+    )
+    both = failed.unionByName(damaged)
+    sample = F.hex(F.substring("bytes", 1, SAMPLE_BYTES)).alias("sample")
+    micros = F.unix_micros("time").alias("time_us")
+    shown = both.orderBy("time").limit(SHOWN_FAILURES).select(*columns, sample, micros).collect()
+    counts = _by_reason(both)
+    return tuple(map(_failure, shown)), _reasons(counts.collect())
+
+
+def _by_reason(rows: DataFrame, *others: str) -> DataFrame:
+    """How many rows there are of each reason, the most frequent first."""
+    # Reasons differ in their figures; what happened once keeps its own.
+    alike = F.regexp_replace("error", r"\d+", "…").alias("alike")
+    count = F.count("*").alias("count")
+    reason = F.when(F.count("*") == 1, F.min("error")).otherwise(F.col("alike")).alias("reason")
+    counts = rows.groupBy(*others, alike).agg(count, reason)
+    return counts.orderBy(F.desc("count"), "reason", *others)
+
+
+def _failure(row: Row) -> DecodeFailure:
+    return DecodeFailure(
+        time_us=row.time_us,
+        connection=row.connection,
+        direction=row.direction,
+        message=row.message,
+        version=row.api_version,
+        reason=row.error,
+        size=row["size"],
+        sample_hex=(row.sample or "").lower(),
+    )
+
+
+def _reasons(rows: list[Row]) -> tuple[FailureCount, ...]:
+    told = [FailureCount(row.reason, row["count"]) for row in rows[:DIFFERENT_REASONS]]
+    rest = sum(row["count"] for row in rows[DIFFERENT_REASONS:])
+    if rest:
+        told.append(FailureCount("other reasons", rest))
+    return tuple(told)
+
+
+def _gather_lenient(frames: DataFrame) -> tuple[LenientUse, ...]:
+    lenient = frames.where(F.col("outcome") == LENIENT)
+    rows = _by_reason(lenient, "message", "api_version", *CLIENT).limit(DIFFERENT_REASONS).collect()
+    return tuple(
+        LenientUse(client_of(row), row.message, row.api_version, row.reason, row["count"])
+        for row in rows
+    )

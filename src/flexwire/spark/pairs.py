@@ -1,0 +1,96 @@
+"""Requests joined with their responses, over whatever files their frames lie in.
+
+A response says nothing but the correlation id of its request. A client may use one again, so the
+n-th response with a correlation id belongs to the n-th request with it on the same connection:
+brokers answer the requests of a connection in order. Requests that expect no response (Produce
+with acks 0) are not counted. Neither order nor distance in the capture matters, as it would if
+the pairs were made while the frames stream by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.spark.frames import FRAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+UNPAIRED = "unpaired"
+FRAME_KEY = ("connection", "direction", "index")
+_PAIR = ("connection", "correlation_id", "occurrence")
+# What a response has from its request.
+_GIVEN = ("api_key", "api_version", "client_id")
+_UNPAIRED_REASON = "the capture holds no request with correlation id %d on this connection"
+
+
+def pair_frames(wire: DataFrame) -> DataFrame:
+    """Every frame without its payload, with what its counterpart tells.
+
+    A response gets api key, version, client id and message from its request, and ``latency_us``
+    from that request's last byte to its own; without one its ``outcome`` is `UNPAIRED`. A request
+    gets ``answered``: null when it expects no response.
+    """
+    frames = wire.where(F.col("kind") == FRAME).drop("kind", "payload")
+    numbered = frames.withColumn("occurrence", _occurrence())
+    requests = numbered.where(_is("request"))
+    responses = numbered.where(_is("response"))
+    return _with_answers(requests, responses).unionByName(_with_requests(responses, requests))
+
+
+def with_payloads(paired: DataFrame, wire: DataFrame) -> DataFrame:
+    """The paired frames with their payloads again; ``body`` is the message to decode, if any."""
+    payloads = wire.where(F.col("kind") == FRAME).select(*FRAME_KEY, "payload")
+    body = F.when(F.col("outcome").isNull(), F.col("message"))
+    return paired.join(payloads, list(FRAME_KEY)).withColumn("body", body)
+
+
+def _is(direction: str) -> Column:
+    return F.col("direction") == direction
+
+
+def _occurrence() -> Column:
+    # Null, and so without a counterpart, for what has no correlation id or expects no response.
+    pairable = F.col("outcome").isNull() & F.coalesce("expects_response", F.lit(True))
+    same = Window.partitionBy("connection", "direction", "correlation_id", pairable)
+    return F.when(pairable, F.row_number().over(same.orderBy("index")))
+
+
+def _with_answers(requests: DataFrame, responses: DataFrame) -> DataFrame:
+    answers = responses.where(F.col("occurrence").isNotNull())
+    answers = answers.select(*_PAIR, F.lit(True).alias("has_answer"))
+    return requests.join(answers, list(_PAIR), "left").select(
+        *[name for name in requests.columns if name not in ("expects_response", "occurrence")],
+        F.when(F.col("occurrence").isNotNull(), F.coalesce("has_answer", F.lit(False))).alias(
+            "answered"
+        ),
+        F.lit(None).cast("bigint").alias("latency_us"),
+    )
+
+
+def _with_requests(responses: DataFrame, requests: DataFrame) -> DataFrame:
+    given = requests.where(F.col("occurrence").isNotNull()).select(
+        *_PAIR,
+        *_GIVEN,
+        F.col("message").alias("request_message"),
+        F.col("time").alias("request_time"),
+    )
+    # "ListOffsetRequest" is answered by "ListOffsetResponse".
+    message = F.regexp_replace("request_message", "Request$", "Response")
+    latency = F.unix_micros("time") - F.unix_micros("request_time")
+    unpaired = F.col("outcome").isNull() & F.col("request_message").isNull()
+    own = responses.drop(*_GIVEN, "message", "expects_response")
+    joined = own.join(given, list(_PAIR), "left")
+    reason = F.format_string(_UNPAIRED_REASON, "correlation_id")
+    return joined.select(
+        *[name for name in own.columns if name not in ("outcome", "error", "occurrence")],
+        F.when(unpaired, F.lit(UNPAIRED)).otherwise(F.col("outcome")).alias("outcome"),
+        F.when(unpaired, reason).otherwise(F.col("error")).alias("error"),
+        message.alias("message"),
+        *_GIVEN,
+        F.lit(None).cast("boolean").alias("answered"),
+        latency.alias("latency_us"),
+    )

@@ -1,0 +1,120 @@
+"""From capture files to rows of TCP segments: the first task of the analysis.
+
+A row is a segment, or (``connection`` is null) tells of one file how many packets it holds and how
+many were not used for one reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from flexwire.capture.assembly import connection_key
+from flexwire.capture.segments import Segment, SegmentCounts, Unreadable, read_segments
+from flexwire.errors import CaptureError
+from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SEGMENTS = pa.schema(
+    [
+        ("connection", pa.string()),
+        ("file", pa.string()),
+        ("ordinal", pa.int64()),
+        ("timestamp_us", pa.int64()),
+        ("source", pa.string()),
+        ("destination", pa.string()),
+        ("sequence", pa.int64()),
+        ("acknowledgment", pa.int64()),
+        ("flags", pa.int32()),
+        ("payload", pa.binary()),
+        ("missing", pa.int64()),
+        ("begins", pa.string()),
+        ("reason", pa.string()),
+        ("packets", pa.int64()),
+    ]
+)
+# So many different reasons of one file are told apart: a hostile file invents them.
+DIFFERENT_REASONS = 1000
+FURTHER_REASONS = "further reasons"
+
+
+def read_captures(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """The segments of capture files, each file read by one task."""
+    numbers = spark.range(0, len(files), 1, len(files))
+    return numbers.mapInArrow(partial(_read_files, tuple(files)), spark_schema(SEGMENTS))
+
+
+def _read_files(
+    files: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for (number,) in row_tuples(batches):
+        yield from record_batches(SEGMENTS, _file_rows(files[number]))
+
+
+def _file_rows(file: str) -> Iterator[tuple[tuple[Any, ...], int]]:
+    counts = SegmentCounts()
+    unused = _UnusedPackets()
+    try:
+        for ordinal, item in enumerate(read_segments(file, counts)):
+            if isinstance(item, Unreadable):
+                unused.add(item.reason, 1, item.data)
+            else:
+                yield _segment_row(file, ordinal, item), len(item.payload)
+    except CaptureError as error:
+        # One file that is no capture must not stop the others; its row says why it gave nothing.
+        unused.add(error.reason, 0)
+    for reason, packets in counts.skipped.items():
+        unused.add(reason, packets)
+    yield _note(file, None, counts.packets, None), 0
+    for reason, packets in unused.packets.items():
+        yield _note(file, reason, packets, unused.samples.get(reason)), 0
+
+
+def _segment_row(file: str, ordinal: int, segment: Segment) -> tuple[Any, ...]:
+    return (
+        connection_key(segment),
+        file,
+        ordinal,
+        segment.timestamp_us,
+        segment.source,
+        segment.destination,
+        segment.sequence,
+        segment.acknowledgment,
+        segment.flags,
+        segment.payload,
+        segment.missing,
+        segment.begins,
+        None,
+        None,
+    )
+
+
+def _note(file: str, reason: str | None, packets: int, sample: bytes | None) -> tuple[Any, ...]:
+    told = {"file": file, "reason": reason, "packets": packets, "payload": sample}
+    return tuple(told.get(name) for name in SEGMENTS.names)
+
+
+@dataclass(slots=True)
+class _UnusedPackets:
+    """How many packets of a file were not used, by reason, and the first bytes of one of each."""
+
+    packets: dict[str, int]
+    samples: dict[str, bytes]
+
+    def __init__(self) -> None:
+        self.packets = {}
+        self.samples = {}
+
+    def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
+        if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
+            reason = FURTHER_REASONS
+        if sample:
+            self.samples.setdefault(reason, sample)
+        self.packets[reason] = self.packets.get(reason, 0) + packets

@@ -1,0 +1,93 @@
+"""How Kafka writes values: the reference executor, and KIP-482's types by their names.
+
+`reader` and `writer` move primitives, `types` are the type classes of KIP-482 and what stood before
+it, `schema` puts them together into structures, `tags` writes their tagged fields. What stands in
+``__all__`` is for people who compose schemas by hand.
+
+>>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
+>>> header = Schema(
+...     Field("correlation_id", INT32),
+...     Field("client_id", COMPACT_NULLABLE_STRING),
+...     optional_fields={},
+... )
+>>> header.encode({"correlation_id": 7, "client_id": None}).hex(" ")
+'00 00 00 07 00 00'
+"""
+
+from flexwire.wire.compose import (
+    CompactArray,
+    CompactBytes,
+    CompactNullableBytes,
+    CompactNullableString,
+    CompactString,
+    Field,
+    Schema,
+    TaggedFields,
+    TaggedFieldsSection,
+)
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.tags import TagForm
+from flexwire.wire.types import (
+    BOOLEAN,
+    BYTES,
+    COMPACT_BYTES,
+    COMPACT_NULLABLE_BYTES,
+    COMPACT_NULLABLE_RECORDS,
+    COMPACT_NULLABLE_STRING,
+    COMPACT_RECORDS,
+    COMPACT_STRING,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    NULLABLE_BYTES,
+    NULLABLE_RECORDS,
+    NULLABLE_STRING,
+    RECORDS,
+    STRING,
+    UINT16,
+    UINT32,
+    UUID,
+    ArrayOf,
+    CompactArrayOf,
+    Type,
+)
+
+__all__ = [
+    "BOOLEAN",
+    "BYTES",
+    "COMPACT_BYTES",
+    "COMPACT_NULLABLE_BYTES",
+    "COMPACT_NULLABLE_RECORDS",
+    "COMPACT_NULLABLE_STRING",
+    "COMPACT_RECORDS",
+    "COMPACT_STRING",
+    "FLOAT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "NULLABLE_BYTES",
+    "NULLABLE_RECORDS",
+    "NULLABLE_STRING",
+    "RECORDS",
+    "STRING",
+    "UINT16",
+    "UINT32",
+    "UUID",
+    "ArrayOf",
+    "CompactArray",
+    "CompactArrayOf",
+    "CompactBytes",
+    "CompactNullableBytes",
+    "CompactNullableString",
+    "CompactString",
+    "Encoding",
+    "Field",
+    "Schema",
+    "TagForm",
+    "TaggedFields",
+    "TaggedFieldsSection",
+    "Type",
+]

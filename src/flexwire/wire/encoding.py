@@ -1,0 +1,24 @@
+"""The encodings of a message: Kafka's own, those of KIP-482's two drafts, and two forced ones."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Encoding(Enum):
+    """How a message version becomes bytes: the same object, other bytes.
+
+    The drafts' encodings change what is a flexible version in the spec, FLEXIBLE what is not, and
+    elsewhere each is KAFKA. `flexwire.schema.resolve` decides what they mean for a field.
+    """
+
+    #: As released Kafka writes it: KIP-482, final.
+    KAFKA = "kafka"
+    #: KIP-482's second draft: KAFKA, but a tag and a length share one varlong, bit by bit.
+    INTERLEAVED = "interleaved"
+    #: KIP-482's first draft: every structure begins with its tagged fields; no compact types.
+    OPTIONAL_BUFFERS = "optional-buffers"
+    #: Without compact types and without tagged fields, whatever the spec says.
+    FIXED = "fixed"
+    #: With compact types and tag sections, whatever the spec says.
+    FLEXIBLE = "flexible"

@@ -1,0 +1,89 @@
+"""A position in bytes, the path of the field being read, and how strict to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.errors import DecodeError
+from flexwire.wire.varint import read_unsigned_varint, read_unsigned_varlong
+
+if TYPE_CHECKING:
+    import struct
+
+
+def format_path(path: list[str]) -> str:
+    """Join a path as people write it: ``topics[0].name``.
+
+    >>> format_path(["topics", "[0]", "name"])
+    'topics[0].name'
+    """
+    text = ""
+    for step in path:
+        text += step if step.startswith("[") or not text else f".{step}"
+    return text
+
+
+class Reader:
+    """Reads primitives from ``data``; every length is checked against the bytes that remain.
+
+    Strict by default; ``lenient`` accepts what Kafka's Java accepts. Positions count bytes from the
+    start of ``data``. Raises `DecodeError` with the path and byte where reading failed.
+    """
+
+    __slots__ = ("data", "end", "lenient", "path", "position")
+
+    def __init__(self, data: bytes, position: int = 0, *, lenient: bool = False) -> None:
+        self.data = data
+        self.position = position
+        self.end = len(data)
+        self.lenient = lenient
+        self.path: list[str] = []
+
+    @property
+    def remaining(self) -> int:
+        """The number of bytes not read yet."""
+        return self.end - self.position
+
+    def error(self, reason: str, offset: int | None = None) -> DecodeError:
+        """Make the error for what went wrong at ``offset``, by default the present position."""
+        at = self.position if offset is None else offset
+        return DecodeError(reason, path=format_path(self.path), offset=at)
+
+    def annotate(self, start: int, label: str, value: object) -> None:
+        """Hear of each value read; the explaining reader keeps them, this one does not."""
+
+    def take(self, count: int) -> bytes:
+        """Read ``count`` bytes as they are."""
+        if count > self.remaining:
+            raise self.error(f"declared length {count} but {self.remaining} bytes remain")
+        start = self.position
+        self.position += count
+        return self.data[start : self.position]
+
+    def unpack(self, layout: struct.Struct, name: str) -> tuple[int | float | bytes, ...]:
+        """Read fixed-width big-endian values."""
+        if layout.size > self.remaining:
+            raise self.error(f"{name} takes {layout.size} bytes but {self.remaining} remain")
+        values = layout.unpack_from(self.data, self.position)
+        self.position += layout.size
+        return values
+
+    def read_unsigned_varint(self) -> int:
+        """Read an unsigned varint: 0 to 2**32-1."""
+        try:
+            value, self.position = read_unsigned_varint(
+                self.data, self.position, self.end, lenient=self.lenient
+            )
+        except DecodeError as error:
+            raise self.error(error.reason, error.offset) from None
+        return value
+
+    def read_unsigned_varlong(self) -> int:
+        """Read an unsigned varlong: 0 to 2**64-1."""
+        try:
+            value, self.position = read_unsigned_varlong(
+                self.data, self.position, self.end, lenient=self.lenient
+            )
+        except DecodeError as error:
+            raise self.error(error.reason, error.offset) from None
+        return value

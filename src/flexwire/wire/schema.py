@@ -1,0 +1,248 @@
+"""Structures: fields in order and, in a flexible version, tagged fields (KIP-482).
+
+A structure's value is a mapping from attribute names to values; what is missing has its default,
+and ``unknown_tagged_fields`` maps tags to bytes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.errors import short
+from flexwire.wire.tags import HIGHEST_TAG, TagForm, read_tagged_fields, write_tagged_fields
+from flexwire.wire.types import Array, Type
+
+if TYPE_CHECKING:
+    from flexwire.wire.reader import Reader
+    from flexwire.wire.writer import Writer
+
+UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
+# The default of a field that has none, which only schemas composed by hand have.
+NO_DEFAULT: Final = object()
+
+
+class Presence(Enum):
+    """Where a field stands in one version of a message."""
+
+    INLINE = "inline"
+    TAGGED = "tagged"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a structure at one version.
+
+    ``default`` is a value of the field; an empty tuple stands for an empty array, an empty mapping
+    for a structure whose fields all have their defaults. ``tag`` is set where it is tagged, and
+    where it would be but for an encoding without tagged fields.
+    """
+
+    name: str
+    attribute: str
+    json_name: str
+    type: Type
+    presence: Presence = Presence.INLINE
+    default: Any = None
+    tag: int | None = None
+    ignorable: bool = False
+    nullable: bool = False
+
+    def is_default(self, value: Any) -> bool:
+        """Whether the field is left out with this value, where it is tagged or absent."""
+        return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
+
+
+@dataclass(frozen=True)
+class Schema(Type):
+    """A structure at one version; ``fields`` are all its fields in spec order, absent ones too.
+
+    ``flexible`` structures have tagged fields, in the ``form`` given. ``refused_tags`` are tags of
+    fields that other versions have: Kafka refuses them here.
+    """
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    flexible: bool = False
+    refused_tags: frozenset[int] = frozenset()
+    form: TagForm = TagForm.SECTION
+
+    @property
+    def tags_lead(self) -> bool:
+        """Whether the structure begins with its tagged fields, rather than end with them."""
+        return self.flexible and self.form is TagForm.BUFFER
+
+    @cached_property
+    def inline(self) -> tuple[Field, ...]:
+        """The fields that are always there, in wire order."""
+        return tuple(one for one in self.fields if one.presence is Presence.INLINE)
+
+    @cached_property
+    def tagged(self) -> dict[int, Field]:
+        """The tagged fields by tag, in ascending order."""
+        tagged = ((one.tag, one) for one in self.fields if one.presence is Presence.TAGGED)
+        return {
+            tag: one
+            for tag, one in sorted(tagged, key=lambda item: item[0] or 0)
+            if tag is not None
+        }
+
+    @cached_property
+    def absent(self) -> tuple[Field, ...]:
+        """The fields that this version does not have."""
+        return tuple(one for one in self.fields if one.presence is Presence.ABSENT)
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """What a value's mapping may hold."""
+        return frozenset(one.attribute for one in self.fields) | {UNKNOWN_TAGGED_FIELDS}
+
+    @property
+    def least_size(self) -> int:
+        return sum(one.type.least_size for one in self.inline) + self.flexible
+
+    def layout(self) -> object:
+        inline = tuple((one.name, one.type.layout()) for one in self.inline)
+        tagged = tuple((tag, one.name, one.type.layout()) for tag, one in self.tagged.items())
+        return (inline, self.form if self.flexible else None, tagged)
+
+    # Reading.
+
+    def read(self, reader: Reader) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        if self.tags_lead:
+            self._read_tagged_fields(reader, values)
+        for one in self.inline:
+            reader.path.append(one.json_name)
+            values[one.attribute] = one.type.read(reader)
+            reader.path.pop()
+        if self.flexible and not self.tags_lead:
+            self._read_tagged_fields(reader, values)
+        return values
+
+    def _read_tagged_fields(self, reader: Reader, values: dict[str, Any]) -> None:
+        known, unknown = read_tagged_fields(reader, self.form, self.tagged, self.refused_tags)
+        for tag, value in known.items():
+            values[self.tagged[tag].attribute] = value
+        if unknown:
+            values[UNKNOWN_TAGGED_FIELDS] = unknown
+
+    # Writing.
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise writer.error(f"expected a {self.name}, got {short(value)}")
+        self._check_names(writer, value)
+        for one in self.absent:
+            self._check_absent(writer, one, value)
+        unknown = value.get(UNKNOWN_TAGGED_FIELDS) or {}
+        if not isinstance(unknown, Mapping):
+            raise writer.error(f"expected unknown tagged fields by tag, got {short(unknown)}")
+        if unknown and not self.flexible:
+            raise writer.error(
+                "unknown tagged fields are set, but this version, so encoded, has no tag section"
+            )
+        if self.tags_lead:
+            self._write_tagged_fields(writer, value, unknown)
+        for one in self.inline:
+            writer.path.append(one.json_name)
+            given = value.get(one.attribute, one.default)
+            if given is NO_DEFAULT:
+                raise writer.error("missing, and it has no default")
+            one.type.write(writer, given)
+            writer.path.pop()
+        if self.flexible and not self.tags_lead:
+            self._write_tagged_fields(writer, value, unknown)
+
+    def _check_names(self, writer: Writer, value: Mapping[str, Any]) -> None:
+        for name in value.keys() - self.attributes:
+            near = difflib.get_close_matches(str(name), self.attributes, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise writer.error(f"{self.name} has no field {short(name)}{hint}")
+
+    def _check_absent(self, writer: Writer, one: Field, value: Mapping[str, Any]) -> None:
+        given = value.get(one.attribute, NO_DEFAULT)
+        if given is NO_DEFAULT or one.ignorable or one.is_default(given):
+            return
+        writer.path.append(one.json_name)
+        lack = "version has no such field" if one.tag is None else "encoding has no tagged fields"
+        raise writer.error(f"this {lack}, and {short(given)} is not its default")
+
+    def _write_tagged_fields(
+        self, writer: Writer, value: Mapping[str, Any], unknown: Mapping[int, bytes]
+    ) -> None:
+        from flexwire.wire.writer import Writer as Payload  # noqa: PLC0415 - needed only for tags
+
+        payloads: dict[int, bytes | bytearray] = {}
+        for tag, one in self.tagged.items():
+            given = value.get(one.attribute, NO_DEFAULT)
+            if given is NO_DEFAULT or one.is_default(given):
+                continue
+            payload = Payload()
+            payload.path = [*writer.path, one.json_name]
+            one.type.write(payload, given)
+            payloads[tag] = payload.buffer
+        taken = self.tagged.keys() | self.refused_tags
+        write_tagged_fields(writer, self.form, payloads, unknown, taken)
+
+    def is_default(self, value: Any, default: Any) -> bool:
+        """Whether ``value`` equals ``default``: None, or a structure that is all defaults."""
+        if default is None or value is None:
+            return value is default
+        if not isinstance(value, Mapping) or value.get(UNKNOWN_TAGGED_FIELDS):
+            return False
+        return all(
+            one.is_default(value[one.attribute]) for one in self.fields if one.attribute in value
+        )
+
+
+@dataclass(frozen=True)
+class NullableStruct(Type):
+    """A structure behind a marker: negative for null, in flexible versions or not.
+
+    The marker is an int8 of -1 or 1; in a tagged field it is an unsigned varint, 0 or 1.
+    """
+
+    schema: Schema
+    tagged: bool = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # the structure's
+        """The structure's name."""
+        return self.schema.name
+
+    def layout(self) -> object:
+        return ("NULLABLE", self.schema.layout())
+
+    def read(self, reader: Reader) -> dict[str, Any] | None:
+        start = reader.position
+        marker = reader.read_unsigned_varint() if self.tagged else reader.take(1)[0]
+        null = not 0 < marker <= HIGHEST_TAG if self.tagged else marker > 0x7F
+        if marker not in ((0, 1) if self.tagged else (0xFF, 1)) and not reader.lenient:
+            raise reader.error(f"{marker} marks neither null nor a structure", start)
+        reader.annotate(start, "null marker", null)
+        return None if null else self.schema.read(reader)
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if value is None:
+            writer.write(b"\x00" if self.tagged else b"\xff")
+            return
+        writer.write(b"\x01")
+        self.schema.write(writer, value)
+
+    def is_default(self, value: Any, default: Any) -> bool:
+        return self.schema.is_default(value, default)
+
+
+def struct_of(kind: Type) -> Schema | None:
+    """Give the structure that a type is, marks as nullable, or has as elements."""
+    if isinstance(kind, Array):
+        kind = kind.element
+    if isinstance(kind, NullableStruct):
+        return kind.schema
+    return kind if isinstance(kind, Schema) else None

@@ -1,0 +1,266 @@
+"""Tagged fields on the wire, in the three forms that KIP-482 gave them over time.
+
+A form says how a tag and a length stand before a value and where the fields end. What a tag means
+is the structure's business.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import short
+from flexwire.wire.varint import write_unsigned_varint, write_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from flexwire.wire.reader import Reader
+    from flexwire.wire.schema import Field
+    from flexwire.wire.writer import Writer
+
+HIGHEST_TAG = 2**31 - 1
+_HIGHEST_IN_BUFFER = 2**15 - 1
+_INT16 = struct.Struct(">h")
+# From one run of 32 bits to every second bit of 64, halving the runs at each step.
+_STEPS = (
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)
+
+
+class TagForm(Enum):
+    """How the tagged fields of a structure stand on the wire.
+
+    SECTION, at the end: a count; each field is a tag and a length as unsigned varints, and a value.
+    INTERLEAVED, at the end: a count; each field is one varlong with tag and length, and a value.
+    BUFFER, at the beginning: each field is a length as a zig-zag varint, an int16 tag and a value;
+    a length of 0 ends them.
+    """
+
+    SECTION = "tag section"
+    INTERLEAVED = "tag section with interleaved headers"
+    BUFFER = "optional field buffer"
+
+
+def interleave(tag: int, length: int) -> int:
+    """Put two 32-bit numbers into one of 64: the tag into odd bits, the length into even ones.
+
+    >>> bin(interleave(tag=5, length=4))
+    '0b110010'
+    """
+    return _spread(tag) << 1 | _spread(length)
+
+
+def separate(header: int) -> tuple[int, int]:
+    """Give the tag and the length of an interleaved header.
+
+    >>> separate(0b110010)
+    (5, 4)
+    """
+    return _gather(header >> 1), _gather(header)
+
+
+def _spread(value: int) -> int:
+    for shift, mask in _STEPS:
+        value = (value | value << shift) & mask
+    return value
+
+
+def _gather(value: int) -> int:
+    for shift, mask in reversed(_STEPS):
+        value &= mask
+        value |= value >> shift
+    return value & 0xFFFFFFFF
+
+
+def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
+    """Say why a tagged field has no place in a form; None where it has."""
+    if form is not TagForm.BUFFER:
+        return None
+    if tag > _HIGHEST_IN_BUFFER:
+        return f"tag {tag} is above {_HIGHEST_IN_BUFFER}, the highest of an optional field buffer"
+    if not payload:
+        return f"tag {tag} has a value of no bytes, and a length of 0 ends an optional field buffer"
+    return None
+
+
+def join(form: TagForm, payloads: Mapping[int, bytes | bytearray]) -> bytes:
+    """Give the tagged fields of one structure as bytes, in ascending order of their tags.
+
+    >>> for form in TagForm:
+    ...     print(join(form, {5: b"data"}).hex(" "))
+    01 05 04 64 61 74 61
+    01 32 64 61 74 61
+    08 00 05 64 61 74 61 00
+    """
+    out = bytearray()
+    if form is not TagForm.BUFFER:
+        out += write_unsigned_varint(len(payloads))
+    for tag in sorted(payloads):
+        size = len(payloads[tag])
+        if form is TagForm.SECTION:
+            out += write_unsigned_varint(tag) + write_unsigned_varint(size)
+        elif form is TagForm.INTERLEAVED:
+            out += write_unsigned_varint(interleave(tag, size))
+        else:
+            out += write_varint(size) + _INT16.pack(tag)
+        out += payloads[tag]
+    if form is TagForm.BUFFER:
+        out.append(0)
+    return bytes(out)
+
+
+def write_tagged_fields(
+    writer: Writer,
+    form: TagForm,
+    known: Mapping[int, bytes | bytearray],
+    unknown: Mapping[int, bytes],
+    taken: Collection[int],
+) -> None:
+    """Write known and unknown tagged fields together; ``taken`` are the tags that are not unknown.
+
+    Raises `EncodeError` for what is no unknown tagged field, and for what has no place in the form.
+    """
+    payloads = dict(known)
+    for tag, data in unknown.items():
+        if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
+            raise writer.error(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+        if tag in taken:
+            raise writer.error(f"tag {tag} is a known field's; set the field instead")
+        if not isinstance(data, bytes):
+            raise writer.error(f"unknown tagged field {tag}: expected bytes, got {short(data)}")
+        payloads[tag] = data
+    for tag, payload in payloads.items():
+        reason = objection(form, tag, payload)
+        if reason:
+            raise writer.error(reason)
+    writer.write(join(form, payloads))
+
+
+def read_tagged_fields(
+    reader: Reader,
+    form: TagForm,
+    known: Mapping[int, Field],
+    refused: Collection[int] = (),
+) -> tuple[dict[int, Any], dict[int, bytes]]:
+    """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
+
+    Raises `DecodeError`, for a tag in ``refused`` too.
+    """
+    values: dict[int, Any] = {}
+    unknown: dict[int, bytes] = {}
+    previous = -1
+    reader.path.append("_taggedFields")
+    for start, tag, at, size in _HEADERS[form](reader):
+        if tag <= previous and not reader.lenient:
+            raise reader.error(f"tag {tag} comes after tag {previous}; tags ascend", start)
+        if tag > HIGHEST_TAG:
+            raise reader.error(f"tag {tag} is above {HIGHEST_TAG}", start)
+        if tag in refused:
+            raise reader.error(f"tag {tag} is not valid for this version", start)
+        if tag in unknown:
+            # Kafka keeps both, in a list; here the first would be lost.
+            raise reader.error(f"unknown tag {tag} repeats", start)
+        previous = tag
+        one = known.get(tag)
+        # Java never looks at the size of a tag that it knows.
+        if size > reader.remaining and not (reader.lenient and one is not None):
+            raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
+        if one is None:
+            unknown[tag] = _read_unknown(reader, tag, size)
+        else:
+            values[tag] = _read_known(reader, one, tag, size)
+    reader.path.pop()
+    return values, unknown
+
+
+def _read_unknown(reader: Reader, tag: int, size: int) -> bytes:
+    reader.path.append(f"[{tag}]")
+    at = reader.position
+    data = reader.take(size)
+    reader.annotate(at, "unknown tagged field", data)
+    reader.path.pop()
+    return data
+
+
+def _read_known(reader: Reader, one: Field, tag: int, size: int) -> Any:
+    section = reader.path.pop()
+    reader.path.append(one.json_name)
+    end, stop = reader.end, reader.position + size
+    if not reader.lenient:
+        reader.end = stop
+    value = one.type.read(reader)
+    reader.end = end
+    if reader.position != stop and not reader.lenient:
+        raise reader.error(f"tag {tag} declares {size} bytes but its value ends before them")
+    reader.path[-1] = section
+    return value
+
+
+# Where a header's tag stands, the tag, where the length stands, the length. The reader moves on
+# between one header and the next.
+_Header = tuple[int, int, int, int]
+
+
+def _read_count(reader: Reader, header_bytes: int) -> int:
+    start = reader.position
+    count = reader.read_unsigned_varint()
+    if reader.lenient and count > HIGHEST_TAG:
+        # Java reads an int32 and counts up to it.
+        count = 0
+    reader.annotate(start, "tagged field count", count)
+    if header_bytes * count > reader.remaining:
+        raise reader.error(
+            f"{count} tagged fields declared but {reader.remaining} bytes remain", start
+        )
+    return count
+
+
+def _section_headers(reader: Reader) -> Iterator[_Header]:
+    for _ in range(_read_count(reader, header_bytes=2)):
+        start = reader.position
+        tag = reader.read_unsigned_varint()
+        reader.annotate(start, "tag", tag)
+        at = reader.position
+        size = reader.read_unsigned_varint()
+        reader.annotate(at, "tagged field size", size)
+        yield start, tag, at, size
+
+
+def _interleaved_headers(reader: Reader) -> Iterator[_Header]:
+    for _ in range(_read_count(reader, header_bytes=1)):
+        start = reader.position
+        tag, size = separate(reader.read_unsigned_varlong())
+        reader.annotate(start, "tag and size", f"{tag}, {size}")
+        yield start, tag, start, size
+
+
+def _buffer_headers(reader: Reader) -> Iterator[_Header]:
+    while True:
+        at = reader.position
+        raw = reader.read_unsigned_varint()
+        size = raw >> 1 ^ -(raw & 1)
+        if size == 0:
+            reader.annotate(at, "end of optional fields", 0)
+            return
+        reader.annotate(at, "optional field size", size)
+        if size < 0:
+            raise reader.error(f"an optional field of {size} bytes", at)
+        start = reader.position
+        tag = int(reader.unpack(_INT16, "a tag")[0])
+        reader.annotate(start, "tag", tag)
+        if tag < 0:
+            raise reader.error(f"tag {tag} is negative", start)
+        yield start, tag, at, size
+
+
+_HEADERS = {
+    TagForm.SECTION: _section_headers,
+    TagForm.INTERLEAVED: _interleaved_headers,
+    TagForm.BUFFER: _buffer_headers,
+}

@@ -1,0 +1,350 @@
+"""Kafka's wire types, each with its one way to be read and written.
+
+Fixed-width numbers are big-endian. A length is an int16 (string) or int32 (bytes, records, array),
+-1 for null; in compact form it is an unsigned varint of length + 1, 0 for null (KIP-482).
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+import uuid
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import short
+
+if TYPE_CHECKING:
+    from flexwire.wire.reader import Reader
+    from flexwire.wire.writer import Writer
+
+# A string's length is an int16 even where a compact length could say more.
+LONGEST_STRING = 32767
+_LONGEST = 2**31 - 1
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+class Type(ABC):
+    """How one kind of value stands on the wire."""
+
+    name: str
+
+    @abstractmethod
+    def read(self, reader: Reader) -> Any:
+        """Read a value; raises `DecodeError`."""
+
+    @abstractmethod
+    def write(self, writer: Writer, value: Any) -> None:
+        """Write a value; raises `EncodeError`."""
+
+    def layout(self) -> object:
+        """Give what decides the bytes, comparable with ``==``."""
+        return self.name
+
+    def is_default(self, value: Any, default: Any) -> bool:
+        """Whether a tagged or absent field with this value is left out."""
+        return bool(value == default)
+
+    @property
+    def least_size(self) -> int:
+        """The number of bytes that the smallest value takes."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Boolean(Type):
+    """One byte, 0 or 1; the lenient reader takes any byte but 0 for true."""
+
+    name: str = "BOOLEAN"
+
+    def read(self, reader: Reader) -> bool:
+        start = reader.position
+        value = reader.take(1)[0]
+        if value > 1 and not reader.lenient:
+            raise reader.error(f"a boolean is 0 or 1, not {value}", start)
+        reader.annotate(start, self.name, bool(value))
+        return bool(value)
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if value is not True and value is not False:
+            raise writer.error(f"expected True or False, got {short(value)}")
+        writer.write(b"\x01" if value else b"\x00")
+
+
+@dataclass(frozen=True)
+class Integer(Type):
+    """A signed or unsigned integer of 1, 2, 4 or 8 bytes; ``code`` is its `struct` letter."""
+
+    name: str
+    code: str
+
+    def read(self, reader: Reader) -> int:
+        start = reader.position
+        (value,) = reader.unpack(struct.Struct(">" + self.code), self.name)
+        reader.annotate(start, self.name, value)
+        return int(value)
+
+    def write(self, writer: Writer, value: Any) -> None:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise writer.error(f"expected an integer, got {short(value)}") from None
+        bits = 8 * struct.calcsize(self.code)
+        lowest, highest = (
+            (0, 2**bits - 1) if self.code.isupper() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        )
+        if not lowest <= number <= highest:
+            raise writer.error(
+                f"{short(number)} is not in {self.name}'s range, {lowest} to {highest}"
+            )
+        writer.write(struct.pack(">" + self.code, number))
+
+
+@dataclass(frozen=True)
+class Float64(Type):
+    """An IEEE 754 double of 8 bytes."""
+
+    name: str = "FLOAT64"
+    code: str = "d"
+
+    def read(self, reader: Reader) -> float:
+        start = reader.position
+        (value,) = reader.unpack(struct.Struct(">d"), self.name)
+        reader.annotate(start, self.name, value)
+        return float(value)
+
+    def write(self, writer: Writer, value: Any) -> None:
+        try:
+            writer.write(struct.pack(">d", value))
+        except (struct.error, OverflowError):
+            raise writer.error(f"expected a float, got {short(value)}") from None
+
+
+@dataclass(frozen=True)
+class Uuid(Type):
+    """16 bytes, the most significant first."""
+
+    name: str = "UUID"
+
+    def read(self, reader: Reader) -> uuid.UUID:
+        start = reader.position
+        if reader.remaining < 16:
+            raise reader.error(f"UUID takes 16 bytes but {reader.remaining} remain")
+        value = uuid.UUID(bytes=reader.take(16))
+        reader.annotate(start, self.name, value)
+        return value
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if not isinstance(value, uuid.UUID):
+            raise writer.error(f"expected a uuid.UUID, got {short(value)}")
+        writer.write(value.bytes)
+
+
+@dataclass(frozen=True)
+class _Sized(Type):
+    """What string, bytes, records and array share: a length that may say null."""
+
+    compact: bool = False
+    nullable: bool = False
+
+    def _read_length(self, reader: Reader, prefix: struct.Struct = _INT32) -> int | None:
+        start = reader.position
+        if self.compact:
+            length = reader.read_unsigned_varint() - 1
+            if length > _LONGEST and reader.lenient:
+                # Java reads an int32 here, and what is negative in it is null.
+                length = -1
+        else:
+            (raw,) = reader.unpack(prefix, f"the length of a {self.name}")
+            length = int(raw)
+            if length < -1 and not reader.lenient:
+                raise reader.error(f"length {length} is neither -1 (null) nor a size", start)
+        if length > _LONGEST:
+            raise reader.error(f"length {length} is above {_LONGEST}", start)
+        if length >= 0:
+            return length
+        if not self.nullable:
+            raise reader.error("null, but the field is not nullable in this version", start)
+        return None
+
+    def _write_length(self, writer: Writer, length: int, prefix: struct.Struct = _INT32) -> None:
+        if self.compact:
+            writer.write_unsigned_varint(length + 1)
+        else:
+            writer.write(prefix.pack(length))
+
+    def _write_null(self, writer: Writer, prefix: struct.Struct = _INT32) -> None:
+        if not self.nullable:
+            raise writer.error("None, but the field is not nullable in this version")
+        self._write_length(writer, -1, prefix)
+
+    def _full_name(self, kind: str) -> str:
+        return ("COMPACT_" if self.compact else "") + ("NULLABLE_" if self.nullable else "") + kind
+
+
+@dataclass(frozen=True)
+class String(_Sized):
+    """UTF-8 text of at most 32767 bytes."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # computed from the two flags
+        """STRING, NULLABLE_STRING, COMPACT_STRING or COMPACT_NULLABLE_STRING."""
+        return self._full_name("STRING")
+
+    def read(self, reader: Reader) -> str | None:
+        start = reader.position
+        length = self._read_length(reader, _INT16)
+        if length is None:
+            reader.annotate(start, self.name, None)
+            return None
+        if length > LONGEST_STRING:
+            raise reader.error(f"a string of {length} bytes; at most {LONGEST_STRING}", start)
+        at = reader.position
+        raw = reader.take(length)
+        try:
+            text = raw.decode("utf-8", "replace" if reader.lenient else "strict")
+        except UnicodeDecodeError as error:
+            raise reader.error(f"not UTF-8: {error.reason}", at + error.start) from None
+        reader.annotate(start, self.name, text)
+        return text
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if value is None:
+            self._write_null(writer, _INT16)
+            return
+        if not isinstance(value, str):
+            raise writer.error(f"expected a str, got {short(value)}")
+        try:
+            raw = value.encode()
+        except UnicodeEncodeError as error:
+            raise writer.error(f"not writable as UTF-8: {error.reason}") from None
+        if len(raw) > LONGEST_STRING:
+            raise writer.error(f"a string of {len(raw)} bytes; at most {LONGEST_STRING}")
+        self._write_length(writer, len(raw), _INT16)
+        writer.write(raw)
+
+
+@dataclass(frozen=True)
+class Bytes(_Sized):
+    """Bytes as they are; ``kind`` is BYTES or RECORDS, alike on the wire."""
+
+    kind: str = "BYTES"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # computed from the flags
+        """BYTES or RECORDS with COMPACT_ and NULLABLE_ before it."""
+        return self._full_name(self.kind)
+
+    def read(self, reader: Reader) -> bytes | None:
+        start = reader.position
+        length = self._read_length(reader)
+        value = None if length is None else reader.take(length)
+        reader.annotate(start, self.name, value)
+        return value
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if value is None:
+            self._write_null(writer)
+            return
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise writer.error(f"expected bytes, got {short(value)}")
+        self._write_length(writer, len(value))
+        writer.write(value)
+
+
+@dataclass(frozen=True)
+class Array(_Sized):
+    """A number of elements of one type, none of them null."""
+
+    element: Type = Boolean()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # computed from the flags
+        """ARRAY with COMPACT_ and NULLABLE_ before it."""
+        return self._full_name("ARRAY")
+
+    def layout(self) -> object:
+        return (self.name, self.element.layout())
+
+    def read(self, reader: Reader) -> list[Any] | None:
+        start = reader.position
+        count = self._read_length(reader)
+        reader.annotate(start, f"{self.name} length", count)
+        if count is None:
+            return None
+        # Every element takes a byte or more (resolve sees to that), so a larger count is a lie;
+        # Kafka checks the same.
+        if count > reader.remaining:
+            raise reader.error(
+                f"{count} elements declared but {reader.remaining} bytes remain", start
+            )
+        values = []
+        for index in range(count):
+            reader.path.append(f"[{index}]")
+            values.append(self.element.read(reader))
+            reader.path.pop()
+        return values
+
+    def write(self, writer: Writer, value: Any) -> None:
+        if value is None:
+            self._write_null(writer)
+            return
+        if not isinstance(value, list | tuple):
+            raise writer.error(f"expected a list, got {short(value)}")
+        self._write_length(writer, len(value))
+        for index, item in enumerate(value):
+            writer.path.append(f"[{index}]")
+            self.element.write(writer, item)
+            writer.path.pop()
+
+    def is_default(self, value: Any, default: Any) -> bool:
+        if default is None or value is None:
+            return value is default
+        return isinstance(value, list | tuple) and not value
+
+    @property
+    def least_size(self) -> int:
+        return 1 if self.compact else 4
+
+
+def ArrayOf(element: Type, *, nullable: bool = False) -> Array:  # noqa: N802 - the KIP's class name
+    """An array with a fixed int32 length."""
+    return Array(element=_of_some_bytes(element), nullable=nullable)
+
+
+def CompactArrayOf(element: Type, *, nullable: bool = False) -> Array:  # noqa: N802 - see ArrayOf
+    """An array whose length is an unsigned varint of the count + 1 (KIP-482)."""
+    return Array(element=_of_some_bytes(element), nullable=nullable, compact=True)
+
+
+def _of_some_bytes(element: Type) -> Type:
+    if not element.least_size:
+        # A count then says nothing about the bytes to come, and cannot be checked.
+        raise ValueError(f"an array of {element.name}, which takes no bytes")
+    return element
+
+
+BOOLEAN = Boolean()
+INT8 = Integer("INT8", "b")
+INT16 = Integer("INT16", "h")
+UINT16 = Integer("UINT16", "H")
+INT32 = Integer("INT32", "i")
+UINT32 = Integer("UINT32", "I")
+INT64 = Integer("INT64", "q")
+FLOAT64 = Float64()
+UUID = Uuid()
+STRING = String()
+NULLABLE_STRING = String(nullable=True)
+COMPACT_STRING = String(compact=True)
+COMPACT_NULLABLE_STRING = String(compact=True, nullable=True)
+BYTES = Bytes()
+NULLABLE_BYTES = Bytes(nullable=True)
+COMPACT_BYTES = Bytes(compact=True)
+COMPACT_NULLABLE_BYTES = Bytes(compact=True, nullable=True)
+RECORDS = Bytes(kind="RECORDS")
+NULLABLE_RECORDS = Bytes(nullable=True, kind="RECORDS")
+COMPACT_RECORDS = Bytes(compact=True, kind="RECORDS")
+COMPACT_NULLABLE_RECORDS = Bytes(compact=True, nullable=True, kind="RECORDS")

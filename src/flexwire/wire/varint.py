@@ -1,0 +1,88 @@
+"""Variable-length integers: groups of 7 bits, the lowest first, bit 8 set on all but the last.
+
+Unsigned varints are KIP-482's lengths and tags; zig-zag varints and varlongs are the numbers inside
+a record batch.
+"""
+
+from __future__ import annotations
+
+from flexwire.errors import DecodeError
+
+_VARINT_BYTES = 5
+_VARLONG_BYTES = 10
+
+
+def write_unsigned_varint(value: int) -> bytes:
+    """Encode ``value``, 0 to 2**32-1 (2**64-1 for a varlong), in as few bytes as it takes.
+
+    >>> write_unsigned_varint(300).hex()
+    'ac02'
+    """
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_unsigned_varint(
+    data: bytes,
+    position: int,
+    end: int,
+    *,
+    lenient: bool = False,
+    most_bytes: int = _VARINT_BYTES,
+    bits: int = 32,
+) -> tuple[int, int]:
+    """Decode the varint at ``position``; gives the value and the position behind it.
+
+    Strict reading refuses an overlong form (a last group of zeros) and bits beyond ``bits``; the
+    lenient one takes both, as Kafka's Java does, and drops the excess bits.
+    Raises `DecodeError` at the byte where the varint began.
+    """
+    value = 0
+    start = position
+    for index in range(most_bytes):
+        if position >= end:
+            raise DecodeError("the varint is cut off", offset=start)
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if not lenient and byte == 0 and index:
+                raise DecodeError("overlong varint: its last group is zero", offset=start)
+            if not lenient and value >> bits:
+                raise DecodeError(f"varint {value} does not fit in {bits} bits", offset=start)
+            return value & ((1 << bits) - 1), position
+    raise DecodeError(f"varint of more than {most_bytes} bytes", offset=start)
+
+
+def read_unsigned_varlong(
+    data: bytes, position: int, end: int, *, lenient: bool = False
+) -> tuple[int, int]:
+    """Decode the varlong at ``position``: at most 10 bytes, 64 bits."""
+    return read_unsigned_varint(
+        data, position, end, lenient=lenient, most_bytes=_VARLONG_BYTES, bits=64
+    )
+
+
+def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Decode a zig-zag int32, as record batches hold them: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    raw, position = read_unsigned_varint(data, position, end, lenient=True)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Decode a zig-zag int64, at most 10 bytes."""
+    raw, position = read_unsigned_varlong(data, position, end, lenient=True)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def write_varint(value: int) -> bytes:
+    """Encode an int32 or int64 in zig-zag form.
+
+    >>> write_varint(-1).hex(), write_varint(150).hex()
+    ('01', 'ac02')
+    """
+    return write_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)

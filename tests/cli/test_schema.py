@@ -1,0 +1,61 @@
+"""schema list and schema import."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_list_shows_every_bundled_message() -> None:
+    told = json.loads(CliRunner().invoke(app, ["schema", "list", "--format", "json"]).output)
+    assert [row["message"] for row in told] == list(catalog().names())
+    lines = CliRunner().invoke(app, ["schema", "list"]).output.splitlines()
+    assert lines[-1] == f"{len(told)} messages"
+    fetch = next(line.split() for line in lines if line.startswith("FetchRequest "))
+    assert fetch[:6] == ["FetchRequest", "clients", "request", "1", "0-18", "12+"]
+
+
+def test_list_narrows_by_name_module_and_release() -> None:
+    arguments = ["schema", "list", "offsetcommitre", "--module", "clients", "--release", "2.4.1"]
+    rows = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).output)
+    assert [(row["message"], row["versions"]) for row in rows] == [
+        ("OffsetCommitRequest", "0-8"),
+        ("OffsetCommitResponse", "0-8"),
+        ("TxnOffsetCommitRequest", "0-2"),
+        ("TxnOffsetCommitResponse", "0-2"),
+    ]
+
+
+def test_an_unknown_release_is_an_error_that_names_the_known() -> None:
+    with pytest.raises(UnknownMessageError, match=r"no release '9\.9' in the catalog; it has 2\.4"):
+        CliRunner().invoke(app, ["schema", "list", "--release", "9.9"], catch_exceptions=False)
+
+
+def test_import_reports_what_it_read_and_wrote(tmp_path: Path) -> None:
+    source = tmp_path / "specs" / "3.0.0" / "clients"
+    source.mkdir(parents=True)
+    spec = {
+        "name": "PingRequest",
+        "type": "request",
+        "apiKey": 999,
+        "validVersions": "0-1",
+        "flexibleVersions": "1+",
+        "fields": [{"name": "Text", "type": "string", "versions": "0+"}],
+    }
+    (source / "PingRequest.json").write_text(json.dumps(spec), encoding="utf-8")
+    arguments = ["schema", "import", str(tmp_path / "specs"), "--out", str(tmp_path / "out")]
+    told = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert told.exit_code == 0
+    assert "read     1 files of 1 releases" in told.output
+    assert "wrote    1 messages, 2 (message, version) pairs" in told.output
+    assert (tmp_path / "out" / "clients" / "PingRequest.json").exists()

@@ -1,0 +1,54 @@
+"""Laws over every (message, version) of every release, those without a vector too."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.errors import DecodeError
+from flexwire.schema.catalog import catalog
+from tests.codec.values import random_message
+
+NAMES = catalog().names()
+SEEDS = range(2)
+
+
+def pairs(name: str) -> list[tuple[Any, int]]:
+    """Give the class and every version, and every layout that only a release reaches."""
+    entry = catalog().entry(name)
+    found: list[tuple[Any, int]] = [
+        (message(name), version) for version in entry.versions if entry.has(version)
+    ]
+    for release, versions in entry.releases.items():
+        found += [
+            (message(name, release), version)
+            for version in versions
+            if entry.spec(version, release) is not entry.spec(version)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
+    for made, version in pairs(name):
+        for seed in SEEDS:
+            value = random_message(made, version, seed)
+            raw = made.definition.encode_generated(value, version)
+            assert made.definition.encode_reference(value, version) == raw
+            assert made.decode(raw, version) == value
+            assert made.definition.decode_reference(raw, version) == (value, len(raw))
+            assert made.decode(raw, version, lenient=True) == value
+            assert made.from_json(value.to_json(version), version) == value
+            assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_default_object_goes_through_every_version(name: str) -> None:
+    for made, version in pairs(name):
+        raw = made().encode(version)
+        assert made.decode(raw, version) == made()
+        with pytest.raises(DecodeError):
+            made.decode(raw + b"\x00", version)

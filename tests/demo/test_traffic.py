@@ -1,0 +1,159 @@
+"""The demo's traffic through the tap: what was captured is what the clients and brokers said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.capture.segments import Segment, read_segments
+from flexwire.codec import message
+from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
+from flexwire.demo.content import samples
+from flexwire.demo.run import Traffic, record_traffic
+from flexwire.protocol import FrameSplitter, Pairing, RequestFrame, parse_response
+from flexwire.records import Compression, decode_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from flexwire.demo.content import Sample
+    from flexwire.records import RecordBatch
+
+
+@dataclass
+class Seen:
+    """All that a capture holds, decoded strictly: a frame that does not decode raises."""
+
+    traffic: Traffic
+    versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    requests: list[RequestFrame] = field(default_factory=list)
+    bodies: list[tuple[str, Any]] = field(default_factory=list)
+    cut_off: list[bytes] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    traffic = record_traffic(tmp_path_factory.mktemp("demo"))
+    seen = Seen(traffic)
+    connections: dict[frozenset[str], tuple[str, Pairing]] = {}
+    splitters: dict[tuple[str, str], FrameSplitter] = defaultdict(FrameSplitter)
+    for segment in _segments(traffic.captures):
+        way = segment.source, segment.destination
+        client, pairing = connections.setdefault(frozenset(way), (segment.source, Pairing()))
+        for payload in splitters[way].feed(bytes(segment.payload)):
+            if segment.source == client:
+                _take_request(seen, pairing, payload)
+            else:
+                _take_response(seen, pairing, payload)
+    seen.cut_off = [one.pending for one in splitters.values() if one.pending]
+    return seen
+
+
+def _segments(captures: tuple[Path, ...]) -> Iterator[Segment]:
+    for path in captures:
+        for segment in read_segments(path):
+            assert isinstance(segment, Segment)
+            if segment.payload:
+                yield segment
+
+
+def _take_request(seen: Seen, pairing: Pairing, payload: bytes) -> None:
+    request = pairing.request(payload)
+    assert isinstance(request, RequestFrame)
+    body = message(request.message_name).decode(payload[request.body_offset :], request.api_version)
+    seen.requests.append(request)
+    seen.versions[request.api_name].add(request.api_version)
+    seen.bodies.append((request.message_name, body))
+
+
+def _take_response(seen: Seen, pairing: Pairing, payload: bytes) -> None:
+    request = pairing.response(payload)
+    assert isinstance(request, RequestFrame)
+    frame = parse_response(payload, request.api_key, request.api_version)
+    body = message(frame.message_name).decode(payload[frame.body_offset :], frame.body_version)
+    seen.bodies.append((frame.message_name, body))
+
+
+def test_every_client_reads_back_through_the_tap_what_it_wrote(seen: Seen) -> None:
+    assert seen.traffic.failures == []
+
+
+def test_every_frame_decodes_but_for_the_one_that_is_cut_off(seen: Seen) -> None:
+    assert len(seen.bodies) == seen.traffic.tap.requests + seen.traffic.tap.responses
+    assert len(seen.cut_off) == seen.traffic.tap.broken_off == 1
+    assert CUT_CLIENT_ID.encode() in seen.cut_off[0]
+
+
+def test_the_capture_holds_every_record_in_both_directions_and_every_compression(
+    seen: Seen,
+) -> None:
+    written, read = set[_Record](), set[_Record]()
+    compressions = set()
+    for name, body in seen.bodies:
+        if name == "ProduceRequest":
+            for batch in _batches(one for topic in body.topic_data for one in topic.partition_data):
+                compressions.add(batch.compression)
+                written.update(_records(batch))
+        elif name == "FetchResponse":
+            for batch in _batches(one for topic in body.responses for one in topic.partitions):
+                read.update(_records(batch))
+    # Sets, as a client may send or fetch again. Transactions' records are not read back.
+    in_transactions = {_record(one) for one in samples("ledger", 30)}
+    assert in_transactions <= written
+    assert written - in_transactions == read
+    assert len(read) > 1000
+    assert compressions == set(Compression)
+
+
+_Record = tuple[bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
+
+
+def _record(one: Sample) -> _Record:
+    return one.key, one.value, tuple((name.encode(), content) for name, content in one.headers)
+
+
+def _records(batch: RecordBatch) -> Iterator[_Record]:
+    return ((one.key, one.value, tuple(one.headers)) for one in batch.records)
+
+
+def _batches(partitions: Iterable[Any]) -> Iterator[RecordBatch]:
+    return (batch for one in partitions if one.records for batch in decode_batches(one.records))
+
+
+def test_old_and_new_versions_of_the_same_apis_are_seen(seen: Seen) -> None:
+    assert min(seen.versions["Metadata"]) == 0
+    assert max(seen.versions["Metadata"]) >= 12
+    for api in ("Produce", "Fetch", "ListOffsets", "JoinGroup", "OffsetCommit", "ApiVersions"):
+        assert len(seen.versions[api]) >= 3, api
+    assert {"ConsumerGroupHeartbeat", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"} <= set(
+        seen.versions
+    )
+
+
+def test_the_unknown_tagged_field_is_in_the_capture(seen: Seen) -> None:
+    headers: list[Any] = [one.header for one in seen.requests]
+    tagged = [one for one in headers if one.unknown_tagged_fields]
+    assert {one.client_id for one in tagged} == {"next-gen-client"}
+    assert [one.unknown_tagged_fields for one in tagged] == [{UNKNOWN_TAG: UNKNOWN_DATA}] * 3
+
+
+def test_known_tagged_fields_are_seen(seen: Seen) -> None:
+    told = [body for name, body in seen.bodies if name == "FetchResponse" and body.node_endpoints]
+    assert told
+    assert told[0].responses[0].partitions[0].current_leader.leader_id > 0
+
+
+def test_a_second_demo_replaces_the_capture_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flexwire.demo.run.CLIENTS", ("raw",))
+    kept = tmp_path / "someone-else.pcapng"
+    kept.touch()
+    first = record_traffic(tmp_path)
+    second = record_traffic(tmp_path)
+    assert {path.name for path in first.captures} == {path.name for path in second.captures}
+    assert set(tmp_path.iterdir()) == {kept, *second.captures}

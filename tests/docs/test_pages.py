@@ -1,0 +1,61 @@
+"""Every block of the tutorial does what it shows, and the links of all pages lead somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.house.test_readme import Block, blocks, check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DOCS = Path(__file__).parents[2] / "docs"
+TUTORIAL = DOCS / "tutorial.md"
+
+
+def needs_spark(block: Block) -> bool:
+    return block.reason is None and "flexwire analyze" in block.text
+
+
+def follow(directory: Path, wanted: Callable[[Block], bool]) -> list[Block]:
+    """Run blocks of the tutorial in order, as a reader does, who keeps the files they write."""
+    followed = [block for block in blocks(TUTORIAL.read_text(encoding="utf-8")) if wanted(block)]
+    for block in followed:
+        try:
+            check(block, directory)
+        except Exception as error:
+            error.add_note(f"docs/tutorial.md:{block.line}")
+            raise
+    return followed
+
+
+def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
+    assert follow(tmp_path, lambda block: not needs_spark(block))
+
+
+@pytest.mark.spark
+def test_the_tutorial_s_capture_is_analyzed(tmp_path: Path) -> None:
+    followed = follow(tmp_path, lambda block: needs_spark(block) or "PcapngWriter" in block.text)
+    assert [block.language for block in followed] == ["python", "console"]
+
+
+def test_links_lead_somewhere() -> None:
+    for page in DOCS.glob("*.md"):
+        for target in links(page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def links(text: str) -> list[str]:
+    outside = text.split("](")[1:]
+    targets = [part.split(")")[0].split("#")[0] for part in outside]
+    return [target for target in targets if target and "://" not in target]
+
+
+def test_a_link_that_leads_nowhere_is_seen() -> None:
+    assert links("[a](b.md), [c](d/e.md#f), [g](#h) and [i](https://example.org)") == [
+        "b.md",
+        "d/e.md",
+    ]

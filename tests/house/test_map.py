@@ -1,0 +1,91 @@
+"""ARCHITECTURE.md shows what is there: every room, and every file with what it says of itself.
+
+Write the file map anew with ``python -m tests.house.test_map``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "ARCHITECTURE.md"
+PACKAGE = ROOT / "src" / "flexwire"
+# What every package has says nothing about this one.
+UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
+BEGIN, END = "<!-- file map: begin -->\n", "<!-- file map: end -->\n"
+
+
+def rooms(page: str) -> list[str]:
+    """The names in the first column of the room table."""
+    rows = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+
+
+def tree(package: Path) -> set[str]:
+    return {
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in package.iterdir()
+        if path.name not in UNMAPPED and not path.name.startswith(".")
+    }
+
+
+def file_map(package: Path) -> str:
+    """Every source file by its room, with the first sentence of its docstring."""
+    text = ""
+    for room in sorted(path for path in package.iterdir() if path.is_dir()):
+        files = sorted(room.rglob("*.py"))
+        if room.name not in UNMAPPED and files:
+            text += f"**`{room.name}/`**\n\n"
+            for file in files:
+                if file.name != "__init__.py":
+                    text += f"- `{file.relative_to(room).as_posix()}`: {first_sentence(file)}\n"
+            text += "\n"
+    return text
+
+
+def first_sentence(file: Path) -> str:
+    told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    assert told, f"{file} does not say what it is"
+    return " ".join(told.split("\n\n")[0].split())
+
+
+def between_marks(page: str) -> str:
+    return page.split(BEGIN)[1].split(END, maxsplit=1)[0]
+
+
+def test_the_map_shows_what_is_there_and_nothing_else() -> None:
+    before_the_files = PAGE.read_text(encoding="utf-8").split(BEGIN)[0]
+    assert sorted(rooms(before_the_files)) == sorted(tree(PACKAGE))
+
+
+def test_the_file_map_is_what_the_files_say_of_themselves() -> None:
+    assert between_marks(PAGE.read_text(encoding="utf-8")) == file_map(PACKAGE)
+
+
+def test_every_package_says_what_it_is() -> None:
+    for file in PACKAGE.rglob("__init__.py"):
+        assert len(first_sentence(file)) > len("To be described."), file
+
+
+def test_rooms_and_folders_compare_by_name_and_kind(tmp_path: Path) -> None:
+    page = "| room | holds |\n|---|---|\n| `errors.py`, `wire/` | `not this` |\n| `demo/` | x |\n"
+    assert rooms(page) == ["errors.py", "wire/", "demo/"]
+    (tmp_path / "wire").mkdir()
+    (tmp_path / "errors.py").touch()
+    (tmp_path / "__init__.py").touch()
+    assert tree(tmp_path) == {"wire/", "errors.py"}
+
+
+def test_a_file_that_is_new_or_says_something_else_changes_the_map(tmp_path: Path) -> None:
+    room = tmp_path / "wire"
+    room.mkdir()
+    (room / "reader.py").write_text('"""Reads.\n\nAnd more."""\n', encoding="utf-8")
+    assert file_map(tmp_path) == "**`wire/`**\n\n- `reader.py`: Reads.\n\n"
+
+
+if __name__ == "__main__":
+    whole = PAGE.read_text(encoding="utf-8")
+    head, tail = whole.split(BEGIN)[0], whole.split(END)[1]
+    PAGE.write_text(head + BEGIN + file_map(PACKAGE) + END + tail, encoding="utf-8")

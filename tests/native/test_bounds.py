@@ -1,0 +1,54 @@
+"""No kernel reads or writes a byte beyond what it was given."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_reading_stops_before_the_guard() -> None:
+    done = run("tests.native.guard", "30000")
+    assert done.returncode == 0, done.stderr
+    rounds, sound = done.stdout.split(" rounds, ")
+    assert rounds == "30000"
+    # Some of the damage is in values, so that messages are read to their last byte too.
+    assert int(sound.split()[0]) > 3000
+
+
+def test_the_guard_would_catch_one_byte_too_many() -> None:
+    assert run("tests.native.guard", "3000", "--lie").returncode == -signal.SIGSEGV
+
+
+def test_writing_stays_within_its_buffers() -> None:
+    # The debug allocator puts marks around every block, and looks at them when it is freed.
+    script = "tests/native/test_kernels.py::"
+    names = (
+        "test_every_vector_is_read_and_written",
+        "test_every_length_at_the_edges_of_its_prefix",
+    )
+    done = run(
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *(script + name for name in names),
+        PYTHONMALLOC="debug",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,159 @@
+"""A broker of a few lines, a client of fewer, and what a capture says of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import dpkt  # type: ignore[import-untyped]  # it comes without types
+
+from flexwire.net import HostPort, Tap
+from flexwire.protocol import Pairing, RequestFrame
+from tests.protocol.payloads import frame
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+    from pathlib import Path
+
+    Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+    Answer = Callable[[RequestFrame, bytes], bytes | None]
+
+LOOPBACK = "127.0.0.1"
+T = TypeVar("T")
+
+
+def run(job: Coroutine[None, None, T]) -> T:
+    """Run an asynchronous test; one that hangs fails, and one that leaves a task behind too."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(20):
+            result = await job
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return result
+
+    return asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[HostPort]:
+    """A server on a free port of the loopback, ended with all its connections."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            await close(writer)
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(handle(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(accept, LOOPBACK, 0)
+    try:
+        yield HostPort(LOOPBACK, server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+class Broker:
+    """Answers requests with what ``answer`` gives for each; keeps the bytes that came."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.received: list[bytearray] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received = bytearray()
+        self.received.append(received)
+        pairing = Pairing()
+        while prefix := await reader.read(4):
+            prefix += await reader.readexactly(4 - len(prefix))
+            payload = await reader.readexactly(int.from_bytes(prefix, "big"))
+            received += prefix + payload
+            request = pairing.request(payload)
+            assert isinstance(request, RequestFrame)
+            answer = self.answer(request, payload)
+            if answer is not None:
+                writer.write(frame(answer))
+                await writer.drain()
+
+
+class Client:
+    """One connection that sends and receives frames."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @property
+    def port(self) -> int:
+        port: int = self.writer.get_extra_info("sockname")[1]
+        return port
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def receive(self) -> bytes:
+        prefix = await self.reader.readexactly(4)
+        return await self.reader.readexactly(int.from_bytes(prefix, "big"))
+
+    async def ask(self, payload: bytes) -> bytes:
+        await self.send(frame(payload))
+        return await self.receive()
+
+
+@asynccontextmanager
+async def connected(address: HostPort) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield Client(reader, writer)
+    finally:
+        await close(writer)
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):  # the other side was faster
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def tapped(
+    upstream: HostPort, out: Path, *, frame_limit: int = 1 << 24
+) -> AsyncIterator[Tap]:
+    async with Tap((LOOPBACK, 0), upstream, out, frame_limit=frame_limit) as tap:
+        yield tap
+    assert tap.stats.failures == 0
+    assert tap.stats.open_connections == 0
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    """Wait until the tap has noticed; the test's own timeout is the bound."""
+    while not condition():  # noqa: ASYNC110  # counts have no events
+        await asyncio.sleep(0.002)
+
+
+Streams = dict[tuple[int, int], bytes]
+
+
+def captured(paths: Iterable[Path]) -> Streams:
+    """What each (source port, destination port) sent, by a reader that is not ours."""
+    streams: defaultdict[tuple[int, int], bytes] = defaultdict(bytes)
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            for _, raw in dpkt.pcapng.Reader(file):
+                segment = dpkt.ip.IP(raw).data
+                assert isinstance(segment, dpkt.tcp.TCP)
+                streams[segment.sport, segment.dport] += bytes(segment.data)
+    return dict(streams)

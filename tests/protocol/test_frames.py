@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexwire.errors import FrameError
+from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
+from tests.protocol.payloads import frame
+
+PAYLOADS = st.lists(st.binary(max_size=50), max_size=8)
+
+
+def feed_in_pieces(splitter: FrameSplitter, data: bytes, cuts: list[int]) -> list[bytes]:
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    payloads = []
+    for start, stop in pairwise(edges):
+        payloads += splitter.feed(data[start:stop])
+    return payloads
+
+
+@given(PAYLOADS, st.lists(st.integers(0, 400)))
+def test_payloads_do_not_depend_on_how_the_bytes_arrive(
+    payloads: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(map(frame, payloads))
+    splitter = FrameSplitter()
+    assert feed_in_pieces(splitter, stream, cuts) == payloads
+    assert splitter.pending == b""
+
+
+@given(PAYLOADS, st.integers(0, 400))
+def test_a_truncated_stream_gives_whole_frames_and_keeps_the_rest(
+    payloads: list[bytes], length: int
+) -> None:
+    stream = b"".join(map(frame, payloads))[:length]
+    splitter = FrameSplitter()
+    found = splitter.feed(stream)
+    assert found == payloads[: len(found)]
+    assert b"".join(map(frame, found)) + splitter.pending == stream
+    assert splitter.pending_length == len(splitter.pending)
+    assert splitter.peek(1, 3) == splitter.pending[1:3]
+
+
+@pytest.mark.parametrize("length", [-1, -2147483648, 11, 2147483647])
+@pytest.mark.parametrize("pieces", ["whole", "bytes"])
+def test_a_length_that_cannot_be_is_refused_after_the_frames_before_it(
+    length: int, pieces: str
+) -> None:
+    bad = length.to_bytes(4, "big", signed=True) + b"xy"
+    stream = frame(b"one") + frame(b"") + bad
+    splitter = FrameSplitter(limit=10)
+    step = len(stream) if pieces == "whole" else 1
+    found = []
+    for start in range(0, len(stream), step):
+        try:
+            found += splitter.feed(stream[start : start + step])
+        except FrameError:
+            break
+    assert found == [b"one", b""]
+    assert splitter.pending == bad[: len(splitter.pending)]
+    assert len(splitter.pending) >= 4
+    with pytest.raises(FrameError, match=r"limit of 10|not possible"):
+        splitter.feed(b"")
+    assert splitter.error is not None
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10])
+def test_lengths_up_to_the_limit_are_frames(length: int) -> None:
+    assert FrameSplitter(limit=10).feed(frame(bytes(length))) == [bytes(length)]
+
+
+def test_nothing_is_allocated_for_a_length_that_has_not_arrived() -> None:
+    splitter = FrameSplitter()
+    assert splitter.feed(DEFAULT_FRAME_LIMIT.to_bytes(4, "big") + b"x") == []
+    assert splitter.pending_length == 5
+
+
+@given(st.binary(max_size=200), st.integers(1, 20))
+def test_any_bytes_are_split_or_refused(data: bytes, step: int) -> None:
+    splitter = FrameSplitter(limit=64)
+    seen = b""
+    try:
+        for start in range(0, len(data), step):
+            for payload in splitter.feed(data[start : start + step]):
+                assert len(payload) <= 64
+                seen += frame(payload)
+            assert splitter.error is not None or splitter.pending_length <= 64 + 4
+    except FrameError:
+        pass
+    assert data.startswith(seen + splitter.pending)

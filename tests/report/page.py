@@ -1,0 +1,50 @@
+"""A page read the strict way: every tag closed in its turn, text and attributes kept."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+INLINE = {"wbr", "bdi", "code"}
+VOID = {"meta", "wbr", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """The elements, attributes and text of a page; `AssertionError` where its tags do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self.raw: dict[str, list[str]] = {"style": [], "script": []}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in INLINE:
+            self.text.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open, f"</{tag}> closes nothing"
+        assert self._open.pop() == tag, f"</{tag}> out of turn at {self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        last = self._open[-1] if self._open else ""
+        self.raw[last].append(data) if last in self.raw else self.text.append(data)
+
+    def words(self) -> str:
+        """All text a reader sees, with one space for every run of white space."""
+        return " ".join("".join(self.text).split())
+
+    def values(self, name: str) -> list[str]:
+        """The values of one attribute, in the order of the page."""
+        return [value for _, attribute, value in self.attributes if attribute == name]

@@ -1,0 +1,326 @@
+"""The page: complete, well-formed, self-contained, and safe whatever the facts hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.report import Facts, render
+from flexwire.report.facts import (
+    ApiFacts,
+    Client,
+    ClientFacts,
+    CompressionUse,
+    DecodeFailure,
+    FailureCount,
+    Latency,
+    LenientUse,
+    RecordHeaderFacts,
+    Source,
+    TaggedFieldUse,
+    Timeline,
+    TimelineBucket,
+    TopicFacts,
+    VersionUse,
+)
+from tests.report.page import Page
+from tests.report.sample import EMPTY, SAMPLE, START, big
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}"
+
+
+def hostile(text: str) -> Facts:
+    """Facts with ``text`` in every place where text may stand."""
+    client = Client(text, text, text)
+    latency = Latency(1, 1.0, 1.0, 1.0, 1.0, 1.0)
+    return Facts(
+        title=text,
+        made_at_us=0,
+        flexwire_version=text,
+        newest_release=text,
+        releases=(text,),
+        sources=(Source(text, 1, 1, 1),),
+        timeline=Timeline(1, (TimelineBucket(0, 1, 1, 1),)),
+        apis=(ApiFacts(1, text, 1, 1, 1, 1, 0, (1,), latency),),
+        clients=(ClientFacts(client, 1, 1, 1, 1, 1),),
+        version_uses=(VersionUse(client, 1, text, 1, 1, "removed", text, text),),
+        topics=(
+            TopicFacts(text, "fetch", 1, 1, 1, 1, 1, compression=(CompressionUse(text, 1, 1),)),
+        ),
+        record_headers=(RecordHeaderFacts(text, (text,), 1),),
+        tagged_fields=(TaggedFieldUse(text, (1,), text, 1, text, 1),),
+        failures=(DecodeFailure(0, text, "request", text, 1, text, 1, text),),
+        failure_counts=(FailureCount(text, 1),),
+        lenient_uses=(LenientUse(client, text, 1, text, 1),),
+    )
+
+
+@cache
+def rendered(name: str) -> str:
+    facts = {"sample": SAMPLE, "empty": EMPTY, "big": big(), "hostile": hostile(EVIL)}[name]
+    return render(facts)
+
+
+PAGES = pytest.mark.parametrize("name", ["sample", "empty", "big", "hostile"])
+
+
+@PAGES
+def test_a_page_is_well_formed(name: str) -> None:
+    page = Page(rendered(name))
+    assert page.tags[0] == "html"
+    ids = Counter(page.values("id"))
+    assert [value for value, times in ids.items() if times > 1] == []
+
+
+@PAGES
+def test_a_page_needs_nothing_else(name: str) -> None:
+    text = rendered(name)
+    page = Page(text)
+    assert "http:" not in text
+    assert "https:" not in text
+    assert all(value.startswith("#") for value in page.values("href"))
+    assert page.values("src") == []
+    assert not {"link", "img", "iframe", "object", "base", "image", "use"} & set(page.tags)
+    assert "@import" not in "".join(page.raw["style"])
+    assert all(url.startswith("url(#") for url in re.findall(r"url\([^)]*", text))
+
+
+@PAGES
+def test_links_and_labels_lead_to_places_on_the_page(name: str) -> None:
+    page = Page(rendered(name))
+    ids = set(page.values("id"))
+    assert {value[1:] for value in page.values("href")} <= ids
+    assert set(page.values("aria-labelledby")) <= ids
+    assert "versions" in ids
+
+
+def test_hostile_text_is_shown_and_never_run() -> None:
+    page = Page(rendered("hostile"))
+    sample = Page(rendered("sample"))
+    assert set(page.tags) <= set(sample.tags)
+    assert page.tags.count("script") == 1
+    assert {name for _, name, _ in page.attributes} <= {name for _, name, _ in sample.attributes}
+    assert page.raw["script"] == sample.raw["script"]
+    assert "<img src=x onerror=alert(2)>" in page.words()
+    assert "{{ 7*7 }}" in page.words()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x00b", r"a\x00b"),
+        ("a\ud800b", r"a\ud800b"),
+        ("a\u202eb", r"a\u202eb"),
+        ("a\nb", r"a\nb"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\U0001f600", "\U0001f600"),
+    ],
+)
+def test_characters_that_do_not_print_are_written_out(text: str, shown: str) -> None:
+    page = render(hostile(text))
+    page.encode("utf-8")
+    assert shown in Page(page).words()
+    if text != shown:
+        assert text not in page
+
+
+def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
+    page = render(hostile("x" * 40_000))
+    assert len(page) < 200_000
+    assert "x" * 1100 not in page
+    # 40000 characters, less the 1024 that any text of the page may have.
+    assert "(+38,976 characters)" in page
+
+
+# Not figures of their own: moments, what stands in runs ("7 to 9"), and what only a picture shows.
+UNNUMBERED = {
+    "api_key", "version", "versions", "tag", "magic", "releases", "utf8_share", "is_id",
+}  # fmt: skip
+PICTURED = {"timeline", "histogram"}
+
+
+def numbered(value: Any, numbers: Iterator[int]) -> Any:
+    """The facts with a different number in every field, so that none can hide behind another."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            field.name: numbered(getattr(value, field.name), numbers)
+            for field in dataclasses.fields(value)
+            if field.name not in UNNUMBERED | PICTURED and not field.name.endswith("_us")
+        }
+        return dataclasses.replace(value, **changed)
+    if isinstance(value, tuple):
+        return tuple(numbered(item, numbers) for item in value)
+    if isinstance(value, int | float):
+        return type(value)(next(numbers))
+    return value
+
+
+def test_every_figure_of_the_facts_is_on_the_page() -> None:
+    drawn: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in itertools.count(1_000_003, 7_001):
+            drawn.append(number)
+            yield number
+
+    page = Page(render(numbered(SAMPLE, numbers())))
+    shown = " ".join([page.words(), *page.values("title")])
+    assert len(drawn) > 250
+    assert [number for number in drawn if f"{number:,}" not in shown] == []
+    assert "2026-10-28T10:20:00.000000Z to 2026-10-28T10:22:27.310220Z" in shown
+
+
+def test_every_name_of_the_facts_is_on_the_page() -> None:
+    words = Page(rendered("sample")).words()
+    names = [entry.client.client_id for entry in SAMPLE.clients if entry.client.client_id]
+    names += [api.name for api in SAMPLE.apis if api.name]
+    names += [topic.topic for topic in SAMPLE.topics]
+    names += [use.codec for topic in SAMPLE.topics for use in topic.compression]
+    names += [header.key for header in SAMPLE.record_headers]
+    names += [use.message for use in SAMPLE.tagged_fields]
+    names += [use.name or "unknown" for use in SAMPLE.tagged_fields]
+    names += [failure.reason for failure in SAMPLE.failures]
+    names += [use.reason for use in SAMPLE.lenient_uses]
+    names += [f"{use.message} v{use.version}" for use in SAMPLE.lenient_uses]
+    names += [source.path for source in SAMPLE.sources]
+    names += list(SAMPLE.releases)
+    assert [name for name in names if name not in words] == []
+
+
+def test_a_report_of_nothing_says_so_in_every_section() -> None:
+    page = Page(rendered("empty"))
+    words = page.words()
+    assert "No frame was captured" in words
+    assert "nothing can be said about versions" in words
+    assert page.values("class").count("empty") == 9
+    assert {"table", "svg"}.isdisjoint(page.tags)
+
+
+def test_a_large_report_stays_small_and_counts_what_it_leaves_out() -> None:
+    page = rendered("big")
+    words = Page(page).words()
+    assert len(page) < 1_200_000
+    assert "and 440 more clients not drawn here: 12 with removed versions, 428 with" in words
+    assert "and 20 more APIs not drawn here: 20 with removed versions" in words
+    assert f"and {72 * 60 - 200:,} more rows not shown here" in words
+    assert "and 300 more rows not shown here" in words
+    assert "and 800 more rows not shown here" in words
+    assert "486 more clients" in words
+    assert "46 more APIs" in words
+
+
+def test_failures_beyond_the_sample_are_counted() -> None:
+    totals = dataclasses.replace(SAMPLE.totals, decode_failures=41)
+    words = Page(render(dataclasses.replace(SAMPLE, totals=totals))).words()
+    assert "41 frames of 32,405 did not decode" in words
+    assert "and 40 more rows not shown here" in words
+
+
+def test_what_decodes_only_leniently_is_no_failure() -> None:
+    totals = dataclasses.replace(SAMPLE.totals, decode_failures=0)
+    facts = dataclasses.replace(SAMPLE, totals=totals, failures=(), failure_counts=())
+    words = Page(render(facts)).words()
+    assert "Decode failures 0 every frame decoded, 11 only leniently" in words
+    assert "No frame failed to decode." in words
+    assert "11 frames break their message spec" in words
+    assert "What decodes only leniently" not in Page(rendered("empty")).words()
+
+
+def test_a_topic_known_only_by_its_id_is_shown_as_an_id() -> None:
+    words = Page(rendered("sample")).words()
+    assert "topic id rFgO_X8xRgGdXv0IhVb5Yw fetched, its name is not in the capture" in words
+    assert "orders, topic id rFgO_X8xRgGdXv0IhVb5Yw" in words
+    assert words.count("topic id") == words.count("rFgO_X8xRgGdXv0IhVb5Yw") == 2
+
+
+def test_the_same_facts_give_the_same_page() -> None:
+    shuffled = dataclasses.replace(
+        SAMPLE,
+        apis=SAMPLE.apis[::-1],
+        clients=SAMPLE.clients[::-1],
+        version_uses=SAMPLE.version_uses[::-1],
+        topics=SAMPLE.topics[::-1],
+        tagged_fields=SAMPLE.tagged_fields[::-1],
+        record_headers=SAMPLE.record_headers[::-1],
+        lenient_uses=SAMPLE.lenient_uses[::-1],
+    )
+    assert render(SAMPLE) == rendered("sample")
+    assert render(shuffled) == rendered("sample")
+
+
+def test_colour_is_never_the_only_carrier() -> None:
+    page = rendered("sample")
+    for verdict in ("removed", "deprecated", "unknown"):
+        cells = re.findall(rf'<span class="v {verdict}".*?</td>', page)
+        assert cells
+        assert all(f'<span class="unseen"> {verdict}</span>' in cell for cell in cells)
+
+
+def test_every_picture_says_what_it_shows() -> None:
+    page = Page(rendered("sample"))
+    pictures = page.values("role").count("img")
+    assert pictures == page.tags.count("svg") == 12
+    summaries = [value for value in page.values("aria-label") if value.startswith("Bytes per API")]
+    assert len(summaries) == 2
+    assert "Fetch 23.1 MB" in summaries[0]
+
+
+def test_facts_survive_json() -> None:
+    for facts in (SAMPLE, EMPTY, big(9, 5)):
+        assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+@pytest.mark.parametrize(
+    ("obj", "place"),
+    [
+        (None, "expected"),
+        ({}, "title"),
+        ({**EMPTY.to_json(), "totals": {"frames": "many"}}, "$.totals.frames"),
+        ({**EMPTY.to_json(), "version_uses": [{"verdict": "fine"}]}, "$.version_uses[0]"),
+    ],
+)
+def test_json_that_is_not_facts_is_refused_with_the_place(obj: object, place: str) -> None:
+    with pytest.raises(ValueError, match="not the facts of a report") as error:
+        Facts.from_json(obj)
+    assert place.lower() in str(error.value).lower()
+
+
+def test_a_capture_of_one_instant_can_be_drawn() -> None:
+    latency = Latency(1, 0.0, 0.0, 0.0, 0.0, 0.0)
+    api = ApiFacts(3, "Metadata", 1, 1, 10, 10, 0, (1,), latency)
+    instant = dataclasses.replace(
+        EMPTY,
+        timeline=Timeline(1000, (TimelineBucket(START, 10, 10, 2),)),
+        apis=(api, dataclasses.replace(api, latency=Latency(1, 2.0, 2.0, 2.0, 2.0, 2.0))),
+    )
+    assert "NaN" not in render(instant)
+
+
+@pytest.mark.parametrize("days", [0.00001, 0.01, 1, 6, 400])
+def test_a_capture_of_any_length_can_be_drawn(days: float) -> None:
+    step = int(days * 86_400_000_000 / 2)
+    buckets = tuple(TimelineBucket(START + step * place, 5, 5, 1) for place in range(3))
+    page = render(dataclasses.replace(EMPTY, timeline=Timeline(1_000, buckets)))
+    assert page.count("#000001") < 200
+    assert "NaN" not in page
+
+
+def test_figures_never_break_in_two() -> None:
+    assert re.findall(r"\d[.,]?<wbr>[.,]?\d", rendered("sample")) == []
+    assert "Api<wbr>Versions<wbr>Response" in rendered("sample")
+
+
+def test_a_long_hex_sample_is_cut_with_its_count() -> None:
+    failure = dataclasses.replace(SAMPLE.failures[0], sample_hex="0123456789abcdef" * 100)
+    words = Page(render(dataclasses.replace(EMPTY, failures=(failure,)))).words()
+    assert "0123 4567 89ab cdef … (+576 characters)" in words

@@ -1,0 +1,80 @@
+"""Captures that hold little or nothing, and directories that are not ours."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.errors import CaptureError, FlexwireError
+from flexwire.spark.analyze import analyze
+from flexwire.spark.paths import capture_files
+from flexwire.spark.tables import begin_tables
+from tests.spark.traffic import Traffic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def test_a_capture_without_frames_gives_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path / "capture")
+    traffic.connect().close(timestamp_us=traffic.now_us)
+    traffic.close()
+    (written,) = (tmp_path / "capture").iterdir()
+    packed = tmp_path / "capture.pcapng.gz"
+    packed.write_bytes(gzip.compress(written.read_bytes()))
+    analysis = analyze([packed], tmp_path / "out", spark=spark)
+    assert analysis.facts.totals.frames == 0
+    assert [source.packets for source in analysis.facts.sources] == [6]
+    for path in (analysis.tables.frames, analysis.tables.records):
+        assert spark.read.parquet(str(path)).count() == 0
+    assert analysis.tables.message_names() == []
+    assert not list((tmp_path / "out").glob("work-*"))
+
+
+def test_only_files_that_are_no_captures_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    wrong = tmp_path / "notes.txt"
+    wrong.write_text("not a capture, whatever the name")
+    with pytest.raises(CaptureError, match=r"notes\.txt"):
+        analyze([wrong], tmp_path / "out", spark=spark)
+    assert not list((tmp_path / "out").glob("work-*"))
+
+
+def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / "tables" / "precious.csv"
+    theirs.parent.mkdir()
+    theirs.write_text("1,2,3")
+    with pytest.raises(FlexwireError, match="did not write"):
+        begin_tables(tmp_path)
+    assert theirs.read_text() == "1,2,3"
+
+
+def test_our_own_tables_are_replaced(tmp_path: Path) -> None:
+    old = begin_tables(tmp_path).message("FetchRequest")
+    old.mkdir(parents=True)
+    mine = tmp_path / "tables" / "notes.txt"
+    mine.write_text("kept")
+    tables = begin_tables(tmp_path)
+    assert tables.message_names() == []
+    assert mine.read_text() == "kept"
+
+
+def test_paths_are_files_directories_and_patterns(tmp_path: Path) -> None:
+    for name in ("b.pcap", "a.pcapng", "deep/c.PCAP.gz", "readme.md"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    names = [path.name for path in capture_files([tmp_path, tmp_path / "b.pcap"])]
+    assert names == ["a.pcapng", "b.pcap", "c.PCAP.gz"]
+    assert [path.name for path in capture_files([tmp_path / "*.pcap"])] == ["b.pcap"]
+    assert [path.name for path in capture_files([tmp_path / "readme.md"])] == ["readme.md"]
+
+
+@pytest.mark.parametrize("name", ["absent.pcap", "*.nothing", "empty"])
+def test_a_path_that_gives_no_file_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CaptureError, match="no"):
+        capture_files([tmp_path / name])

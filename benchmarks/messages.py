@@ -15,13 +15,14 @@ from typing import Any
 
 import peers
 
-from flexwire import __version__, message
+from flexwire import __version__, load_kernels, message
+from flexwire.codec.bulk import python_functions
 from flexwire.wire.schema import struct_of
 from flexwire.wire.types import Array
 
 
 class Flexwire(peers.Adapter):
-    """flexwire by its functions for many messages: kernels where numba is, else generated code."""
+    """flexwire by its methods, as anyone calls them, in a process that runs on kernels."""
 
     name = "flexwire"
     version = __version__
@@ -34,28 +35,40 @@ class Flexwire(peers.Adapter):
         return made(definition.schema(ver), d, definition.classes)
 
     def encoder(self, msg: str, ver: int) -> Any:
-        return message(msg).encoder(ver)
-
-    def decoder(self, msg: str, ver: int) -> Any:
-        return message(msg).decoder(ver)
-
-    def probe(self, msg: str, ver: int, obj: Any) -> Any:
-        del msg, ver
-        return obj
-
-
-class FlexwireMethods(Flexwire):
-    """flexwire by its methods: what anyone gets who imports a message and calls it."""
-
-    name = "flexwire-methods"
-
-    def encoder(self, msg: str, ver: int) -> Any:
         del msg
         return lambda value: value.encode(ver)
 
     def decoder(self, msg: str, ver: int) -> Any:
         decode = message(msg).decode
         return lambda data: decode(data, ver)
+
+    def probe(self, msg: str, ver: int, obj: Any) -> Any:
+        del msg, ver
+        return obj
+
+
+class FlexwireFunctions(Flexwire):
+    """flexwire by its functions for one version, which save looking up the version."""
+
+    name = "flexwire-functions"
+
+    def encoder(self, msg: str, ver: int) -> Any:
+        return message(msg).encoder(ver)
+
+    def decoder(self, msg: str, ver: int) -> Any:
+        return message(msg).decoder(ver)
+
+
+class FlexwirePython(Flexwire):
+    """flexwire without kernels: generated Python."""
+
+    name = "flexwire-python"
+
+    def encoder(self, msg: str, ver: int) -> Any:
+        return python_functions(message(msg).definition, ver)[1]
+
+    def decoder(self, msg: str, ver: int) -> Any:
+        return python_functions(message(msg).definition, ver)[0]
 
 
 def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
@@ -75,7 +88,9 @@ def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
 
 def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], dict[str, float]]:
     """Time every case; gives calls per second by (case, operation) and library."""
-    libraries = [Flexwire(), FlexwireMethods(), peers.Kio(), peers.KafkaPython(), peers.AioKafka()]
+    assert load_kernels(), "there is no numba here"
+    ours = [Flexwire(), FlexwireFunctions(), FlexwirePython()]
+    libraries = [*ours, peers.Kio(), peers.KafkaPython(), peers.AioKafka()]
     told = ", ".join(f"{one.name} {one.version}" for one in libraries)
     print(f"python {platform.python_version()}, load {os.getloadavg()[0]:.1f}: {told}\n")
     speeds: dict[tuple[str, str], dict[str, float]] = {}
@@ -112,12 +127,12 @@ def show(speeds: dict[tuple[str, str], dict[str, float]]) -> None:
     """Print messages per second of flexwire, and how many times each rival's that is."""
     rivals = ["kio", "kafka-python", "aiokafka"]
     print(f"{'case':34}{'':8}{'flexwire/s':>12}", *(f"{'x ' + one:>16}" for one in rivals), end="")
-    print(f"{'methods/s':>12}")
+    print(f"{'functions/s':>13}{'no kernels/s':>14}")
     for (case, operation), found in speeds.items():
         ours = found["flexwire"]
         ratios = [f"{ours / found[one]:.2f}" if one in found else "-" for one in rivals]
         print(f"{case:34}{operation:8}{ours:12,.0f}", *(f"{one:>16}" for one in ratios), end="")
-        print(f"{found['flexwire-methods']:12,.0f}")
+        print(f"{found['flexwire-functions']:13,.0f}{found['flexwire-python']:14,.0f}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ __all__ = [
     "SpecSet",
     "__version__",
     "errors",
+    "load_kernels",
     "load_specs",
     "message",
     "messages",
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from flexwire import errors, messages, records
     from flexwire.codec import message
     from flexwire.codec.spec_set import SpecSet, load_specs
+    from flexwire.native.heat import load_kernels
 
 _HOMES = {
+    "load_kernels": "flexwire.native.heat",
     "message": "flexwire.codec",
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",

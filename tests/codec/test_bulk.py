@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Any
 
 import pytest
 
-from flexwire.codec import Encoding, bulk, message
-from flexwire.codec.bulk import bulk_functions
+from flexwire.codec import Encoding, message, message_of
+from flexwire.codec.bulk import bulk_functions, python_functions
 from flexwire.errors import DecodeError, EncodeError, UnknownMessageError
-from flexwire.native.loader import load as load_kernels
+from flexwire.native import heat, loader
 from flexwire.native.program import Program, UnsuitableError
+from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything
 from tests.codec.vectors import class_of, load
 
@@ -18,14 +20,24 @@ MadeUp: Any = everything()
 VECTORS = [vector for vectors in load().values() for vector in vectors]
 
 
+_ONE = """{"name": "One", "type": "data", "validVersions": "0", "flexibleVersions": "none",
+  "fields": [{"name": "Number", "type": "int32", "versions": "0+"}]}"""
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has loaded nothing."""
+    for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
+        monkeypatch.setattr(heat._Process, name, value)
+
+
 @pytest.fixture(params=["kernels", "no kernels"])
-def functions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Give what makes the functions, with and without numba on the machine."""
+def functions(request: pytest.FixtureRequest) -> Any:
+    """Give what makes the functions, with and without kernels."""
     if request.param == "kernels":
-        assert load_kernels() is not None
+        assert heat.load_kernels()
         return bulk_functions
-    monkeypatch.setattr(bulk, "_kernels", lambda: None)
-    return bulk_functions.__wrapped__
+    return python_functions
 
 
 def test_every_vector_goes_through(functions: Any) -> None:
@@ -33,7 +45,7 @@ def test_every_vector_goes_through(functions: Any) -> None:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
         decode, encode = functions(made.definition, version)
         value = decode(raw)
-        assert value == made.decode(raw, version)
+        assert value == made.definition.decode_exactly(raw, version)
         assert encode(value) == raw
 
 
@@ -60,6 +72,50 @@ def test_any_buffer_and_near_misses_are_taken(functions: Any) -> None:
         assert decode(data) == usual
     assert encode(usual) == raw
     assert encode(MadeUp(numbers=(1, 2), unknown_tagged_fields={9: b"x"})) == raw
+
+
+def test_without_kernels_the_functions_are_python_s(cold: None) -> None:
+    del cold
+    header: Any = message_of(parse_spec(_ONE))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "load", lambda: None)
+        decode, encode = bulk_functions(header.definition, 0)
+    assert decode(encode(header(number=5))) == header(number=5)
+    assert not isinstance(decode, BuiltinFunctionType)
+
+
+def test_a_process_that_has_worked_long_enough_runs_on_kernels(
+    cold: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cold
+    monkeypatch.setattr(heat, "PAYS", 1000)
+    made: Any = message_of(parse_spec(_ONE))
+    for number in range(1000 // 4):
+        assert made.decode(made(number=number).definition.encode(made(number=number), 0), 0)
+        assert not made.definition.functions
+    assert made.decode(bytes(4), 0) == made()
+    assert isinstance(made.definition.functions[0][0], BuiltinFunctionType)
+    # Both methods go through them from now on, and other messages too.
+    header: Any = message("RequestHeader")
+    assert header.decode(header(client_id="a").encode(2), 2) == header(client_id="a")
+    with pytest.raises(DecodeError, match="1 bytes follow"):
+        made.decode(bytes(5), 0)
+
+
+def test_what_is_not_compiled_is_not_compiled_by_itself(
+    cold: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cold
+    monkeypatch.setattr(loader, "is_compiled", lambda: False)
+    monkeypatch.setattr(loader, "load", lambda: pytest.fail("compiles"))
+    assert heat.kernels(heat.PAYS + 1) is None
+    assert heat.kernels(heat.PAYS + 1) is None
+
+
+def test_kernels_can_be_turned_off(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    del cold
+    monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
+    assert heat.kernels(heat.PAYS + 1) is None
 
 
 def test_the_class_gives_the_same_function_each_time() -> None:

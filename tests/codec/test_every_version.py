@@ -38,7 +38,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
             value = random_message(made, version, seed)
             raw = made.definition.encode_generated(value, version)
             assert made.definition.encode_reference(value, version) == raw
-            assert made.decode(raw, version) == value
+            assert made.definition.decode_exactly(raw, version) == value
             assert made.definition.decode_reference(raw, version) == (value, len(raw))
             assert made.decode(raw, version, lenient=True) == value
             assert made.from_json(value.to_json(version), version) == value

@@ -72,7 +72,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int])
     value, version = case
     raw = MadeUp.definition.encode_generated(value, version)
     assert raw == MadeUp.definition.encode_reference(value, version)
-    assert MadeUp.decode(raw, version) == value
+    assert MadeUp.definition.decode_exactly(raw, version) == value
     assert MadeUp.definition.decode_reference(raw, version) == (value, len(raw))
     assert MadeUp.from_json(value.to_json(version), version) == value
 
@@ -84,9 +84,9 @@ def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.Dat
     raw = value.encode(version)
     cut = data.draw(st.integers(0, len(raw) - 1))
     with pytest.raises(DecodeError):
-        MadeUp.decode(raw[:cut], version)
+        MadeUp.definition.decode_exactly(raw[:cut], version)
     with pytest.raises(DecodeError, match=r"ends here but 1 bytes follow"):
-        MadeUp.decode(raw + b"\x00", version)
+        MadeUp.definition.decode_exactly(raw + b"\x00", version)
     decoded, end = MadeUp.decode_prefix(b"##" + raw + b"tail", version, 2)
     assert (decoded, end) == (value, 2 + len(raw))
 

@@ -1,9 +1,10 @@
-"""Functions for many messages of one version: kernels where there are any, else generated code."""
+"""The two functions that read and write one version: kernels where there are any, else Python."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from flexwire.native.heat import kernels, load_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,45 +12,57 @@ if TYPE_CHECKING:
     from flexwire.codec.definition import Definition
     from flexwire.native.loader import Kernels
 
-# Programs live as long as the process, because a C function may outlive whoever asked for it.
-_MOST_FUNCTIONS = 2048
+    Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
 
 
-@lru_cache(_MOST_FUNCTIONS)
-def bulk_functions(
-    definition: Definition, version: int
-) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Give the functions that decode and encode a version; they do what the class's methods do.
+def bulk_functions(definition: Definition, version: int) -> Functions:
+    """Give the functions that decode and encode a version; loads the kernels.
 
-    Raises `UnknownMessageError` for a version that no release has.
+    They do what the class's methods do, errors included. Raises `UnknownMessageError` for a version
+    that no release has.
     """
-    root: Any = definition.root
-    schema = definition.schema(version)
+    load_kernels()
+    return hot_functions(definition, version, 0) or python_functions(definition, version)
+
+
+def hot_functions(definition: Definition, version: int, work: int) -> Functions | None:
+    """Give them if this process runs on kernels; None if it does not, after another ``work`` bytes.
+
+    Made once for each version, and kept as long as the process: a C function may outlive whoever
+    asked for it.
+    """
+    loaded = kernels(work)
+    if loaded is None:
+        return None
+    made = definition.functions.get(version)
+    if made is None:
+        made = definition.functions[version] = _on(loaded, definition, version)
+    return made
+
+
+def python_functions(definition: Definition, version: int) -> Functions:
+    """Give functions that run no kernel, and judge what the kernels refuse."""
+    definition.schema(version)
 
     def decode(data: Any) -> Any:
-        return root.decode(data, version)
+        return definition.decode_exactly(data, version)
 
     def encode(value: Any) -> bytes:
         return definition.encode(value, version)
 
-    kernels = _kernels()
-    if kernels is None:
-        return decode, encode
-    # numba is there, which the program needs too.
+    return decode, encode
+
+
+def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
+    # Needs numba, and slows down who needs neither.
     from flexwire.native.program import Program, UnsuitableError  # noqa: PLC0415 - see above
 
+    decode, encode = python_functions(definition, version)
     try:
-        program = Program(schema, definition.classes)
+        program = Program(definition.schema(version), definition.classes)
     except UnsuitableError:
         return decode, encode
     return (
-        program.function(kernels.decode, kernels.read_struct, "decode", decode),
-        program.function(kernels.encode, kernels.write_struct, "encode", encode),
+        program.function(loaded.decode, loaded.read_struct, "decode", decode),
+        program.function(loaded.encode, loaded.write_struct, "encode", encode),
     )
-
-
-def _kernels() -> Kernels | None:
-    # Asked for by few, and what it needs would slow down every start.
-    from flexwire.native.loader import load  # noqa: PLC0415 - see above
-
-    return load()

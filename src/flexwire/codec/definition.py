@@ -84,6 +84,8 @@ class Definition:
         self.root = self.classes[entry.name]
         for made in self.classes.values():
             made.definition = self
+        # What `flexwire.codec.bulk` made for a version, once the process runs on kernels.
+        self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self._schemas: dict[_Key, Schema] = {}
         self._decoders: dict[_Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[_Key, Callable[[bytearray, Any], None]] = {}
@@ -126,6 +128,26 @@ class Definition:
         return f"<flexwire {' '.join(word for word in told if word)}>"
 
     # The generated executor.
+
+    def decode_exactly(
+        self,
+        data: bytes | bytearray | memoryview,
+        version: int,
+        *,
+        lenient: bool = False,
+        encoding: Encoding = Encoding.KAFKA,
+    ) -> Any:
+        """Decode the one message in ``data``; only the lenient reader leaves bytes behind it."""
+        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
+        decoded, end = self.decode(raw, version, 0, lenient=lenient, encoding=encoding)
+        if end != len(raw) and not lenient:
+            raise DecodeError(
+                f"the message ends here but {len(raw) - end} bytes follow",
+                offset=end,
+                message=self.entry.name,
+                version=version,
+            )
+        return decoded
 
     def decode(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from flexwire.codec.bulk import bulk_functions
+from flexwire.codec.bulk import bulk_functions, hot_functions
 from flexwire.codec.definition import Definition, SpecSource
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from flexwire.schema.spec import MessageSpec
     from flexwire.versions import Versions
+
+
+_KAFKA = Encoding.KAFKA
 
 
 class Message(MessageStruct, gc=False):
@@ -51,16 +54,16 @@ class Message(MessageStruct, gc=False):
         anything else, bytes left over included (the lenient reader leaves them), and
         `UnknownMessageError` for a version that no release has.
         """
-        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
-        decoded, end = cls.decode_prefix(raw, version, lenient=lenient, encoding=encoding)
-        if end != len(raw) and not lenient:
-            raise DecodeError(
-                f"the message ends here but {len(raw) - end} bytes follow",
-                offset=end,
-                message=cls.entry.name,
-                version=version,
-            )
-        return decoded
+        definition = cls.definition
+        if encoding is _KAFKA and not lenient:
+            functions = definition.functions.get(version)
+            if functions is None:
+                functions = hot_functions(definition, version, len(data))
+            if functions is not None:
+                decoded: Self = functions[0](data)
+                return decoded
+        exactly: Self = definition.decode_exactly(data, version, lenient=lenient, encoding=encoding)
+        return exactly
 
     @classmethod
     def decode_prefix(
@@ -90,14 +93,23 @@ class Message(MessageStruct, gc=False):
 
         Another ``encoding`` gives other bytes for the same object, and may carry less.
         """
-        return self.definition.encode(self, version, encoding)
+        definition = self.definition
+        if encoding is not _KAFKA:
+            return definition.encode(self, version, encoding)
+        functions = definition.functions.get(version)
+        if functions is not None:
+            return functions[1](self)
+        encoded = definition.encode(self, version)
+        # The next one may run on kernels.
+        hot_functions(definition, version, len(encoded))
+        return encoded
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
         """Give a function that decodes many messages of one version, as fast as there is.
 
-        It does what ``decode`` does, errors included. It loads the kernels, with numba, where that
-        is installed: half a second, and some seconds the first time on a machine.
+        It does what ``decode`` does, errors included. It loads the kernels; see
+        `flexwire.load_kernels`.
         """
         return bulk_functions(cls.definition, version)[0]
 

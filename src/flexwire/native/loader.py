@@ -58,9 +58,10 @@ def load() -> Kernels | None:
 
 
 def is_supported() -> bool:
-    """Whether objects are laid out as the kernels take them to be."""
+    """Whether kernels are wanted, and objects are laid out as they take them to be."""
     return (
-        platform.python_implementation() == "CPython"
+        os.environ.get("FLEXWIRE_KERNELS") != "off"
+        and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
         and struct.calcsize("P") == 8
         and not sysconfig.get_config_var("Py_GIL_DISABLED")

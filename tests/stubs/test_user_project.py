@@ -1,7 +1,8 @@
-"""A user's project type-checks: right uses pass `mypy --strict`, and each mistake is found."""
+"""A user's project type-checks: mypy and pyright, both strict, find each mistake and no other."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -79,45 +80,80 @@ def by_name(name: str) -> dict[str, Any]:
 
 HEADER: UUID = FetchRequest.FetchTopic().topic_id
 """
+LINES = list(enumerate(PROJECT.splitlines(), 1))
+MISTAKES = {
+    number: set(line.split("# error: ")[1].split()) for number, line in LINES if "# error: " in line
+}
+REVEALED = {number: line.split("# ")[1] for number, line in LINES if "reveal_type(" in line}
 _TOLD = re.compile(r"^\w+\.py:(\d+): (error|note): (.*?)(?:  \[([\w-]+)\])?$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str, str]]:
-    """What mypy says of the project: (line, error code or "", text)."""
-    place: Path = tmp_path_factory.mktemp("project")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("project")
     (place / "project.py").write_text(PROJECT, encoding="utf-8")
+    (place / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    return place
+
+
+def run(project: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "project.py"],
-        cwd=place,
+        [sys.executable, "-m", *arguments],
+        cwd=project,
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
+    # Both say with 1 that they found mistakes.
     assert done.returncode == 1, done.stdout + done.stderr
-    return [(int(line), code, text) for line, _, text, code in _TOLD.findall(done.stdout)]
+    return done.stdout
 
 
-def test_each_mistake_is_found_and_nothing_else(told: list[tuple[int, str, str]]) -> None:
-    expected = {
-        (number, code)
-        for number, line in enumerate(PROJECT.splitlines(), 1)
-        if "# error: " in line
-        for code in line.split("# error: ")[1].split()
+@pytest.fixture(scope="module")
+def mypy(project: Path) -> list[tuple[int, str, str]]:
+    """What mypy says of the project: (line, error code or "", text)."""
+    told = run(project, "mypy", "--strict", "--config-file=", "project.py")
+    return [(int(line), code, text) for line, _, text, code in _TOLD.findall(told)]
+
+
+@pytest.fixture(scope="module")
+def pyright(project: Path) -> list[tuple[int, str, str]]:
+    """What pyright says of the project: (line, severity, text)."""
+    told = run(project, "basedpyright", "--pythonpath", sys.executable, "--outputjson")
+    return [
+        (one["range"]["start"]["line"] + 1, one["severity"], one["message"])
+        for one in json.loads(told)["generalDiagnostics"]
+    ]
+
+
+def test_mypy_finds_each_mistake_and_nothing_else(mypy: list[tuple[int, str, str]]) -> None:
+    found: dict[int, set[str]] = {}
+    for line, code, _ in mypy:
+        if code:
+            found.setdefault(line, set()).add(code)
+    assert found == MISTAKES
+
+
+def test_mypy_knows_each_type(mypy: list[tuple[int, str, str]]) -> None:
+    told = {line: text for line, _, text in mypy if text.startswith("Revealed type is ")}
+    # mypy names types with their modules.
+    shown = {
+        line: re.sub(r"[\w.]+\.", "", text.removeprefix("Revealed type is ").strip('"'))
+        for line, text in told.items()
     }
-    assert {(line, code) for line, code, _ in told if code} == expected
+    assert shown == REVEALED
 
 
-def test_each_type_is_known(told: list[tuple[int, str, str]]) -> None:
-    revealed = {line: text for line, code, text in told if text.startswith("Revealed type")}
-    expected = {
-        number: line.split("# ")[1]
-        for number, line in enumerate(PROJECT.splitlines(), 1)
-        if "reveal_type(" in line
+def test_pyright_finds_each_mistake_and_nothing_else(pyright: list[tuple[int, str, str]]) -> None:
+    assert {line for line, severity, _ in pyright if severity == "error"} == MISTAKES.keys()
+    assert {severity for _, severity, _ in pyright} == {"error", "information"}
+
+
+def test_pyright_knows_each_type(pyright: list[tuple[int, str, str]]) -> None:
+    shown = {
+        line: text.split('" is "')[1].strip('"')
+        for line, severity, text in pyright
+        if severity == "information"
     }
-    assert revealed.keys() == expected.keys()
-    for line, text in revealed.items():
-        # mypy names types with their modules.
-        shown = re.sub(r"[\w.]+\.", "", text.removeprefix("Revealed type is ").strip('"'))
-        assert shown == expected[line], f"line {line}"
+    assert shown == REVEALED

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.cli import main
+from flexwire.cli.options import ENCODINGS
+from flexwire.codec import Encoding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,3 +219,25 @@ def test_what_should_answer_in_a_blink_loads_nothing_heavy(arguments: list[str])
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stderr == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "raw"),
+    [
+        ("kafka", "0012000300000007000161012a01ff"),
+        ("interleaved", "0012000300000007000161018911ff"),
+        ("optional-buffers", "02002aff00" + "0012000300000007000161"),
+    ],
+)
+def test_the_drafts_write_the_same_message_in_other_bytes(
+    run: Run, encoding: str, raw: str
+) -> None:
+    where = ("--version", "2", "--encoding", encoding)
+    assert run("encode", "RequestHeader", json.dumps(FORM), *where).out.strip() == raw
+    assert json.loads(run("decode", "RequestHeader", raw, *where).out) == FORM
+    told = run("explain", "RequestHeader", raw, *where, "--format", "json")
+    assert json.loads(told.out)["error"] is None
+
+
+def test_every_encoding_is_offered() -> None:
+    assert [one.value for one in Encoding] == ENCODINGS

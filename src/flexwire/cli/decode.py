@@ -10,6 +10,7 @@ import click
 from flexwire.cli.options import (
     Notation,
     data_argument,
+    encoding_option,
     find_message,
     lenient_option,
     message_argument,
@@ -22,6 +23,7 @@ from flexwire.cli.options import (
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
+    from flexwire.wire.encoding import Encoding
 
 
 @click.command()
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 @version_option
 @release_option
 @specs_options
+@encoding_option
 @notation_option
 @lenient_option
 @click.option("--compact", is_flag=True, help="One line of JSON.")
@@ -41,6 +44,7 @@ def decode(
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
+    encoding: Encoding,
     notation: Notation,
     lenient: bool,
     compact: bool,
@@ -52,6 +56,6 @@ def decode(
     DATA is hex, base64, a file's path, or - for standard input.
     """
     made = find_message(message, release, specs, specs_mode)
-    decoded = made.decode(read_bytes(data, notation), version, lenient=lenient)
+    decoded = made.decode(read_bytes(data, notation), version, lenient=lenient, encoding=encoding)
     form = decoded.to_json(version)
     print(json.dumps(form, ensure_ascii=False, indent=None if compact else 2))

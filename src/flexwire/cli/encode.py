@@ -13,6 +13,7 @@ import click
 from flexwire.cli.options import (
     InputError,
     Notation,
+    encoding_option,
     find_message,
     message_argument,
     read_standard_input,
@@ -24,6 +25,7 @@ from flexwire.errors import short
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
+    from flexwire.wire.encoding import Encoding
 
 
 @click.command()
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 @version_option
 @release_option
 @specs_options
+@encoding_option
 @click.option(
     "--as",
     "notation",
@@ -48,6 +51,7 @@ def encode(
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
+    encoding: Encoding,
     notation: Notation,
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
@@ -55,7 +59,7 @@ def encode(
     JSON is the text itself, a file's path, or - for standard input, which is the default.
     """
     made = find_message(message, release, specs, specs_mode)
-    encoded = made.from_json(_read(source), version).encode(version)
+    encoded = made.from_json(_read(source), version).encode(version, encoding=encoding)
     if notation is Notation.RAW:
         sys.stdout.buffer.write(encoded)
     elif notation is Notation.BASE64:

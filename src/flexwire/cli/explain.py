@@ -11,6 +11,7 @@ from flexwire.cli.options import (
     Format,
     Notation,
     data_argument,
+    encoding_option,
     find_message,
     format_option,
     lenient_option,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec import Explanation
     from flexwire.schema.parse import Mode
+    from flexwire.wire.encoding import Encoding
 
 # Eight bytes a line leave room for the path and the value on a screen of 100 columns.
 _WIDTH = 8
@@ -38,6 +40,7 @@ _WIDTH = 8
 @version_option
 @release_option
 @specs_options
+@encoding_option
 @notation_option
 @lenient_option
 @format_option
@@ -49,6 +52,7 @@ def explain(
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
+    encoding: Encoding,
     notation: Notation,
     lenient: bool,
     output: Format,
@@ -64,7 +68,7 @@ def explain(
 
     made = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)
-    found = explain_bytes(made, raw, version, lenient=lenient)
+    found = explain_bytes(made, raw, version, lenient=lenient, encoding=encoding)
     if output is Format.JSON:
         print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
     else:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec import Message
     from flexwire.schema.parse import Mode
+    from flexwire.wire.encoding import Encoding
 
 
 class InputError(FlexwireError):
@@ -64,6 +65,25 @@ _specs_mode_option = click.option(
     show_default=True,
     help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
     "what KIP-482 says, or its first draft.",
+)
+
+
+def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) -> Encoding:
+    from flexwire.wire.encoding import Encoding
+
+    return Encoding(value)
+
+
+# The values of `flexwire.wire.encoding.Encoding`, which --help need not import.
+ENCODINGS = ["kafka", "interleaved", "optional-buffers", "fixed", "flexible"]
+encoding_option = click.option(
+    "--encoding",
+    type=click.Choice(ENCODINGS),
+    default="kafka",
+    show_default=True,
+    callback=_to_encoding,
+    help="Kafka's own; those of KIP-482's second and first draft; or, in every version, without "
+    "compact types and tagged fields, or with them.",
 )
 lenient_option = click.option("--lenient", is_flag=True, help="Accept what Kafka's Java accepts.")
 notation_option = click.option(

@@ -235,10 +235,11 @@ def _gather_failures(
 
 def _by_reason(rows: DataFrame, *others: str) -> DataFrame:
     """How many rows there are of each reason, the most frequent first."""
-    # Reasons differ in their figures; what happened once keeps its own.
+    # Reasons differ in their figures; those that were the same each time are kept.
     alike = F.regexp_replace("error", r"\d+", "…").alias("alike")
     count = F.count("*").alias("count")
-    reason = F.when(F.count("*") == 1, F.min("error")).otherwise(F.col("alike")).alias("reason")
+    same = F.min("error") == F.max("error")
+    reason = F.when(same, F.min("error")).otherwise(F.col("alike")).alias("reason")
     counts = rows.groupBy(*others, alike).agg(count, reason)
     return counts.orderBy(F.desc("count"), "reason", *others)
 

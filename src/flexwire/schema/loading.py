@@ -29,12 +29,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     specs, for a name that two files give, and for a version that cannot be laid out.
     """
     found: dict[str, MessageSpec] = {}
-    seen: set[str] = set()
-    for path in _files(paths):
-        text = SpecText(_read(path), str(path))
-        if (real := os.path.realpath(path)) in seen:
-            continue
-        seen.add(real)
+    for text in read_texts(paths):
         spec = parse_spec(text.text, text.source, mode=mode)
         first = found.setdefault(spec.name, spec)
         if first is not spec:
@@ -43,6 +38,16 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
         for version in _turning_points(spec):
             resolve(spec, version)
     return found
+
+
+def read_texts(paths: Paths) -> Iterator[SpecText]:
+    """Give the texts of the files that `read_specs` reads, each once; raises `SpecError`."""
+    seen: set[str] = set()
+    for path in _files(paths):
+        text = SpecText(_read(path), str(path))
+        if (real := os.path.realpath(path)) not in seen:
+            seen.add(real)
+            yield text
 
 
 def _files(paths: Paths) -> Iterator[Path]:

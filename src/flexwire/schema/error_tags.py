@@ -1,0 +1,209 @@
+"""KIP-636: a set of message specs with error codes and error messages as tagged fields.
+
+"Change every RPC which has an ErrorCode (except SASL_HANDSHAKE, due to KAFKA-9577) as follows:
+Increment the RPC version (both request and response) … If the RPC is not using flexibleVersions
+then add it … Add taggedVersions to all ErrorCode and ErrorMessage fields." The specs' texts are
+edited, so that their formatting and comments stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from flexwire.errors import SpecError
+from flexwire.schema.parse import Mode, parse_node
+from flexwire.schema.spec import FieldSpec, MessageSpec, MessageType
+from flexwire.versions import HIGHEST, Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from flexwire.schema.text import Array, Node, Object, SpecText
+
+# The fields that the document is about, and the type each must have.
+_ERROR_CODE = ("ErrorCode", "int16")
+_ERROR_MESSAGE = ("ErrorMessage", "string")
+# SASL_HANDSHAKE: clients before 2.5 negotiate its version wrongly.
+_EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
+_RPC = (MessageType.REQUEST, MessageType.RESPONSE)
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedErrors:
+    """What became of one spec.
+
+    ``version`` is the version that is new, None where the text is as it was; then ``reason`` says
+    why. ``error_codes`` and ``error_messages`` are the fields that are tagged from it on;
+    ``sent_nulls`` those of the messages whose null stays on the wire, because the spec has a null
+    in some versions only, and so cannot have it as default.
+    """
+
+    source: str
+    text: str
+    spec: MessageSpec
+    version: int | None = None
+    reason: str = ""
+    made_flexible: bool = False
+    error_codes: int = 0
+    error_messages: int = 0
+    sent_nulls: int = 0
+
+
+def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[TaggedErrors]:
+    """Rewrite a set of specs, in which an RPC's request and response have the same api key.
+
+    Every spec is given back, in order. Raises `SpecError` for a text that is not a spec.
+
+    >>> from flexwire.schema.text import SpecText
+    >>> [done] = tag_errors([SpecText('''{"apiKey": 47, "type": "response", "name": "Foo",
+    ...   "validVersions": "0-1", "flexibleVersions": "1+", "fields": [
+    ...   { "name": "ErrorCode", "type": "int16", "versions": "0+" } // the outcome
+    ... ]}''', "Foo.json")])
+    >>> print(done.text.splitlines()[2].strip())
+    { "name": "ErrorCode", "type": "int16", "versions": "0+", "taggedVersions": "2+", "tag": 0 } \
+// the outcome
+    """
+    nodes = [(text, text.read(whole=mode != "legacy")) for text in texts]
+    specs = [parse_node(text, node, mode=mode) for text, node in nodes]
+    versions = _new_versions(specs)
+    done = []
+    for (text, node), spec in zip(nodes, specs, strict=True):
+        reason = _objection(spec, versions)
+        if reason:
+            done.append(TaggedErrors(text.source, text.text, spec, reason=reason))
+        else:
+            done.append(_Edits(text, spec, versions[cast("int", spec.api_key)]).apply(node))
+    return done
+
+
+def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
+    """By api key: the version that an RPC with an error code gets."""
+    rpcs: dict[int, list[MessageSpec]] = defaultdict(list)
+    for spec in specs:
+        if spec.type in _RPC and spec.api_key is not None and spec.valid_versions:
+            rpcs[spec.api_key].append(spec)
+    return {
+        api_key: 1 + max(spec.valid_versions.highest for spec in rpc)
+        for api_key, rpc in rpcs.items()
+        if any(_is_error(one, _ERROR_CODE) for spec in rpc for one in spec.walk())
+    }
+
+
+def _objection(spec: MessageSpec, versions: dict[int, int]) -> str:
+    if spec.type not in _RPC or spec.api_key is None:
+        return "neither a request nor a response"
+    if not spec.valid_versions:
+        return "no version is valid"
+    if spec.api_key in _EXCEPTED:
+        return _EXCEPTED[spec.api_key]
+    if spec.api_key not in versions:
+        return "the RPC has no error code"
+    if versions[spec.api_key] > HIGHEST:
+        raise SpecError(f"{spec.name} has no version left", source=spec.source)
+    return ""
+
+
+def _is_error(one: FieldSpec, kind: tuple[str, str]) -> bool:
+    return (one.name, str(one.type)) == kind
+
+
+class _Edits:
+    """The changes of one text."""
+
+    def __init__(self, text: SpecText, spec: MessageSpec, version: int) -> None:
+        self.text = text
+        self.spec = spec
+        self.version = version
+        self.edits: list[tuple[int, int, str]] = []
+        self.tagged: list[FieldSpec] = []
+
+    def apply(self, node: Node) -> TaggedErrors:
+        root = cast("Object", node)
+        valid = Versions(self.spec.valid_versions.lowest, self.version)
+        self._replace(root, "validVersions", str(valid))
+        made_flexible = self.version not in self.spec.flexible_versions
+        if made_flexible:
+            self._replace(root, "flexibleVersions", f"{self.version}+")
+        self._fields(root, self.spec.fields)
+        common = root.members.get("commonStructs")
+        if common is not None:
+            items = cast("Array", common.value).items
+            for item, struct in zip(items, self.spec.common_structs, strict=True):
+                self._fields(cast("Object", item), struct.fields)
+        messages = [one for one in self.tagged if _is_error(one, _ERROR_MESSAGE)]
+        return TaggedErrors(
+            source=self.text.source,
+            text=self._edited(),
+            spec=self.spec,
+            version=self.version,
+            made_flexible=made_flexible,
+            error_codes=len(self.tagged) - len(messages),
+            error_messages=len(messages),
+            sent_nulls=sum(map(self._sends_null, messages)),
+        )
+
+    def _fields(self, owner: Object, fields: Sequence[FieldSpec]) -> None:
+        if "fields" not in owner.members:
+            return
+        nodes = cast("Array", owner.members["fields"].value).items
+        # Tags count on from those that the structure has.
+        tag = 1 + max((one.tag for one in fields if one.tag is not None), default=-1)
+        for node, one in zip(nodes, fields, strict=True):
+            place = cast("Object", node)
+            self._fields(place, one.fields)
+            if self._becomes_tagged(one):
+                self._tag(place, one, tag)
+                self.tagged.append(one)
+                tag += 1
+
+    def _becomes_tagged(self, one: FieldSpec) -> bool:
+        is_error = _is_error(one, _ERROR_CODE) or _is_error(one, _ERROR_MESSAGE)
+        from_now_on = Versions(self.version, HIGHEST)
+        return is_error and one.tag is None and from_now_on & one.versions == from_now_on
+
+    def _tag(self, place: Object, one: FieldSpec, tag: int) -> None:
+        added = f', "taggedVersions": "{self.version}+", "tag": {tag}'
+        if one.nullable_versions and not one.default and not self._sends_null(one):
+            # "Similarly ErrorMessage will in these cases be null": a default is what is left out.
+            added += ', "default": "null"'
+        _, end = self._literal(place, "versions")
+        self.edits.append((end, end, added))
+
+    def _sends_null(self, one: FieldSpec) -> bool:
+        """Whether a null is sent although the field is tagged."""
+        nullable = one.nullable_versions
+        # Kafka's generator refuses null as the default of a field that some versions cannot null.
+        return bool(nullable) and one.default != "null" and nullable & one.versions != one.versions
+
+    def _replace(self, owner: Object, key: str, value: str) -> None:
+        if key in owner.members:
+            start, end = self._literal(owner, key)
+            self.edits.append((start, end, f'"{value}"'))
+        else:
+            # Before 3.0 a spec could leave out "flexibleVersions".
+            _, end = self._literal(owner, "validVersions")
+            self.edits.append((end, end, f', "{key}": "{value}"'))
+
+    def _literal(self, owner: Object, key: str) -> tuple[int, int]:
+        """Where the string that is the value of a key begins and ends."""
+        offset = owner.members[key].value.offset
+        found = _LITERAL.match(self.text.text, offset)
+        if found is None:
+            raise self.text.error(f"{key!r} is not a string here; write it as one", offset)
+        return found.span()
+
+    def _edited(self) -> str:
+        return "".join(self._pieces())
+
+    def _pieces(self) -> Iterator[str]:
+        done = 0
+        # Two edits at one place keep their order.
+        for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
+            yield self.text.text[done:start]
+            yield new
+            done = end
+        yield self.text.text[done:]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.errors import DecodeError
+from flexwire.errors import DecodeError, EncodeError
 from flexwire.wire.reader import Reader
 from flexwire.wire.tags import (
     HIGHEST_TAG,
@@ -16,8 +16,10 @@ from flexwire.wire.tags import (
     objection,
     read_tagged_fields,
     separate,
+    write_tagged_fields,
 )
 from flexwire.wire.varint import read_unsigned_varlong, write_unsigned_varint
+from flexwire.wire.writer import Writer
 
 FORMS = list(TagForm)
 
@@ -110,3 +112,17 @@ def test_lenient_counts_as_java_does_and_takes_overlong_ends() -> None:
     for form in (TagForm.SECTION, TagForm.INTERLEAVED):
         assert read_tagged_fields(Reader(count, lenient=True), form, {}) == ({}, {})
     assert read_tagged_fields(Reader(b"\x80\x00", lenient=True), TagForm.BUFFER, {}) == ({}, {})
+
+
+@pytest.mark.parametrize("form", [TagForm.SECTION, TagForm.INTERLEAVED])
+def test_lenient_keeps_every_unknown_field_under_keys_that_nothing_writes(form: TagForm) -> None:
+    fields = [(9, b"a"), (2**32 - 1, b"b"), (9, b"c"), (5, b"d"), (9, b""), (2**32 - 1, b"f")]
+    raw = bytes([len(fields)]) + b"".join(join(form, dict([one]))[1:] for one in fields)
+    _, unknown = read_tagged_fields(Reader(raw, lenient=True), form, {})
+    places = [0, 0, 2, 0, 4, 5]
+    assert list(unknown.items()) == [
+        (tag + place * 2**32, data) for (tag, data), place in zip(fields, places, strict=True)
+    ]
+    for key in unknown.keys() - {5, 9}:
+        with pytest.raises(EncodeError, match=f"{key} is not a tag"):
+            write_tagged_fields(Writer(), form, {}, {key: b""}, ())

@@ -124,13 +124,14 @@ class Message(MessageStruct, gc=False):
     def to_json(self, version: int) -> dict[str, Any]:
         """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
-        Raises `EncodeError` for what the version cannot carry.
+        Raises `EncodeError` for what the version cannot carry, but for what only the lenient
+        reader gives: that has a JSON form, and no other.
         """
         schema = self.definition.schema(version)
         plain = to_plain(self)
         try:
             # What cannot be encoded has no JSON form either; the wire types judge it.
-            schema.write(Writer(), plain)
+            schema.write(Writer(lenient=True), plain)
             return write_json(plain, schema)
         except CodecError as error:
             raise error.within(self.entry.name, version) from None

@@ -35,9 +35,10 @@ class Origin(Protocol):
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     """A structure of a message: its fields as attributes, equal when their values are.
 
-    ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes. Objects can
-    be pickled, those of a release's layout and of one's own specs too. What `repr` shows makes an
-    equal object when it is evaluated; it leaves out what has its default.
+    ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes; after
+    lenient reading a key may be above 2**31 - 1, see `flexwire.wire.tags`. Objects can be pickled,
+    those of a release's layout and of one's own specs too. What `repr` shows makes an equal object
+    when it is evaluated; it leaves out what has its default.
     """
 
     definition: ClassVar[Origin]

@@ -183,7 +183,7 @@ class Schema(Type):
             given = value.get(one.attribute, NO_DEFAULT)
             if given is NO_DEFAULT or one.is_default(given):
                 continue
-            payload = Payload()
+            payload = Payload(lenient=writer.lenient)
             payload.path = [*writer.path, one.json_name]
             one.type.write(payload, given)
             payloads[tag] = payload.buffer

@@ -128,7 +128,7 @@ def write_tagged_fields(
     """
     payloads = dict(known)
     for tag, data in unknown.items():
-        if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
+        if type(tag) is not int or tag < 0 or (tag > HIGHEST_TAG and not writer.lenient):
             raise writer.error(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
         if tag in taken:
             raise writer.error(f"tag {tag} is a known field's; set the field instead")
@@ -150,6 +150,9 @@ def read_tagged_fields(
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
     """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
 
+    The lenient reader keeps, as Kafka's Java does, unknown fields that nothing can write: a tag
+    above 31 bits as it stands, and a value whose tag stands there already under tag + n * 2**32, n
+    being the number of unknown fields before it. Both keys are above the highest tag.
     Raises `DecodeError`, for a tag in ``refused`` too.
     """
     values: dict[int, Any] = {}
@@ -159,20 +162,19 @@ def read_tagged_fields(
     for start, tag, at, size in _HEADERS[form](reader):
         if tag <= previous and not reader.lenient:
             raise reader.error(f"tag {tag} comes after tag {previous}; tags ascend", start)
-        if tag > HIGHEST_TAG:
+        if tag > HIGHEST_TAG and not reader.lenient:
             raise reader.error(f"tag {tag} is above {HIGHEST_TAG}", start)
         if tag in refused:
             raise reader.error(f"tag {tag} is not valid for this version", start)
-        if tag in unknown:
-            # Kafka keeps both, in a list; here the first would be lost.
-            raise reader.error(f"unknown tag {tag} repeats", start)
         previous = tag
         one = known.get(tag)
         # Java never looks at the size of a tag that it knows.
         if size > reader.remaining and not (reader.lenient and one is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
         if one is None:
-            unknown[tag] = _read_unknown(reader, tag, size)
+            # A mapping has no place for a second value, and Java keeps a list.
+            key = tag + (len(unknown) << 32) if tag in unknown else tag
+            unknown[key] = _read_unknown(reader, tag, size)
         else:
             values[tag] = _read_known(reader, one, tag, size)
     reader.path.pop()

@@ -7,6 +7,7 @@ Fixed-width numbers are big-endian. A length is an int16 (string) or int32 (byte
 from __future__ import annotations
 
 import operator
+import re
 import struct
 import uuid
 from abc import ABC, abstractmethod
@@ -25,6 +26,9 @@ _LONGEST = 2**31 - 1
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+# For malformed UTF-8, Java and Python put a U+FFFD in the same places, but for a surrogate: Java
+# puts one for all its bytes, Python one for each. FF is malformed by itself, so one in both.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Type(ABC):
@@ -204,6 +208,8 @@ class String(_Sized):
             raise reader.error(f"a string of {length} bytes; at most {LONGEST_STRING}", start)
         at = reader.position
         raw = reader.take(length)
+        if reader.lenient:
+            raw = _SURROGATE.sub(b"\xff", raw)
         try:
             text = raw.decode("utf-8", "replace" if reader.lenient else "strict")
         except UnicodeDecodeError as error:
@@ -222,6 +228,9 @@ class String(_Sized):
         except UnicodeEncodeError as error:
             raise writer.error(f"not writable as UTF-8: {error.reason}") from None
         if len(raw) > LONGEST_STRING:
+            if writer.lenient:
+                # Each malformed byte that was read is three in U+FFFD.
+                return
             raise writer.error(f"a string of {len(raw)} bytes; at most {LONGEST_STRING}")
         self._write_length(writer, len(raw), _INT16)
         writer.write(raw)

@@ -8,12 +8,17 @@ from flexwire.wire.varint import write_unsigned_varint
 
 
 class Writer:
-    """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written."""
+    """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written.
 
-    __slots__ = ("buffer", "path")
+    A ``lenient`` one judges values only: it takes what the lenient reader gives, and what it
+    collects is no message.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("buffer", "lenient", "path")
+
+    def __init__(self, *, lenient: bool = False) -> None:
         self.buffer = bytearray()
+        self.lenient = lenient
         self.path: list[str] = []
 
     def error(self, reason: str) -> EncodeError:

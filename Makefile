@@ -3,15 +3,17 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench lock clean environment
+.PHONY: help run test lint bench fuzz lock clean environment
 
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make test   lint, types, import directions, tests"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
+	@echo "make fuzz   any bytes against seven laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -35,6 +37,11 @@ environment:
 bench: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement benchmarks/requirements.lock
 	.venv/bin/python benchmarks/messages.py $(BENCH_ARGS)
+	.venv/bin/python benchmarks/records.py $(BENCH_ARGS)
+
+fuzz: environment
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock
+	.venv/bin/python -m fuzz $(FUZZ_ARGS)
 
 lock: environment
 	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
@@ -43,4 +50,4 @@ lock: environment
 
 clean:
 	rm -rf out .build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools fuzz -name __pycache__ -type d -prune -exec rm -rf {} +

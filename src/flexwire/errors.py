@@ -115,7 +115,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that the message cannot carry at the version asked for."""
+    """A value that the message cannot carry at the version asked for, or the batch at its magic."""
 
 
 class JsonFormError(CodecError):
@@ -136,6 +136,27 @@ class RecordError(FlexwireError):
 
 def _rebuild_record(reason: str, offset: int) -> RecordError:
     return RecordError(reason, offset=offset)
+
+
+class RecordHeaderError(FlexwireError):
+    """A record header that does not fit its convention, as bytes or as a value to be written.
+
+    >>> print(RecordHeaderError("an int has 4 bytes, not 3", key="retries", convention="kip-1308"))
+    record header 'retries' does not fit kip-1308: an int has 4 bytes, not 3
+    """
+
+    def __init__(self, reason: str, *, key: str | bytes, convention: str) -> None:
+        self.reason = reason
+        self.key = key
+        self.convention = convention
+        super().__init__(f"record header {short(key)} does not fit {convention}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_record_header, (self.reason, self.key, self.convention))
+
+
+def _rebuild_record_header(reason: str, key: str | bytes, convention: str) -> RecordHeaderError:
+    return RecordHeaderError(reason, key=key, convention=convention)
 
 
 class FrameError(FlexwireError):

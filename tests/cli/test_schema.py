@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from flexwire import load_specs
 from flexwire.cli.app import app
+from flexwire.cli.options import InputError
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.write import write_spec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +62,40 @@ def test_import_reports_what_it_read_and_wrote(tmp_path: Path) -> None:
     assert "read     1 files of 1 releases" in told.output
     assert "wrote    1 messages, 2 (message, version) pairs" in told.output
     assert (tmp_path / "out" / "clients" / "PingRequest.json").exists()
+
+
+def test_error_tags_writes_a_whole_set_and_says_what_it_did(tmp_path: Path) -> None:
+    place = tmp_path / "specs"
+    place.mkdir()
+    spec = catalog().entry("OffsetDeleteResponse").spec(0)
+    header = catalog().entry("ResponseHeader").spec(1)
+    for one in (spec, header):
+        (place / f"{one.name}.json").write_text(write_spec(one), encoding="utf-8")
+    out = tmp_path / "out"
+    arguments = ["schema", "error-tags", str(place), "--out", str(out)]
+    told = CliRunner().invoke(app, arguments).output
+    assert "wrote 2 specs" in told
+    assert "    2 error codes are tagged fields in it" in told
+    assert "OffsetDeleteResponse v1 is its first flexible version" in told
+    assert "    1 neither a request nor a response" in told
+    assert (out / "ResponseHeader.json").read_text() == write_spec(header)
+    made = load_specs(out).message("OffsetDeleteResponse")
+    assert made().encode(1) == bytes.fromhex("00000000 01 00")
+    rows = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).output)
+    assert [(row["message"], row["version"], row["errorCodes"]) for row in rows] == [
+        ("OffsetDeleteResponse", 1, 2),
+        ("ResponseHeader", None, 0),
+    ]
+
+
+def test_error_tags_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "One.json"
+    path.write_text("{}", encoding="utf-8")
+    for source in (tmp_path, path):
+        with pytest.raises(InputError, match="name another directory"):
+            CliRunner().invoke(
+                app,
+                ["schema", "error-tags", str(source), "--out", str(tmp_path)],
+                catch_exceptions=False,
+            )
+    assert path.read_text(encoding="utf-8") == "{}"

@@ -11,7 +11,8 @@ from flexwire.codec import Encoding, message, message_of
 from flexwire.codec.bulk import bulk_functions, python_functions
 from flexwire.errors import DecodeError, EncodeError, UnknownMessageError
 from flexwire.native import heat, loader
-from flexwire.native.program import Program, UnsuitableError
+from flexwire.native.functions import UnsuitableError
+from flexwire.native.program import Program
 from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything
 from tests.codec.vectors import class_of, load

@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,29 @@ def test_sound_and_damaged_inputs_pass(target: str) -> None:
             damaged[source.randrange(len(damaged))] = source.choice([0, 0x7F, 0x80, 0xFF])
             TARGETS[target](bytes(damaged))
         TARGETS[target](bytes(damaged[: source.randrange(len(damaged))]))
+
+
+# What a capture is read through, and as much again; what is inflated has a limit below it.
+FIXED_BYTES = 2 << 20
+LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
+
+
+@pytest.mark.parametrize("target", NAMES)
+def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
+    source = random.Random(target)
+    for data in some(target)[::3]:
+        # What is compiled once is compiled now.
+        TARGETS[target](data)
+        for lie in LIES:
+            at = source.randint(HEAD_BYTES, max(HEAD_BYTES, len(data) - len(lie)))
+            lying = data[:at] + lie + data[at + len(lie) :]
+            tracemalloc.start()
+            try:
+                TARGETS[target](lying)
+                used = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert used <= FIXED_BYTES + 1000 * len(lying)
 
 
 @pytest.mark.parametrize("target", NAMES)
@@ -90,7 +114,8 @@ def planted(monkeypatch: pytest.MonkeyPatch, name: str, change: Any) -> None:
         ("generated", "decode", lambda read: (read[0], read[1] + 1)),
         ("reference", "encode_reference", lambda raw: raw[:-2] + b"b\x00"),
         ("kernels", "encode_reference", lambda raw: raw + b"\x00"),
-        ("kernels", "decode", lambda read: (read[0].replace(client_id="b"), read[1])),
+        ("kernels", "decode_reference", lambda read: (read[0].replace(client_id="b"), read[1])),
+        ("kernels", "decode_reference", lambda read: (read[0], read[1] - 1)),
     ],
 )
 def test_a_planted_fault_is_found(

@@ -10,14 +10,24 @@ import ctypes
 import mmap
 import random
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hypothesis import given, settings
+
+from flexwire.codec import message_of
 from flexwire.native import layout as L  # noqa: N812 - as in the room itself
 from flexwire.native.loader import load
 from flexwire.native.program import Program
+from tests.codec.specs import message_specs
+from tests.codec.test_random_specs import SEEDS, law
+from tests.codec.values import random_message
 from tests.codec.vectors import class_of
 from tests.codec.vectors import load as load_vectors
 
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+
+Sample = tuple[Any, int, bytes]
 PAGES = 64
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -72,19 +82,41 @@ class Reader:
         return bool(made), self.call[0]
 
 
+def of_kafka() -> list[Sample]:
+    """Give Kafka's own vectors."""
+    vectors = (vector for vectors in load_vectors().values() for vector in vectors)
+    samples = [(class_of(one), one["version"], bytes.fromhex(one["hex"])) for one in vectors]
+    return [sample for sample in samples if len(sample[2]) < PAGES * 500]
+
+
+def of_any_spec() -> list[Sample]:
+    """Give messages of random specs."""
+    samples: list[Sample] = []
+
+    @given(message_specs(), SEEDS)
+    @settings(law, max_examples=25)
+    def collect(spec: MessageSpec, seed: int) -> None:
+        made = message_of(spec)
+        for version in spec.valid_versions:
+            raw = random_message(made, version, seed).encode(version)
+            samples.append((made, version, raw))
+
+    collect()
+    return samples
+
+
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged vectors; every position must stay within what the kernel was given."""
+    """Read damaged messages; every position must stay within what the kernel was given."""
     guarded = Guarded()
     source = random.Random(rounds)
-    vectors = [vector for vectors in load_vectors().values() for vector in vectors]
-    vectors = [vector for vector in vectors if len(vector["hex"]) < PAGES * 1000]
-    readers: dict[tuple[str, int], Reader] = {}
+    kinds = [of_kafka(), of_any_spec()]
+    readers: dict[tuple[Any, int], Reader] = {}
     sound = 0
     for _ in range(rounds):
-        vector = source.choice(vectors)
-        key = (vector["message"], vector["version"])
-        reader = readers.get(key) or readers.setdefault(key, Reader(class_of(vector), key[1]))
-        raw = bytearray.fromhex(vector["hex"])
+        made, version, sample = source.choice(source.choice(kinds))
+        key = (made, version)
+        reader = readers.get(key) or readers.setdefault(key, Reader(made, version))
+        raw = bytearray(sample)
         for _ in range(source.choice([0, 1, 1, 2, 5])):
             if raw:
                 raw[source.randrange(len(raw))] = source.choice(

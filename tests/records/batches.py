@@ -65,3 +65,26 @@ def message(
     for part in (key, value):
         content += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
     return struct.pack(">qiI", offset, 4 + len(content), zlib.crc32(content)) + content
+
+
+# The fields of a record after its length, each a value that is right.
+_RIGHT = {
+    "attributes": b"\x00",
+    "timestamp delta": b"\x00",
+    "offset delta": b"\x00",
+    "key": nullable(b"k"),
+    "value": nullable(b"v"),
+    "header count": write_varint(1),
+    "header key": nullable(b"h"),
+    "header value": nullable(b"w"),
+}
+
+
+def with_part(part: str, wrong: bytes) -> bytes:
+    """Give a batch of one record in which one part is what it is told to be."""
+    content = b"".join(wrong if name == part else right for name, right in _RIGHT.items())
+    return batch(write_varint(len(content)) + content, 1)
+
+
+PARTS = list(_RIGHT)[1:]
+"""Those that are varints, or begin with one."""

@@ -9,7 +9,7 @@ import pytest
 from flexwire.errors import RecordError
 from flexwire.records import Compression, PartialBatch, Record, TimestampType, decode_batches
 from flexwire.wire.varint import write_varint
-from tests.records.batches import Headers, batch, nullable, record
+from tests.records.batches import PARTS, Headers, batch, record, with_part
 
 HEADERS: Headers = [(b"a", b"1"), (b"", b""), (b"a", None), (b"\xff\xfe", b"\x00"), (b"a", b"1")]
 BODIES = {
@@ -185,25 +185,7 @@ def test_a_last_offset_that_is_none_is_an_error(delta: int) -> None:
         next(decode_batches(data))
 
 
-# The fields of a record after its length, each a value that is right.
-_PARTS = {
-    "attributes": b"\x00",
-    "timestamp delta": b"\x00",
-    "offset delta": b"\x00",
-    "key": nullable(b"k"),
-    "value": nullable(b"v"),
-    "header count": write_varint(1),
-    "header key": nullable(b"h"),
-    "header value": nullable(b"w"),
-}
-
-
-def _with(part: str, wrong: bytes) -> bytes:
-    content = b"".join(wrong if name == part else right for name, right in _PARTS.items())
-    return batch(write_varint(len(content)) + content, 1)
-
-
-@pytest.mark.parametrize("part", list(_PARTS)[1:])
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -215,7 +197,7 @@ def _with(part: str, wrong: bytes) -> bytes:
 )
 def test_a_varint_that_is_none_is_an_error(part: str, wrong: bytes) -> None:
     with pytest.raises(RecordError):
-        read(_with(part, wrong))
+        read(with_part(part, wrong))
 
 
 def test_an_overlong_record_length_is_an_error() -> None:
@@ -225,21 +207,21 @@ def test_an_overlong_record_length_is_an_error() -> None:
             read(batch(overlong + one[1:], 1))
 
 
-@pytest.mark.parametrize("part", list(_PARTS)[3:])
+@pytest.mark.parametrize("part", PARTS[2:])
 @pytest.mark.parametrize("length", [-(2**31), -2, 20, 2**31 - 1])
 def test_a_length_that_lies_is_an_error(part: str, length: int) -> None:
     with pytest.raises(RecordError, match=f"{length} declared"):
-        read(_with(part, write_varint(length)))
+        read(with_part(part, write_varint(length)))
 
 
 def test_a_record_header_takes_two_bytes_at_least() -> None:
     with pytest.raises(RecordError, match="record header count 3 declared but 4 bytes remain"):
-        read(_with("header count", write_varint(3)))
+        read(with_part("header count", write_varint(3)))
 
 
 def test_a_record_header_key_is_never_null() -> None:
     with pytest.raises(RecordError, match="record header key length -1"):
-        read(_with("header key", write_varint(-1)))
+        read(with_part("header key", write_varint(-1)))
 
 
 @pytest.mark.parametrize("change", [-1, 1])

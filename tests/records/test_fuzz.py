@@ -1,4 +1,4 @@
-"""Any bytes read to batches or raise `RecordError`, and every reading ends."""
+"""Any bytes read to batches or raise `RecordError`; what is read is written to the same content."""
 
 from __future__ import annotations
 
@@ -53,6 +53,8 @@ def _read_everything(data: bytes, *, check_crc: bool = False) -> int:
             for found in batches:
                 position = found.position
                 records += len(found.records)
+                again = decode_batches(found.encode())
+                assert [record for batch in again for record in batch.records] == found.records
         except RecordError as error:
             assert 0 <= error.offset <= len(data)  # noqa: PT017 - most examples raise, some not
     return records

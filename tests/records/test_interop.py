@@ -1,4 +1,4 @@
-"""What other clients write reads to what they were given."""
+"""What other clients write reads to what they were given, and they read what is written here."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from aiokafka.record.default_records import (
 from aiokafka.record.legacy_records import (
     LegacyRecordBatchBuilder,
 )
+from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
 
-from flexwire.records import Compression, Record, decode_batches
+from flexwire.records import Compression, Record, decode_batches, encode_batch
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 deprecates.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.record.memory_records import (
-        MemoryRecordsBuilder,
-    )
+    from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
+    from kafka.record.memory_records import MemoryRecordsBuilder
 
 CODECS = list(Compression)
 T0 = 1_700_000_000_000
@@ -77,3 +77,37 @@ def test_kafka_python(magic: int, codec: Compression) -> None:
         builder.append(T0 + i * 7, key, value, headers)
     builder.close()
     assert _read(bytes(builder.buffer())) == (_expected(magic), {codec})
+
+
+def _read_by(reader: Any, data: bytes) -> list[Record]:
+    """Give what another client's reader finds, its crc checks passed."""
+    found = reader(data)
+    records: list[Record] = []
+    while found.has_next():
+        batch = found.next_batch()
+        assert batch.validate_crc()
+        records += (
+            Record(
+                one.offset,
+                -1 if one.timestamp is None else one.timestamp,
+                one.key,
+                one.value,
+                [(key.encode(), value) for key, value in one.headers],
+            )
+            for one in batch
+        )
+    return records
+
+
+@pytest.mark.parametrize(
+    ("magic", "codec"),
+    [(m, c) for m in (0, 1, 2) for c in CODECS if m > 1 or c is not Compression.ZSTD],
+)
+def test_they_read_what_is_written(magic: int, codec: Compression) -> None:
+    expected = _expected(magic)
+    data = encode_batch(expected, magic=magic, compression=codec)
+    if codec in CODECS[:2]:
+        assert _read_by(KafkaPythonRecords, data) == expected
+    # See above.
+    if (magic, codec) != (0, Compression.LZ4):
+        assert _read_by(AiokafkaRecords, data) == expected

@@ -18,10 +18,14 @@ from flexwire.cli import (
     demo,
     encode,
     explain,
+    records_dump,
     schema_docs,
+    schema_error_tags,
     schema_import,
+    schema_lint,
     schema_list,
     tap,
+    warmup,
 )
 from flexwire.errors import CodecError, FlexwireError
 
@@ -53,10 +57,16 @@ def schema() -> None:
     """Work with message specs."""
 
 
+@app.group()
+def records() -> None:
+    """Work with records at rest."""
+
+
 for command in (
     demo.demo,
     analyze.analyze,
     tap.tap,
+    warmup.warmup,
     decode.decode,
     encode.encode,
     explain.explain,
@@ -65,6 +75,9 @@ for command in (
 schema.add_command(schema_list.schema_list)
 schema.add_command(schema_import.schema_import)
 schema.add_command(schema_docs.schema_docs)
+schema.add_command(schema_lint.schema_lint)
+schema.add_command(schema_error_tags.schema_error_tags)
+records.add_command(records_dump.records_dump)
 
 
 def run() -> None:

@@ -39,6 +39,9 @@ def progress_bar() -> Iterator[Listener]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
+        # What is printed meanwhile goes where it belongs, a pipe perhaps.
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
     tasks = {}
     with bar:

@@ -1,18 +1,15 @@
-"""What `flexwire records dump` tells of a file: one row, a mapping in the form of JSON, for each
-batch, record, index entry and finding.
+"""What `flexwire records dump` tells of a file: rows in the form of JSON.
+
+There is one for each batch, record and entry, and one for each finding, where it is found.
 """
 
 from __future__ import annotations
 
-import base64
-import math
 import re
-import struct
-import uuid
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture import log_index, log_state
+from flexwire.capture.log_index import read_offset_index, read_time_index
 from flexwire.capture.log_segment import (
     BatchPlace,
     Damage,
@@ -23,66 +20,26 @@ from flexwire.capture.log_segment import (
     read_batch,
     walk,
 )
+from flexwire.capture.log_state import (
+    is_checkpoint,
+    read_checkpoint,
+    read_producer_snapshot,
+    read_transaction_index,
+)
 from flexwire.cli.options import InputError
-from flexwire.errors import CodecError, RecordError, UnknownMessageError
-from flexwire.protocol.control_records import decode_control_record
-from flexwire.protocol.internal_topics import InternalTopic, decode_key, decode_value
+from flexwire.cli.records_dump_records import RecordRows, Row, finding, sequence_of
+from flexwire.errors import RecordError
+from flexwire.records import RecordBatch, TimestampType
+from flexwire.records.layout import RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from flexwire.records import Record, RecordBatch
+    from flexwire.cli.records_dump_wanted import Wanted
 
-Row = dict[str, Any]
-
-_INT32_MODULUS = 2**31
-_NUMBERS = {
-    "int8": ">b",
-    "int16": ">h",
-    "int32": ">i",
-    "int64": ">q",
-    "float32": ">f",
-    "float64": ">d",
-}
-NOTATIONS = ("auto", "hex", "base64", *_NUMBERS, "uuid")
-"""How the bytes of keys and values can be shown; auto is text where they are UTF-8."""
-
-_UUID_SIZE = 16
+_CHECKPOINT = "*-checkpoint"
 _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What to tell: everything, unless a range says less.
-
-    ``decode`` is the topic to decode the records as, None to go by the name of the directory.
-    ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is told how far a log has been read.
-    """
-
-    deep: bool = False
-    offsets: tuple[int, int] | None = None
-    times: tuple[int, int] | None = None
-    max_bytes: int | None = None
-    decode: InternalTopic | None = None
-    key_notation: str = "auto"
-    value_notation: str = "auto"
-    read_headers: Callable[[list[tuple[bytes, bytes | None]]], list[Any]] | None = None
-    named: frozenset[Path] = field(default_factory=frozenset)
-    hear: Callable[[Path, int, int], None] = lambda path, done, total: None  # noqa: ARG005
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a part of a log is enough, so that its indexes are not compared with it."""
-        return not (self.offsets is self.times is self.max_bytes is None)
-
-    def has_offsets(self, first: int, last: int) -> bool:
-        """Whether any offset from ``first`` to ``last`` is wanted."""
-        return self.offsets is None or (first <= self.offsets[1] and last >= self.offsets[0])
-
-    def has_times(self, first: int, last: int) -> bool:
-        """Whether any time from ``first`` to ``last`` is wanted."""
-        return self.times is None or (first <= self.times[1] and last >= self.times[0])
 
 
 def rows(path: Path, wanted: Wanted) -> Iterator[Row]:
@@ -91,41 +48,34 @@ def rows(path: Path, wanted: Wanted) -> Iterator[Row]:
     Raises `InputError` for a file that is of no known kind, `CaptureError` for one that cannot be
     read.
     """
-    read = _reader(path)
-    with open_log(path, wanted.max_bytes) as file:
+    if not is_known(path):
+        kinds = ", ".join(f"*.{kind}" for kind in (*_LOGS, *_BESIDE) if kind != _CHECKPOINT)
+        raise InputError(f"{path} is none of {kinds}, leader-epoch-checkpoint, *-offset-checkpoint")
+    is_log = _kind(path) in _LOGS
+    with open_log(path) as file:
         yield {"type": "file", "file": str(path), "size": file.size, **_named_for(path)}
-        for row in read(file, wanted):
-            yield {"type": row.pop("type"), "file": str(path), **row}
+        for row in (_log_rows if is_log else _beside_rows)(file, wanted):
+            yield {"type": row["type"], "file": str(path), **row}
 
 
 def is_known(path: Path) -> bool:
     """Whether a file is of a kind that can be read, by its name."""
-    return log_state.is_checkpoint(path) or _suffix(path) in _READERS
+    return _kind(path) in {*_LOGS, *_BESIDE}
 
 
-def _suffix(path: Path) -> str:
-    return plain_name(path).rpartition(".")[2]
-
-
-def _reader(path: Path) -> Callable[[LogFile, Wanted], Iterator[Row]]:
-    if log_state.is_checkpoint(path):
-        return _checkpoint_rows
-    if not is_known(path):
-        kinds = ", ".join(f".{suffix}" for suffix in _READERS)
-        raise InputError(f"{path} is none of {kinds}, nor a *-checkpoint")
-    return _READERS[_suffix(path)]
+def _kind(path: Path) -> str:
+    return _CHECKPOINT if is_checkpoint(path) else plain_name(path).rpartition(".")[2]
 
 
 def _named_for(path: Path) -> Row:
     snapshot = _SNAPSHOT_NAME.fullmatch(plain_name(path))
     if snapshot:
         return {"endOffset": int(snapshot[1]), "epoch": int(snapshot[2])}
-    base_offset = base_offset_of(path)
-    return {} if base_offset is None else {"baseOffset": base_offset}
-
-
-def _finding(damage: Damage) -> Row:
-    return {"type": "finding", **damage._asdict()}
+    offset = base_offset_of(path)
+    if offset is None:
+        return {}
+    # A snapshot of producers holds what they had done up to the offset.
+    return {"endOffset" if _kind(path) == "snapshot" else "baseOffset": offset}
 
 
 # Logs and snapshots.
@@ -133,47 +83,62 @@ def _finding(damage: Damage) -> Row:
 
 def _log_rows(log: LogFile, wanted: Wanted) -> Iterator[Row]:
     next_offset = base_offset_of(log.path) or 0
-    records = _RecordRows(log.path, wanted)
+    records = RecordRows(log.path, wanted)
     for found in walk(log):
+        if wanted.max_bytes is not None and found.position >= wanted.max_bytes:
+            break
         wanted.hear(log.path, found.position, log.size)
         if isinstance(found, Damage):
-            yield _finding(found)
+            yield finding(found)
             continue
-        if wanted.offsets is not None and found.base_offset > wanted.offsets[1]:
+        # A wrapper does not tell its first offset.
+        first_offset = found.base_offset if found.magic == RECORD_BATCH else next_offset
+        if wanted.offsets is not None and first_offset > wanted.offsets[1]:
             break
         if found.base_offset < next_offset:
             reason = f"base offset {found.base_offset}, expected {next_offset} or more"
-            yield _finding(Damage(found.position, found.size, reason))
-        next_offset = max(next_offset, found.last_offset + 1)
-        yield from _batch_rows(log, found, wanted, records)
+            yield finding(Damage(found.position, found.size, reason))
+        next_offset = found.last_offset + 1
+        if wanted.has_offsets(first_offset, found.last_offset) and (
+            wanted.times is None or found.max_timestamp >= wanted.times[0]
+        ):
+            yield from _batch_rows(log, found, wanted, records)
     wanted.hear(log.path, log.size, log.size)
     if not wanted.is_partial:
         yield from _index_findings(log, wanted)
 
 
 def _batch_rows(
-    log: LogFile, place: BatchPlace, wanted: Wanted, records: _RecordRows
+    log: LogFile, place: BatchPlace, wanted: Wanted, records: RecordRows
 ) -> Iterator[Row]:
-    is_deleting = place.base_timestamp > place.max_timestamp
-    first_time = place.max_timestamp if is_deleting else place.base_timestamp
-    if not wanted.has_offsets(place.base_offset, place.last_offset):
-        return
-    if not wanted.has_times(min(first_time, place.max_timestamp), place.max_timestamp):
-        return
     damage = None
     try:
         batch = read_batch(log, place)
     except RecordError as error:
-        damage = Damage(error.offset, place.size, error.reason)
-        yield _finding(damage)
+        damage = Damage(place.position, place.size, error.reason)
+        yield finding(damage)
         try:
             # Bytes with another crc still tell what was there.
             batch = read_batch(log, place, check_crc=False)
         except RecordError:
             return
-    yield {"type": "batch", **_batch_row(batch), "isValid": damage is None}
-    if wanted.deep:
-        yield from records(batch)
+    told = records(batch) if wanted.deep else iter(())
+    first = next(told, None)
+    is_in_time = first is not None if wanted.deep else _begins_in_time(batch, wanted)
+    if wanted.times is None or is_in_time:
+        yield {"type": "batch", **_batch_row(batch), "isValid": damage is None}
+        if first is not None:
+            yield first
+        yield from told
+
+
+def _begins_in_time(batch: RecordBatch, wanted: Wanted) -> bool:
+    """Whether the header allows for a record before the wanted times end."""
+    if wanted.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
+        return True
+    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    first_time = batch.max_timestamp if is_append_time else batch.base_timestamp
+    return first_time <= wanted.times[1]
 
 
 def _batch_row(batch: RecordBatch) -> Row:
@@ -189,7 +154,7 @@ def _batch_row(batch: RecordBatch) -> Row:
         "producerId": batch.producer_id,
         "producerEpoch": batch.producer_epoch,
         "baseSequence": batch.base_sequence,
-        "lastSequence": _sequence(batch, batch.last_offset),
+        "lastSequence": sequence_of(batch, batch.last_offset),
         "isTransactional": batch.is_transactional,
         "isControl": batch.is_control,
         "deleteHorizonMs": horizon,
@@ -201,153 +166,60 @@ def _batch_row(batch: RecordBatch) -> Row:
     }
 
 
-def _sequence(batch: RecordBatch, offset: int) -> int:
-    """Give the sequence of the record at an offset; after the highest int32 comes 0."""
-    if batch.base_sequence < 0:
-        return -1
-    return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
-
-
-class _RecordRows:
-    """The rows of one log's records, batch after batch."""
-
-    def __init__(self, path: Path, wanted: Wanted) -> None:
-        self._wanted = wanted
-        self._topic = wanted.decode or _topic_of(path)
-        self._last_offset: int | None = None
-
-    def __call__(self, batch: RecordBatch) -> Iterator[Row]:
-        try:
-            records = batch.records
-        except RecordError as error:
-            yield _finding(Damage(error.offset, batch.size, error.reason))
-            return
-        for record in records:
-            if self._last_offset is not None and record.offset != self._last_offset + 1:
-                yield {"type": "gap", "after": self._last_offset, "before": record.offset}
-            self._last_offset = record.offset
-            if not self._wanted.has_offsets(record.offset, record.offset):
-                continue
-            if self._wanted.has_times(record.timestamp, record.timestamp):
-                yield from self._record_rows(batch, record)
-
-    def _record_rows(self, batch: RecordBatch, record: Record) -> Iterator[Row]:
-        row = {
-            "type": "record",
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "sequence": _sequence(batch, record.offset),
-            "keySize": -1 if record.key is None else len(record.key),
-            "valueSize": -1 if record.value is None else len(record.value),
-        }
-        reason = None
-        if batch.is_control:
-            control, reason = _control(record)
-            row |= control
-        else:
-            key, value, reason = self._content(record)
-            row |= {"key": key, "value": value}
-        row["headers"] = self._headers(record)
-        yield row
-        if reason is not None:
-            reason = f"offset {record.offset}: {reason}"
-            yield _finding(Damage(batch.position, batch.size, reason))
-
-    def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        raw_key = show_bytes(record.key, self._wanted.key_notation)
-        raw_value = show_bytes(record.value, self._wanted.value_notation)
-        if self._topic is None:
-            return raw_key, raw_value, None
-        key: Any = raw_key
-        try:
-            typed_key = decode_key(self._topic, record.key)
-            key = raw_key if typed_key is None else typed_key.to_json()
-            typed_value = decode_value(self._topic, typed_key, record.value)
-            return key, None if typed_value is None else typed_value.to_json(), None
-        except UnknownMessageError as error:
-            # A newer Kafka than the catalog's wrote it, and nothing is wrong with the file.
-            return key, _undecoded(record.value, str(error)), None
-        except CodecError as error:
-            return key, _undecoded(record.value, str(error)), str(error)
-
-    def _headers(self, record: Record) -> list[Row]:
-        if self._wanted.read_headers is not None and record.headers:
-            return self._wanted.read_headers(record.headers)
-        return [
-            {"key": show_bytes(key, "auto"), "value": show_bytes(value, "auto")}
-            for key, value in record.headers
-        ]
-
-
-def _topic_of(path: Path) -> InternalTopic | None:
-    if _suffix(path) == "checkpoint":
-        return InternalTopic.METADATA
-    name = path.absolute().parent.name.rpartition("-")[0]
-    return next((one for one in InternalTopic if one.topic == name), None)
-
-
-def _control(record: Record) -> tuple[Row, str | None]:
-    try:
-        return {"control": decode_control_record(record.key, record.value).to_json()}, None
-    except (CodecError, UnknownMessageError) as error:
-        reason = str(error)
-        content = {"key": show_bytes(record.key, "hex"), "value": _undecoded(record.value, reason)}
-        return content, None if isinstance(error, UnknownMessageError) else reason
-
-
-# Bytes, without losing any.
-
-
-def show_bytes(data: bytes | None, notation: str) -> Any:
-    """Give bytes in the notation asked for; null as None.
-
-    What is not UTF-8, and where a number is asked for has another size, is ``{"base64": …}``, so
-    that no other bytes are shown alike.
-    """
-    if data is None:
-        return None
-    if notation == "hex":
-        return {"hex": data.hex()}
-    if notation == "uuid" and len(data) == _UUID_SIZE:
-        return str(uuid.UUID(bytes=data))
-    if notation in _NUMBERS and len(data) == struct.calcsize(_NUMBERS[notation]):
-        (number,) = struct.unpack(_NUMBERS[notation], data)
-        return number if isinstance(number, int) or math.isfinite(number) else str(number)
-    if notation == "auto":
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            pass
-    return {"base64": base64.b64encode(data).decode()}
-
-
-def _undecoded(data: bytes | None, reason: str) -> Any:
-    shown = {} if data is None else show_bytes(data, "base64")
-    return {**shown, "reason": reason}
-
-
 # Indexes and what else is beside a log.
 
 
+def _beside_rows(file: LogFile, _wanted: Wanted) -> Iterator[Row]:
+    """Give the entries of any file but a log, and what is wrong with them."""
+    kind, read = _BESIDE[_kind(file.path)]
+    with ExitStack() as stack:
+        log_path = _beside(file.path, "log")
+        has_log = log_path != file.path and log_path.exists()
+        log = stack.enter_context(open_log(log_path)) if has_log else None
+        for found in read(file, log):
+            if isinstance(found, Damage):
+                yield finding(found)
+            else:
+                fields = found if isinstance(found, dict) else found._asdict()
+                yield {"type": kind, **fields}
+
+
 def _index_findings(log: LogFile, wanted: Wanted) -> Iterator[Row]:
-    """Compare the indexes beside a log with it, unless they are dumped themselves."""
-    for suffix, findings in _INDEX_FINDINGS.items():
-        path = log.path.with_name(log.path.name.replace(".log", suffix, 1))
-        if path == log.path or path in wanted.named or not path.exists():
-            continue
-        with open_log(path) as index:
-            for damage in findings(index, log):
-                yield {"file": str(path), **_finding(damage)}
+    """Compare the indexes beside a log with it, unless they are asked for themselves."""
+    if base_offset_of(log.path) is None:
+        return
+    for kind in ("index", "timeindex"):
+        path = _beside(log.path, kind)
+        if path not in wanted.named and path.exists():
+            with open_log(path) as index:
+                for found in _BESIDE[kind][1](index, log):
+                    if isinstance(found, Damage):
+                        yield {**finding(found), "file": str(path)}
 
 
-def _offset_index_findings(index: LogFile, log: LogFile | None) -> Iterator[Damage]:
-    for read in log_index.read_offset_index(index, _base_offset(index)):
-        if isinstance(read, Damage):
-            yield read
-        elif log is not None:
-            yield from log_index.check_offset_entry(log, read)
+def _beside(path: Path, kind: str) -> Path:
+    """Give the file of another kind of the same segment."""
+    return path.with_name(path.name.replace(f".{_kind(path)}", f".{kind}", 1))
 
 
-def _time_index_findings(index: LogFile, log: LogFile | None) -> Iterator[Damage]:
-    entries = []
-    ...
+def _base_offset(index: LogFile) -> int:
+    base_offset = base_offset_of(index.path)
+    if base_offset is None:
+        raise InputError(f"{index.path}: an index is named for its base offset, in twenty digits")
+    return base_offset
+
+
+_BESIDE: dict[str, tuple[str, Callable[[LogFile, LogFile | None], Iterator[Any]]]] = {
+    "index": (
+        "offset-index-entry",
+        lambda index, log: read_offset_index(index, _base_offset(index), log),
+    ),
+    "timeindex": (
+        "time-index-entry",
+        lambda index, log: read_time_index(index, _base_offset(index), log),
+    ),
+    "txnindex": ("aborted-transaction", lambda index, _: read_transaction_index(index)),
+    "snapshot": ("producer", lambda snapshot, _: read_producer_snapshot(snapshot)),
+    _CHECKPOINT: ("checkpoint-entry", lambda checkpoint, _: read_checkpoint(checkpoint)),
+}
+_LOGS = ("log", "checkpoint")

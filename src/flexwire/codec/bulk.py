@@ -55,7 +55,8 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
     # Needs numba, and slows down who needs neither.
-    from flexwire.native.program import Program, UnsuitableError  # noqa: PLC0415 - see above
+    from flexwire.native.functions import UnsuitableError  # noqa: PLC0415 - see above
+    from flexwire.native.program import Program  # noqa: PLC0415 - see above
 
     decode, encode = python_functions(definition, version)
     try:

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from flexwire.codec.emit_decode import inner_schemas
+from flexwire.codec.plain import to_plain
 from flexwire.codec.source import Refused, Source, default_expression, fixed_code
 from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
 from flexwire.wire.tags import HIGHEST_TAG, TagForm, join, objection
@@ -118,12 +119,15 @@ class _EncoderEmitter:
         if one.default is None:
             return f"{name} is not None"
         if isinstance(one.type, Array):
-            return f"{name} is None or len({name})"
+            return f"{name}.__class__ is not list or {name}"
         inner = struct_of(one.type)
         if inner is None:
             return f"{name} != {default_expression(self.source, one.type, one.default, None)}"
-        made = self.source.constant(f"D_{inner.name}", self.classes[inner.name]())
-        return f"{name} != {made}"
+        default = self.classes[inner.name]()
+        if not one.is_default(to_plain(default)):
+            # NaN is unlike itself, and a structure that has it by default unlike its default.
+            return "True"
+        return f"{name} != {self.source.constant(f'D_{inner.name}', default)}"
 
     def _run(self, fields: list[Field]) -> None:
         """Write neighbours of fixed width with one call."""

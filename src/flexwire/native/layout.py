@@ -19,8 +19,8 @@ S_REFUSED, S_REFUSEDS, S_DEFAULTS, S_ABSENT, S_ABSENTS, S_UNKNOWN = range(56, 10
 DEFAULT = 24
 # The words that every call shares.
 G_NONE, G_TRUE, G_FALSE, G_MAKE_UUID, G_UUID_BYTES, G_INT, G_STR, G_BYTES = range(0, 64, 8)
-G_LIST, G_FLOAT, G_UUID, G_DICT, G_ROOT, G_FALLBACK, G_KERNEL = range(64, 120, 8)
-GLOBALS = 120
+G_LIST, G_FLOAT, G_UUID, G_DICT, G_ROOT, G_FALLBACK, G_KERNEL, G_EXCEPTION = range(64, 128, 8)
+GLOBALS = 128
 # The words of one call: where it is and ends, a spare one, and where the output began.
 C_POSITION, C_END, C_SCRATCH, C_GLOBALS, C_OUT = range(0, 40, 8)
 CALL = 40
@@ -31,6 +31,6 @@ CALL = 40
 )
 NULLABLE_STRUCT, TAGGED_STRUCT = 13, 14
 # What its default is.
-D_NONE, D_INT, D_SAME, D_EMPTY_LIST, D_EMPTY_BYTES, D_EQUAL, D_DOUBLE = range(7)
+D_NONE, D_INT, D_SAME, D_EMPTY_LIST, D_EMPTY_BYTES, D_EQUAL, D_DOUBLE, D_NEVER = range(8)
 # How a field that was not on the wire is made.
 M_SHARED, M_LIST, M_DICT, M_CALL = range(4)

@@ -13,11 +13,20 @@ import struct
 import sys
 import sysconfig
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# A file beside the kernels: who was interrupted while compiling left some of them without it.
+_COMPLETE = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,8 @@ class Kernels:
     read_struct: int
     encode: int
     write_struct: int
+    read_records: int
+    write_records: int
 
 
 @cache
@@ -36,31 +47,42 @@ def load() -> Kernels | None:
 
     None where there is no numba, or the interpreter's objects are laid out in another way.
     """
-    if not is_supported():
+    if not is_supported() or find_spec("numba") is None:
         return None
-    try:
-        config: Any = import_module("numba.core.config")
-    except ImportError:
-        return None
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_directory())
-    try:
+    directory = cache_directory()
+    with keeping(directory):
         reading: Any = import_module("flexwire.native.reading")
         writing: Any = import_module("flexwire.native.writing")
-    finally:
-        config.CACHE_DIR = before
+        records_reading: Any = import_module("flexwire.native.records_reading")
+        records_writing: Any = import_module("flexwire.native.records_writing")
+    (directory / _COMPLETE).touch()
     return Kernels(
         decode=reading.decode.address,
         read_struct=reading.read_struct.address,
         encode=writing.encode.address,
         write_struct=writing.write_struct.address,
+        read_records=records_reading.read_records.address,
+        write_records=records_writing.write_records.address,
     )
+
+
+@contextmanager
+def keeping(directory: Path) -> Iterator[None]:
+    """Have the kernels that are imported meanwhile taken from a directory, or kept there."""
+    config: Any = import_module("numba.core.config")
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(directory)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
 
 
 def is_supported() -> bool:
     """Whether kernels are wanted, and objects are laid out as they take them to be."""
     return (
         os.environ.get("FLEXWIRE_KERNELS") != "off"
+        and os.name == "posix"
         and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
         and struct.calcsize("P") == 8
@@ -72,12 +94,15 @@ def is_supported() -> bool:
 
 def is_compiled() -> bool:
     """Whether loading takes from the cache, and compiles nothing."""
-    return any(cache_directory().rglob("*.nbi"))
+    return (cache_directory() / _COMPLETE).exists()
 
 
-def cache_directory() -> Path:
-    """Give the directory for this version of the kernels; a temporary one if nothing else will."""
-    name = f"kernels-{digest()}"
+def cache_directory(*rooms: Path) -> Path:
+    """Give the directory for this version of the kernels; a temporary one if nothing else will.
+
+    ``rooms`` are directories of further kernels, that stand on those of this room.
+    """
+    name = f"kernels-{digest(*rooms)}"
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     for parent in (
         Path(home) / "flexwire",
@@ -89,16 +114,18 @@ def cache_directory() -> Path:
         except OSError:
             continue
         # What others can write to, others can put machine code in.
-        if os.access(wanted, os.W_OK) and wanted.stat().st_uid == os.getuid():
+        owners = {wanted.stat().st_uid, parent.stat().st_uid}
+        if os.access(wanted, os.W_OK) and owners == {os.getuid()}:
             return wanted
     return Path(tempfile.mkdtemp(prefix="flexwire-"))
 
 
 @cache
-def digest() -> str:
+def digest(*rooms: Path) -> str:
     """Name all that the compiled kernels depend on, in 16 hex digits."""
     sha = hashlib.sha256(f"{sys.version} {platform.machine()}".encode())
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        sha.update(file.name.encode())
-        sha.update(file.read_bytes())
+    for room in (Path(__file__).parent, *rooms):
+        for file in sorted(room.glob("*.py")):
+            sha.update(file.name.encode())
+            sha.update(file.read_bytes())
     return sha.hexdigest()[:16]

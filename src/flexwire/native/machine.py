@@ -43,7 +43,9 @@ def _function(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
 
 py_incref = _function("Py_IncRef", types.void, _WORD)
 py_decref = _function("Py_DecRef", types.void, _WORD)
-py_err_clear = _function("PyErr_Clear", types.void)
+_err_clear = _function("PyErr_Clear", types.void)
+_err_occurred = _function("PyErr_Occurred", _WORD)
+_err_matches = _function("PyErr_ExceptionMatches", types.int32, _WORD)
 mem_malloc = _function("PyMem_Malloc", _WORD, _WORD)
 mem_realloc = _function("PyMem_Realloc", _WORD, _WORD, _WORD)
 mem_free = _function("PyMem_Free", types.void, _WORD)
@@ -64,6 +66,19 @@ dict_set = _function("PyDict_SetItem", types.int32, _WORD, _WORD, _WORD)
 type_alloc = _function("PyType_GenericAlloc", _WORD, _WORD, _WORD)
 vectorcall = _function("PyObject_Vectorcall", _WORD, _WORD, _WORD, _WORD, _WORD)
 rich_compare = _function("PyObject_RichCompareBool", types.int32, _WORD, _WORD, types.int32)
+
+
+@part
+def clear_error(exception: int) -> bool:
+    """Forget the error that is set, if any; False for what is no `Exception`, and stays set.
+
+    A KeyboardInterrupt may come wherever Python code runs, and is the caller's. ``exception`` is
+    the class.
+    """
+    if _err_occurred() != 0 and _err_matches(exception) == 0:
+        return False
+    _err_clear()
+    return True
 
 
 def _loader(bits: int, *, swap: bool, signed: bool) -> Callable[[int], int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from flexwire.native import layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.native.functions import UnsuitableError, c_function, in_order, slots_of
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, String, Type, Uuid
@@ -28,13 +29,6 @@ _FIXED = {
 }
 # The tags that are present are bits of one word.
 _MOST_TAGS = 62
-# Of Python's own headers: how a C function is called, and which objects the collector knows.
-_METH_FASTCALL = 0x80
-_HAS_GC = 1 << 14
-
-
-class UnsuitableError(Exception):
-    """A schema that the kernels do not take; the generated code does."""
 
 
 class Program:
@@ -62,7 +56,7 @@ class Program:
         if schema.flexible and schema.form is not TagForm.SECTION:
             raise UnsuitableError("the kernels know tagged fields as Kafka writes them")
         made = self._classes[schema.name]
-        slots = _slots(made)
+        slots = slots_of(made)
         if len(schema.tagged) > _MOST_TAGS:
             raise UnsuitableError(f"{schema.name} has more than {_MOST_TAGS} tagged fields")
         inline = [self._operation(one, slots) for one in schema.inline]
@@ -83,7 +77,7 @@ class Program:
             L.S_ABSENTS: self._words([word for one in absent for word in one]),
             L.S_UNKNOWN: slots[made.__struct_fields__[-1]],
         }
-        self._structures[schema.name] = self._words(_in_order(words, L.STRUCTURE))
+        self._structures[schema.name] = self._words(in_order(words, L.STRUCTURE))
         return self._structures[schema.name]
 
     def _operation(self, one: Field, slots: Mapping[str, int]) -> list[int]:
@@ -101,7 +95,7 @@ class Program:
             L.O_DEFAULT: how,
             L.O_VALUE: value,
         }
-        return _in_order(words, L.OPERATION)
+        return in_order(words, L.OPERATION)
 
     def _default(self, one: Field) -> tuple[int, int]:
         """Say how a value is compared with the field's default, and with what."""
@@ -119,8 +113,12 @@ class Program:
         if isinstance(default, int):
             return L.D_INT, default
         inner = struct_of(one.type)
-        made = default if inner is None else self._classes[inner.name]()
-        return L.D_EQUAL, self._address(made)
+        if inner is None:
+            return L.D_EQUAL, self._address(default)
+        made = self._classes[inner.name]()
+        plain = msgspec.to_builtins(made, builtin_types=(bytes, uuid.UUID))
+        # NaN is unlike itself, and a structure that has it by default unlike its default.
+        return (L.D_EQUAL, self._address(made)) if one.is_default(plain) else (L.D_NEVER, 0)
 
     def _defaults(self, made: type[msgspec.Struct], slots: Mapping[str, int]) -> list[int]:
         """Say for each field of a class how it is made where it was not on the wire."""
@@ -146,18 +144,7 @@ class Program:
         ``kernel`` and ``inner``, the kernel for structures, are addresses. The function takes one
         argument, and hands it to ``fallback`` where the kernel refuses.
         """
-        # The function's ``self``: CPython hands it to the kernel, which reads the address in it.
-        itself = self.shared(inner, fallback).to_bytes(8, "little")
-        method = _MethodDef(name.encode(), kernel, _METH_FASTCALL, None)
-        self._kept.append((method, itself))
-        # A C function may outlive all that knows it, the interpreter's own globals too, and reads
-        # its definition even while it is freed. So a program that has functions is never freed.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-        new = ctypes.pythonapi.PyCFunction_NewEx
-        new.restype = ctypes.py_object
-        new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        made: Callable[[Any], Any] = new(ctypes.addressof(method), itself, None)
-        return made
+        return c_function(kernel, name, self.shared(inner, fallback), self)
 
     def shared(self, inner: int, fallback: Callable[[Any], Any]) -> int:
         """Give the address of the words that every call of one function shares."""
@@ -177,22 +164,9 @@ class Program:
             L.G_ROOT: self.root,
             L.G_FALLBACK: self._address(fallback),
             L.G_KERNEL: inner,
+            L.G_EXCEPTION: id(Exception),
         }
-        return self._words(_in_order(words, L.GLOBALS))
-
-
-class _MethodDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("kernel", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-def _in_order(words: Mapping[int, int], size: int) -> list[int]:
-    assert sorted(words) == list(range(0, size, 8))  # noqa: S101 - the layout's words, all of them
-    return [words[at] for at in sorted(words)]
+        return self._words(in_order(words, L.GLOBALS))
 
 
 def _code(kind: Type) -> int:
@@ -213,26 +187,6 @@ def _code(kind: Type) -> int:
     if isinstance(kind, NullableStruct):
         return L.TAGGED_STRUCT if kind.tagged else L.NULLABLE_STRUCT
     return _FIXED[kind.name]
-
-
-def _slots(made: type[msgspec.Struct]) -> dict[str, int]:
-    """Give the offset of each field in an object of the class, found and proved on one object."""
-    if made.__flags__ & _HAS_GC:
-        raise UnsuitableError(f"{made.__name__} is looked after by the collector")
-    # Distinct and never shared, so that an address tells them apart.
-    marks = [object() for _ in made.__struct_fields__]
-    whole = made(*marks)
-    size = type.__dict__["__basicsize__"].__get__(made)
-    words = {
-        ctypes.c_int64.from_address(id(whole) + offset).value: offset
-        for offset in range(16, size, 8)
-    }
-    try:
-        return {
-            name: words[id(mark)] for name, mark in zip(made.__struct_fields__, marks, strict=True)
-        }
-    except KeyError:
-        raise UnsuitableError(f"the fields of {made.__name__} are not where they were") from None
 
 
 _new = object.__new__

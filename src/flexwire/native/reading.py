@@ -17,6 +17,7 @@ from flexwire.native.layout import (
     DEFAULT,
     FLOAT64,
     G_BYTES,
+    G_EXCEPTION,
     G_FALLBACK,
     G_FALSE,
     G_KERNEL,
@@ -61,6 +62,7 @@ from flexwire.native.machine import (
     bytes_from,
     bytes_size,
     call_kernel,
+    clear_error,
     dict_new,
     dict_set,
     float_from,
@@ -80,7 +82,6 @@ from flexwire.native.machine import (
     mem_malloc,
     part,
     py_decref,
-    py_err_clear,
     py_incref,
     store_word,
     type_alloc,
@@ -232,6 +233,9 @@ def read_array(call: int, operation: int) -> int:
     made = list_new(count)
     if made == 0:
         return 0
+    # Messages are trees, as their classes say with gc=False; the collector need not look at them.
+    # From here on, because what it knows it shows to other threads, and the list is still empty.
+    gc_untrack(made)
     items = load_word(made + _LIST_ITEMS)
     element = load_word(operation + O_ELEMENT)
     for index in range(count):
@@ -245,8 +249,6 @@ def read_array(call: int, operation: int) -> int:
             py_decref(made)
             return 0
         store_word(items + 8 * index, item)
-    # Messages are trees, as their classes say with gc=False; the collector need not look at them.
-    gc_untrack(made)
     return made
 
 
@@ -432,6 +434,7 @@ def decode(itself: int, arguments: int, count: int) -> int:
         made = 0
     mem_free(call)
     if made == 0:
-        py_err_clear()
+        if not clear_error(load_word(shared + G_EXCEPTION)):
+            return 0
         return vectorcall(fallback, arguments, count, 0)
     return made

@@ -19,11 +19,13 @@ from flexwire.native.layout import (
     D_EMPTY_BYTES,
     D_EMPTY_LIST,
     D_INT,
+    D_NEVER,
     D_NONE,
     D_SAME,
     FLOAT64,
     G_BYTES,
     G_DICT,
+    G_EXCEPTION,
     G_FALLBACK,
     G_FALSE,
     G_FLOAT,
@@ -69,6 +71,7 @@ from flexwire.native.machine import (
     bytes_from,
     bytes_size,
     call_kernel,
+    clear_error,
     copy_memory,
     dict_size,
     float_as,
@@ -81,7 +84,6 @@ from flexwire.native.machine import (
     mem_realloc,
     part,
     py_decref,
-    py_err_clear,
     py_incref,
     rich_compare,
     store_int8,
@@ -333,19 +335,24 @@ def write_value(call: int, operation: int, value: int) -> bool:
 
 
 @part
-def is_default(call: int, operation: int, value: int) -> bool:
-    """Whether a tagged or absent field has its default; False too where that is not plain."""
+def is_default(call: int, operation: int, value: int) -> int:
+    """Say whether a tagged or absent field has its default: 1, 0, or -1 for an error.
+
+    0 too where that is not plain: what is no value of the field cannot be written either.
+    """
     how, default = load_word(operation + O_DEFAULT), load_word(operation + O_VALUE)
     shared = load_word(call + C_GLOBALS)
     if how == D_NONE:
         return value == load_word(shared)
     if how == D_SAME:
         return value == default
+    if how == D_NEVER:
+        return 0
     kind = load_word(value + _TYPE)
     if how == D_INT:
         overflow = call + C_SCRATCH
         if kind != load_word(shared + G_INT):
-            return False
+            return 0
         number = long_as(value, overflow)
         return number == default and not load_int32_native(overflow)
     if how == D_EMPTY_LIST:
@@ -355,11 +362,8 @@ def is_default(call: int, operation: int, value: int) -> bool:
     if how == D_DOUBLE:
         return kind == load_word(shared + G_FLOAT) and float_as(value) == as_double(default)
     if kind != load_word(default + _TYPE):
-        return False
-    same = rich_compare(value, default, 2)
-    if same < 0:
-        py_err_clear()
-    return same == 1
+        return 0
+    return rich_compare(value, default, 2)
 
 
 @part
@@ -375,11 +379,11 @@ def write_field(call: int, operation: int, message: int) -> bool:
 
 
 @part
-def is_at_default(call: int, operation: int, message: int) -> bool:
-    """Whether a field of an object has its default."""
+def is_at_default(call: int, operation: int, message: int) -> int:
+    """Say whether a field of an object has its default: 1, 0, or -1 for an error."""
     value = load_word(message + load_word(operation + O_SLOT))
     if value == 0:
-        return False
+        return -1
     py_incref(value)
     same = is_default(call, operation, value)
     py_decref(value)
@@ -393,7 +397,10 @@ def write_tags(call: int, structure: int, message: int) -> bool:
     operation = load_word(structure + S_TAGGEDS)
     present = 0
     for index in range(tagged):
-        if not is_at_default(call, operation + index * OPERATION, message):
+        at_default = is_at_default(call, operation + index * OPERATION, message)
+        if at_default < 0:
+            return False
+        if at_default == 0:
             present |= 1 << index
     count = 0
     for index in range(tagged):
@@ -435,7 +442,7 @@ def write_struct(call: int, structure: int, message: int) -> int:
         return 0
     operation = load_word(structure + S_ABSENTS)
     for _ in range(load_word(structure + S_ABSENT)):
-        if not is_at_default(call, operation, message):
+        if is_at_default(call, operation, message) != 1:
             return 0
         operation += OPERATION
     operation = load_word(structure + S_INLINES)
@@ -482,6 +489,7 @@ def encode(itself: int, arguments: int, count: int) -> int:
     mem_free(out)
     mem_free(call)
     if made == 0:
-        py_err_clear()
+        if not clear_error(load_word(shared + G_EXCEPTION)):
+            return 0
         return vectorcall(fallback, arguments, count, 0)
     return made

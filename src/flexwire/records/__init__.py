@@ -7,6 +7,8 @@
 >>> batch.compression, batch.records
 (<Compression.NONE: 'none'>, [Record(offset=0, timestamp=1700000000000, key=b'order-7', \
 value=b'paid', headers=[(b'trace', b'a1')])])
+>>> encode_batch(batch.records) == batch.data
+True
 """
 
 from __future__ import annotations
@@ -14,16 +16,25 @@ from __future__ import annotations
 from flexwire.records.attributes import Compression, TimestampType
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
 from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches
+from flexwire.records.encode import encode_batch
+from flexwire.records.headers import Headers, typed_headers
 from flexwire.records.record import Record, RecordHeader
+from flexwire.records.typed import Typed, TypedDialect, ValueType
 
 __all__ = [
     "MAX_INFLATED",
     "BatchIterator",
     "Compression",
+    "Headers",
     "PartialBatch",
     "Record",
     "RecordBatch",
     "RecordHeader",
     "TimestampType",
+    "Typed",
+    "TypedDialect",
+    "ValueType",
     "decode_batches",
+    "encode_batch",
+    "typed_headers",
 ]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import enum
 
+from flexwire.errors import EncodeError, short
+from flexwire.records.layout import MESSAGE_SETS, RECORD_BATCH
+
 COMPRESSION_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
+_FLAGS = {
+    "is_transactional": TRANSACTIONAL_MASK,
+    "is_control": CONTROL_MASK,
+    "has_delete_horizon": DELETE_HORIZON_MASK,
+}
 
 
 class Compression(enum.StrEnum):
@@ -34,3 +42,39 @@ class TimestampType(enum.StrEnum):
 
 
 COMPRESSIONS = tuple(Compression)
+# By magic, what it has of each, and the bits that say so.
+_COMPRESSION_BITS: list[dict[str, int]] = [
+    {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
+    for count in (4, 4, 5)
+]
+_TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
+    {TimestampType.NO_TIMESTAMP_TYPE: 0, TimestampType.CREATE_TIME: 0},
+    {TimestampType.CREATE_TIME: 0, TimestampType.LOG_APPEND_TIME: TIMESTAMP_TYPE_MASK},
+    {TimestampType.CREATE_TIME: 0, TimestampType.LOG_APPEND_TIME: TIMESTAMP_TYPE_MASK},
+]
+
+
+def compression_of(attributes: int) -> Compression:
+    """Give the compression type that the attributes name; they name one that is known."""
+    return COMPRESSIONS[attributes & COMPRESSION_MASK]
+
+
+def pack_attributes(
+    magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
+) -> int:
+    """Give the attributes of a batch; raises `EncodeError` for what its magic does not have."""
+    if magic not in (*MESSAGE_SETS, RECORD_BATCH):
+        raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
+    attributes = 0
+    for path, name, bits in (
+        ("compression", compression, _COMPRESSION_BITS[magic]),
+        ("timestamp_type", timestamp_type, _TIMESTAMP_TYPE_BITS[magic]),
+    ):
+        if not isinstance(name, str) or name not in bits:
+            raise EncodeError(f"magic {magic} does not have {short(name)}", path=path)
+        attributes |= bits[name]
+    for name, flag in flags.items():
+        if flag and magic < RECORD_BATCH:
+            raise EncodeError(f"magic {magic} has no such flag", path=name)
+        attributes |= _FLAGS[name] if flag else 0
+    return attributes

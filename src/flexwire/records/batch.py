@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from flexwire.errors import RecordError
 from flexwire.records.attributes import (
-    COMPRESSION_MASK,
-    COMPRESSIONS,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     Compression,
     TimestampType,
+    compression_of,
 )
-from flexwire.records.body import read_records
+from flexwire.records.bulk import read_records
+from flexwire.records.encode import WRITTEN_FIELDS, write_batch
 from flexwire.records.inflate import inflate
+from flexwire.records.layout import HEADER_SIZE, RECORD_BATCH
 from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
 from flexwire.records.record import Record
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MAX_INFLATED = 128 * 1024 * 1024
-HEADER_SIZE = 61
 # One record or record header is allowed for this many bytes of the limit, because as an object it
 # takes far more memory than the two to seven bytes it can come in.
 _OBJECT_COST = 32
@@ -71,7 +76,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     @property
     def compression(self) -> Compression:
         """How the records are compressed."""
-        return COMPRESSIONS[self.attributes & COMPRESSION_MASK]
+        return compression_of(self.attributes)
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -105,45 +110,57 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         fault are compressed, that of the batch, and the reason says where in the inflated bytes.
         """
         if self._records is None:
-            read = self._read_records if self.magic > 1 else self._read_messages
-            self._records = read()
+            is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+            self._records = self._read(self.max_timestamp if is_append_time else None)
         return self._records
 
-    def _append_time(self) -> int | None:
-        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        return self.max_timestamp if is_append_time else None
+    def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
+        """Write the batch anew: its fields, and ``records``, or if none are given its own.
+
+        Its own keep what is on the wire, which under ``LogAppendTime`` are the timestamps that the
+        producer gave. So a batch that is not compressed, and is written as Kafka writes, gives the
+        bytes it was read from. ``level`` is that of `encode_batch`.
+
+        Raises `EncodeError` for records that do not fit the batch, and `RecordError` as `records`
+        does.
+        """
+        given = self._read(None) if records is None else list(records)
+        is_message = self.magic < RECORD_BATCH and self.compression is Compression.NONE
+        names = () if is_message else WRITTEN_FIELDS[self.magic]
+        fields = {name: getattr(self, name) for name in names}
+        return write_batch(given, self.magic, self.attributes, fields, level=level)
+
+    def _read(self, append_time: int | None) -> list[Record]:
+        read = self._read_records if self.magic == RECORD_BATCH else self._read_messages
+        return read(append_time)
 
     def _budget(self) -> int:
         if self.compression is Compression.NONE:
             return len(self.data)
-        return self.max_inflated // _OBJECT_COST
+        return object_budget(self.max_inflated)
 
     def _inflate(self, data: bytes) -> bytes:
         return inflate(self.compression, data, magic=self.magic, limit=self.max_inflated)
 
-    def _read_records(self) -> list[Record]:
+    def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
             # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
-            records = read_records(
+            return read_records(
                 data,
                 start,
                 count=self.record_count,
                 base_offset=self.base_offset,
                 base_timestamp=self.base_timestamp,
                 budget=self._budget(),
+                append_time=append_time,
             )
         except RecordError as error:
             raise self._located(error, is_inflated=data is not self.data) from None
-        append_time = self._append_time()
-        if append_time is not None:
-            for record in records:
-                record.timestamp = append_time
-        return records
 
-    def _read_messages(self) -> list[Record]:
+    def _read_messages(self, append_time: int | None) -> list[Record]:
         data = self.data
         try:
             message = read_message(data, 0, len(data))
@@ -153,7 +170,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
             return read_inner_records(
                 data,
                 message,
-                append_time=self._append_time(),
+                append_time=append_time,
                 check_crc=self.check_crc,
                 budget=self._budget(),
             )
@@ -165,3 +182,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
             return RecordError(error.reason, offset=self.position + error.offset)
         reason = f"{error.reason} (at byte {error.offset} of the inflated records)"
         return RecordError(reason, offset=self.position)
+
+
+def object_budget(max_inflated: int) -> int:
+    """Give the most records and record headers that a compressed batch may have."""
+    return max_inflated // _OBJECT_COST

@@ -23,19 +23,20 @@ _VARINT_BITS, _VARLONG_BITS = 32, 64
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def read_records(
+def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no other
     data: bytes,
     start: int,
-    *,
     count: int,
     base_offset: int,
     base_timestamp: int,
     budget: int,
+    append_time: int | None,
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
 
     ``budget`` is the most records and record headers to make in all: inflated bytes can hold
-    millions of empty ones. Raises `RecordError` with an offset within ``data``.
+    millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError` with an
+    offset within ``data``.
     """
     remaining = len(data) - start
     if not 0 <= count <= remaining // _LEAST_RECORD:
@@ -55,6 +56,9 @@ def read_records(
         numbers = list(map(attrgetter(name), records))
         if numbers and not _INT64_MIN <= min(numbers) <= max(numbers) <= _INT64_MAX:
             raise RecordError(f"the {name} of a record does not fit in 64 bits", offset=start)
+    if append_time is not None:
+        for record in records:
+            record.timestamp = append_time
     return records
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,14 +9,19 @@ import google_crc32c
 
 from flexwire.errors import RecordError
 from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
-from flexwire.records.batch import HEADER_SIZE, MAX_INFLATED, RecordBatch
-from flexwire.records.message_set import ENTRY, PREFIXES, check_message_crc
+from flexwire.records.batch import MAX_INFLATED, RecordBatch
+from flexwire.records.layout import (
+    CRC_START,
+    ENTRY,
+    HEADER,
+    LEAST_SIZES,
+    MAGIC_POSITION,
+    PREFIXES,
+    RECORD_BATCH,
+)
+from flexwire.records.message_set import check_message_crc
 
-_MAGIC_POSITION = 16
-# The whole size of the smallest batch of each magic.
-_LEAST_SIZES = (26, 34, HEADER_SIZE)
-_HEADER = struct.Struct(">qiiBIhiqqqhii")
-_CRC_START = 21
+_ZSTD = COMPRESSIONS.index(Compression.ZSTD)
 _INT64_MAX = 2**63 - 1
 
 
@@ -65,19 +69,19 @@ class BatchIterator(Iterator[RecordBatch]):
             raise StopIteration
         self.position = start + size
         data = self._data[start : start + size]
-        if magic == len(_LEAST_SIZES) - 1:
+        if magic == RECORD_BATCH:
             return self._decode_batch(data, start)
         return self._decode_message(data, start)
 
     def _check_size(self, start: int, size: int, remaining: int) -> int | None:
         """Give the magic, None where the data ends before it."""
         magic = None
-        least = _LEAST_SIZES[0]
-        if remaining > _MAGIC_POSITION:
-            magic = self._data[start + _MAGIC_POSITION]
-            if magic >= len(_LEAST_SIZES):
+        least = LEAST_SIZES[0]
+        if remaining > MAGIC_POSITION:
+            magic = self._data[start + MAGIC_POSITION]
+            if magic >= len(LEAST_SIZES):
                 raise RecordError(f"unknown magic {magic}; 0, 1 and 2 are known", offset=start)
-            least = _LEAST_SIZES[magic]
+            least = LEAST_SIZES[magic]
         if size < least:
             reason = f"batch length {size - ENTRY.size} is less than the {least - ENTRY.size}"
             raise RecordError(f"{reason} that every batch takes", offset=start)
@@ -98,9 +102,9 @@ class BatchIterator(Iterator[RecordBatch]):
             producer_epoch,
             base_sequence,
             record_count,
-        ) = _HEADER.unpack_from(data)
+        ) = HEADER.unpack_from(data)
         if self._check_crc:
-            actual = google_crc32c.value(data[_CRC_START:])
+            actual = google_crc32c.value(data[CRC_START:])
             if actual != crc:
                 reason = f"crc is {crc:#010x} but the bytes have {actual:#010x}"
                 raise RecordError(reason, offset=start)
@@ -130,7 +134,7 @@ class BatchIterator(Iterator[RecordBatch]):
         )
 
     def _decode_message(self, data: bytes, start: int) -> RecordBatch:
-        layout = PREFIXES[data[_MAGIC_POSITION]]
+        layout = PREFIXES[data[MAGIC_POSITION]]
         offset, batch_length, crc, magic, attributes, *timestamp = layout.unpack_from(data)
         if self._check_crc:
             check_message_crc(data, crc, start)
@@ -159,10 +163,9 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
     number = attributes & COMPRESSION_MASK
     if number >= len(COMPRESSIONS):
         raise RecordError(f"unknown compression type {number}", offset=start)
-    compression = COMPRESSIONS[number]
-    if compression is Compression.ZSTD and magic < len(_LEAST_SIZES) - 1:
+    if number == _ZSTD and magic < RECORD_BATCH:
         raise RecordError(f"zstd compression, which magic {magic} does not have", offset=start)
-    return compression
+    return COMPRESSIONS[number]
 
 
 def decode_batches(

@@ -7,7 +7,7 @@ size it declares against the most its format can expand, gzip by streaming.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cramjam
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 # The longest element of snappy's format makes 64 bytes of 3.
 _SNAPPY_MOST_RATIO = 22
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
-_GZIP_WBITS = 31
+GZIP_WBITS = 31
 # What follows a member is copied when it ends, so a million empty ones would take for ever. Kafka's
 # clients write one.
 _GZIP_MOST_MEMBERS = 64
@@ -54,6 +54,23 @@ def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) ->
     return data
 
 
+def inflate_into(compression: Compression, data: bytes, room: Any, limit: int) -> int:
+    """Inflate ``data`` of a record batch into a room; gives how many bytes there are then.
+
+    It gives -1 where `inflate` is to be asked: there may be too little room, or none of the limit
+    left, or what is there is damaged, or the codec cannot tell before how much there will be.
+    """
+    bound_of, codec = _BOUNDED.get(compression, (None, None))
+    if bound_of is None or codec is None:
+        return -1
+    try:
+        if bound_of(data) > min(limit, len(room)):
+            return -1
+        return int(codec.decompress_into(data, room))
+    except (RecordError, cramjam.DecompressionError):
+        return -1
+
+
 def _beyond(limit: int) -> RecordError:
     reason = f"the records inflate beyond {limit} bytes; if that is meant, raise max_inflated"
     return RecordError(reason)
@@ -74,7 +91,7 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit
     for _ in range(_GZIP_MOST_MEMBERS):
-        member = zlib.decompressobj(_GZIP_WBITS)
+        member = zlib.decompressobj(GZIP_WBITS)
         part = member.decompress(data, room + 1)
         room -= len(part)
         if room < 0:
@@ -89,15 +106,16 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_snappy(data: bytes, limit: int) -> bytes:
-    if not data.startswith(_XERIAL_MAGIC):
+    if not data.startswith(XERIAL_MAGIC):
         return _inflate_raw_snappy(data, limit, limit)
     parts: list[bytes] = []
     room = limit
     position = 0
     while position < len(data):
         # A stream may be several written one after the other, each with its header.
-        if data.startswith(_XERIAL_MAGIC, position):
+        if data.startswith(XERIAL_MAGIC, position) and position + _XERIAL_HEADER_SIZE <= len(data):
             position += _XERIAL_HEADER_SIZE
+            continue
         size = int.from_bytes(data[position : position + 4], "big")
         position += 4
         if position + size > len(data):
@@ -116,3 +134,10 @@ def _inflate_raw_snappy(data: bytes, room: int, limit: int) -> bytes:
     if declared > room:
         raise _beyond(limit)
     return bytes(cramjam.snappy.decompress_raw(data))
+
+
+# The codecs whose frames tell before how much they inflate to at most.
+_BOUNDED = {
+    Compression.LZ4: (lz4_bound, cramjam.lz4),
+    Compression.ZSTD: (zstd_bound, cramjam.zstd),
+}

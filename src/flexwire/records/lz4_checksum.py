@@ -25,15 +25,22 @@ def with_right_checksum(data: bytes) -> bytes:
     last = lz4_header_size(data) - 1
     if len(data) <= last:
         raise RecordError("the lz4 frame header is cut off")
-    right = _header_checksum(data[4:last])
+    right = header_checksum(data[4:last])
     if data[last] == right:
         return data
-    if data[last] != _header_checksum(data[:last]):
+    if data[last] != header_checksum(data[:last]):
         raise RecordError(f"lz4 frame header checksum is {data[last]:#04x}, expected {right:#04x}")
     return data[:last] + bytes([right]) + data[last + 1 :]
 
 
-def _header_checksum(data: bytes) -> int:
+def with_old_checksum(data: bytes) -> bytes:
+    """Give the frame with the checksum byte of its header as old clients want it."""
+    last = lz4_header_size(data) - 1
+    return data[:last] + bytes([header_checksum(data[:last])]) + data[last + 1 :]
+
+
+def header_checksum(data: bytes) -> int:
+    """Compute the checksum byte of a frame header: of ``data``, its flags and what follows them."""
     return xxh32_short(data) >> 8 & 0xFF
 
 

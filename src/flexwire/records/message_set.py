@@ -6,25 +6,23 @@ offsets are relative and the wrapper carries the last one's true offset.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from typing import NamedTuple
 
 from flexwire.errors import RecordError
 from flexwire.records.attributes import COMPRESSION_MASK
 from flexwire.records.body import over_budget
+from flexwire.records.layout import (
+    ENTRY,
+    LEAST_SIZES,
+    MAGIC_POSITION,
+    MESSAGE_CRC_START,
+    NO_VALUE,
+    PREFIXES,
+)
 from flexwire.records.record import Record
 
-# An entry starts with its offset and the size of what follows.
-ENTRY = struct.Struct(">qi")
-# Offset, size, crc, magic, attributes and, in magic 1, timestamp.
-PREFIXES = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The part of a message that its crc covers starts here, counted from the entry's start.
-CRC_START = 16
-_NO_TIMESTAMP = -1
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-# Offset, size, crc, magic, attributes, key length and value length.
-_LEAST_MESSAGE = 26
 _LENGTH_SIZE = 4
 
 
@@ -45,7 +43,7 @@ def read_message(data: bytes, start: int, stop: int) -> Message:
 
     Raises `RecordError` with an offset within ``data``.
     """
-    magic = data[start + CRC_START]
+    magic = data[start + MAGIC_POSITION]
     if magic > 1:
         raise RecordError(f"magic {magic} inside a message set", offset=start)
     layout = PREFIXES[magic]
@@ -57,7 +55,7 @@ def read_message(data: bytes, start: int, stop: int) -> Message:
     value, position = _read_nullable_bytes(data, position, stop, "value")
     if position != stop:
         raise RecordError(f"{stop - position} bytes remain after the value", offset=position)
-    when = timestamp[0] if timestamp else _NO_TIMESTAMP
+    when = timestamp[0] if timestamp else NO_VALUE
     return Message(offset, crc, magic, attributes, when, key, value)
 
 
@@ -96,7 +94,7 @@ def read_inner_records(
         start = position
         remaining = len(data) - start
         size = ENTRY.unpack_from(data, start)[1] if remaining >= ENTRY.size else 0
-        if not _LEAST_MESSAGE <= size + ENTRY.size <= remaining:
+        if not LEAST_SIZES[0] <= size + ENTRY.size <= remaining:
             raise RecordError("an inner message is cut off", offset=start)
         position += ENTRY.size + size
         message = read_message(data, start, position)
@@ -136,7 +134,7 @@ def _check_inner(
 
 def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
     """Compare the crc of a whole message set entry; raises `RecordError` at ``offset``."""
-    actual = zlib.crc32(memoryview(entry)[CRC_START:])
+    actual = zlib.crc32(memoryview(entry)[MESSAGE_CRC_START:])
     if actual != crc:
         raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
 

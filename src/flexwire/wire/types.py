@@ -144,7 +144,12 @@ class Uuid(Type):
     def write(self, writer: Writer, value: Any) -> None:
         if not isinstance(value, uuid.UUID):
             raise writer.error(f"expected a uuid.UUID, got {short(value)}")
-        writer.write(value.bytes)
+        try:
+            raw = value.bytes
+        except (AttributeError, OverflowError):
+            # What only `object.__setattr__` makes.
+            raise writer.error("expected a uuid.UUID, got one without 128 bits") from None
+        writer.write(raw)
 
 
 @dataclass(frozen=True)

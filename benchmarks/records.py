@@ -1,0 +1,202 @@
+"""flexwire beside its peers on record batches: ``make bench``, or this file with its options.
+
+The same records, outputs equal byte for byte but for the partition leader epoch (aiokafka and
+flexwire write -1, the others 0; the crc does not cover it), all libraries interleaved in one
+process, medians. Decoding gives a list of all records. The table gives flexwire's speed over each
+rival's: above 1 flexwire is ahead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import time
+
+import peers
+
+from flexwire import __version__, load_kernels
+from flexwire.native import heat
+from flexwire.records import Record, decode_batches, encode_batch
+
+# The partition leader epoch, in the header of a batch.
+EPOCH = slice(12, 16)
+
+
+def records(count, size, header_count=0):
+    return [
+        (i, peers.TS0 + i, None, (b"%010d" % i) * (size // 10), headers(i, header_count))
+        for i in range(count)
+    ]
+
+
+def headers(i, count):
+    return [(f"header-{number}", b"%d" % i) for number in range(count)]
+
+
+CASES = {
+    "record_batch_v2": peers.RECORDS,
+    "without_headers": records(10_000, 100),
+    "small_values": records(10_000, 10),
+    "large_values": records(100, 10_000),
+    "many_headers": records(1_000, 100, header_count=10),
+    "small_batch": peers.RECORDS[:10],
+}
+
+
+class Flexwire(peers.Adapter):
+    """flexwire as anyone calls it, in a process that runs on kernels."""
+
+    name = "flexwire"
+    version = __version__
+
+    def rb_build(self, given):
+        return [
+            Record(offset, timestamp, key, value, [(k.encode(), v) for k, v in headers])
+            for offset, timestamp, key, value, headers in given
+        ]
+
+    def rb_encode(self, built):
+        return encode_batch(built)
+
+    def rb_decode(self, data, *, check_crc=True):
+        return [r for batch in decode_batches(data, check_crc=check_crc) for r in batch.records]
+
+    def rb_decode_unchecked(self, data):
+        return self.rb_decode(data, check_crc=False)
+
+    def rb_tuple(self, record):
+        headers = [(key.decode(), value) for key, value in record.headers]
+        return record.offset, record.timestamp, record.key, record.value, headers
+
+
+class FlexwirePython(Flexwire):
+    """flexwire without kernels."""
+
+    name = "flexwire-python"
+
+    def rb_encode(self, built):
+        with NoKernels():
+            return super().rb_encode(built)
+
+    def rb_decode(self, data, *, check_crc=True):
+        with NoKernels():
+            return super().rb_decode(data, check_crc=check_crc)
+
+
+class NoKernels:
+    """A while without kernels."""
+
+    def __enter__(self):
+        self.loaded = heat._Process.kernels  # noqa: SLF001 - nobody else wants them to come and go
+        heat._Process.kernels = None  # noqa: SLF001 - see above
+
+    def __exit__(self, *error):
+        heat._Process.kernels = self.loaded  # noqa: SLF001 - see above
+
+
+class AioKafka(peers.AioKafka):
+    """aiokafka, whose crc check can be left out."""
+
+    def rb_decode_unchecked(self, data):
+        return [record for batch in self.batches(data) for record in batch]
+
+    def batches(self, data):
+        from aiokafka.record import MemoryRecords  # noqa: PLC0415 - as all rivals' own
+
+        found = MemoryRecords(data)
+        while found.has_next():
+            yield found.next_batch()
+
+
+class KafkaPython(peers.KafkaPython):
+    """kafka-python, whose crc check can be left out."""
+
+    def rb_decode_unchecked(self, data):
+        return [record for batch in self.batches(data) for record in batch]
+
+    def batches(self, data):
+        from kafka.record import MemoryRecords  # noqa: PLC0415 - as all rivals' own
+
+        found = MemoryRecords(data)
+        while found.has_next():
+            yield found.next_batch()
+
+
+def run(repeats, min_time, only):
+    """Time every case; gives records per second, and bytes, by case, operation and library."""
+    load_kernels()
+    libraries = [Flexwire(), FlexwirePython(), peers.Kio(), KafkaPython(), AioKafka()]
+    told = ", ".join(f"{one.name} {one.version}" for one in libraries)
+    print(f"python {platform.python_version()}, load {os.getloadavg()[0]:.1f}: {told}\n")
+    speeds = {}
+    for case, given in CASES.items():
+        if only and case not in only:
+            continue
+        built = {one.name: one.rb_build(given) for one in libraries}
+        data = bytes(libraries[0].rb_encode(built["flexwire"]))
+        for one in libraries:
+            compare(one, data, bytes(one.rb_encode(built[one.name])), given)
+        calls = calls_of(libraries, data, built)
+        for operation, functions in calls.items():
+            # What the libraries hold themselves is not what a rival's objects should wait for.
+            gc.collect()
+            gc.freeze()
+            samples = peers.time_interleaved(functions, repeats, min_time, time.process_time)
+            speeds[case, operation] = {
+                library: (
+                    len(given) / peers.summarize(seconds)["median_s"],
+                    len(data) / peers.summarize(seconds)["median_s"] / 1e6,
+                )
+                for library, seconds in samples.items()
+            }
+    return speeds
+
+
+def calls_of(libraries, data, built):
+    """Give what is timed, by operation and library."""
+    return {
+        "decode": {one.name: lambda one=one: one.rb_decode(data) for one in libraries},
+        "decode, no crc": {
+            one.name: lambda one=one: one.rb_decode_unchecked(data)
+            for one in libraries
+            if hasattr(one, "rb_decode_unchecked")
+        },
+        "encode": {one.name: lambda one=one: one.rb_encode(built[one.name]) for one in libraries},
+    }
+
+
+def compare(one, data, written, given):
+    """See that a library writes what flexwire writes, and reads what it was given."""
+    same = (
+        written[: EPOCH.start] == data[: EPOCH.start]
+        and written[EPOCH.stop :] == data[EPOCH.stop :]
+    )
+    assert same, f"{one.name} writes other bytes"
+    found = [one.rb_tuple(record) for record in one.rb_decode(data)]
+    # kio drops the milliseconds of timestamps.
+    at = slice(2, None) if one.name == "kio" else slice(None)
+    assert [record[at] for record in found] == [record[at] for record in given], one.name
+
+
+def show(speeds):
+    """Print records per second of flexwire, and how many times each rival's that is."""
+    rivals = ["kio", "kafka-python", "aiokafka"]
+    print(f"{'case':16}{'records':>8} {'':15}{'flexwire/s':>12}{'MB/s':>8}", end="")
+    print(*(f"{'x ' + one:>16}" for one in rivals), f"{'no kernels/s':>14}")
+    for (case, operation), found in speeds.items():
+        ours, megabytes = found["flexwire"]
+        ratios = [f"{ours / found[one][0]:.2f}" if one in found else "-" for one in rivals]
+        count = len(CASES[case])
+        print(f"{case:16}{count:8,} {operation:15}{ours:12,.0f}{megabytes:8,.0f}", end="")
+        print(*(f"{one:>16}" for one in ratios), f"{found['flexwire-python'][0]:14,.0f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="cases, by commas")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--min-time", type=float, default=0.1)
+    told = parser.parse_args()
+    show(run(told.repeats, told.min_time, set(filter(None, told.only.split(",")))))

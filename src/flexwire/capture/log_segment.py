@@ -1,0 +1,226 @@
+"""Log segments: the record batches of a partition in a file, as brokers keep them on disk.
+
+A KRaft snapshot is such a file too. Nothing is held but the batch that is read.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from flexwire.errors import CaptureError, RecordError
+from flexwire.records import MAX_INFLATED, RecordBatch, decode_batches
+from flexwire.records.layout import (
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    NO_VALUE,
+    PREFIXES,
+    RECORD_BATCH,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_BATCH_BYTES = MAX_INFLATED
+"""A longer batch is damage; by default a broker takes 1 MiB."""
+
+_READ_AHEAD = 1024 * 1024
+_SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
+# What tells that a batch is none: its length and magic.
+_LEAST_HEADER = MAGIC_POSITION + 1
+# Where a batch of magic 2 may begin: offset below 2^56, length below 2^31, magic and attributes.
+_LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
+# In one walk so many likely places that are none are tried, and so many bytes read in trying.
+_MOST_TRIES = 100_000
+_MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
+
+
+class Damage(NamedTuple):
+    """Bytes of a file that are not what should be there.
+
+    ``size`` bytes from ``position`` on; what follows them was read again.
+    """
+
+    position: int
+    size: int
+    reason: str
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch is in its file, and what its header alone tells.
+
+    A wrapper (magic 0 and 1) tells the last offset only, so it is its ``base_offset`` here too;
+    with magic 0 ``max_timestamp`` is -1.
+    """
+
+    position: int
+    size: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class LogFile:
+    """A file that is read piece by piece; made by `open_log`.
+
+    It is not mapped into memory: a broker that truncates a mapped file would crash its reader.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._file = file
+
+    def read(self, position: int, size: int) -> bytes:
+        """Give ``size`` bytes, or as many as there are. Raises `CaptureError`."""
+        try:
+            # A seek within what is read ahead costs nothing.
+            self._file.seek(position)
+            return self._file.read(max(0, min(size, self.size - position)))
+        except OSError as error:
+            raise CaptureError(
+                f"cannot read: {error.strerror}", source=str(self.path), offset=position
+            ) from error
+
+    def is_zero(self, position: int) -> bool:
+        """Whether there is nothing but zeros from ``position`` on."""
+        while position < self.size:
+            piece = self.read(position, _READ_AHEAD)
+            if not piece or piece.count(0) != len(piece):
+                return False
+            position += len(piece)
+        return True
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[LogFile]:
+    """Open a file for piecewise reading. Raises `CaptureError`."""
+    try:
+        file = path.open("rb", buffering=_READ_AHEAD)
+    except OSError as error:
+        raise CaptureError(f"cannot open: {error.strerror}", source=str(path)) from error
+    with file:
+        yield LogFile(path, file, file.seek(0, 2))
+
+
+def base_offset_of(path: Path) -> int | None:
+    """Give the offset that a segment's files are named for; None for another name.
+
+    >>> from pathlib import Path
+    >>> base_offset_of(Path("orders-0/00000000000000000042.log.deleted"))
+    42
+    """
+    digits = plain_name(path).split(".")[0]
+    return int(digits) if re.fullmatch(r"[0-9]{20}", digits) else None
+
+
+def plain_name(path: Path) -> str:
+    """Give a file's name without what a broker adds to those it is about to add or delete."""
+    return _SUFFIX.sub("", path.name)
+
+
+def walk(log: LogFile) -> Iterator[BatchPlace | Damage]:
+    """Find every batch by the headers alone; records and crcs are not read.
+
+    Behind damage the walk goes on at the next place where a whole batch of magic 2 with the right
+    crc stands. What a file ends with, a part of a batch or zeros, is damage too.
+    """
+    search = _Search(log)
+    position = 0
+    while position < log.size:
+        try:
+            place = place_at(log, position)
+        except RecordError as error:
+            if log.is_zero(position):
+                reason = "zeros to the end of the file: preallocated, or lost in a crash"
+                yield Damage(position, log.size - position, reason)
+                return
+            found = search.next_batch(position + 1)
+            yield Damage(position, found - position, error.reason)
+            position = found
+        else:
+            yield place
+            position += place.size
+
+
+def place_at(log: LogFile, position: int) -> BatchPlace:
+    """Read the header of the batch at ``position``.
+
+    Raises `RecordError` where none begins, or where the file does not hold all of it.
+    """
+    data = log.read(position, HEADER_SIZE)
+    try:
+        batches = decode_batches(data[:_LEAST_HEADER])
+        # It ends before the batch does, so this tells the size or what is wrong with it.
+        next(batches, None)
+    except RecordError as error:
+        raise RecordError(error.reason, offset=position) from None
+    remaining = log.size - position
+    size = batches.partial.declared_size if batches.partial else None
+    if size is None or len(data) < _LEAST_HEADER:
+        reason = f"the file ends after {remaining} bytes of a batch's header"
+        raise RecordError(reason, offset=position)
+    if size > remaining:
+        reason = f"a batch of {size} bytes, but the file ends after {remaining}"
+        raise RecordError(reason, offset=position)
+    if size > MAX_BATCH_BYTES:
+        reason = f"a batch of {size} bytes, more than {MAX_BATCH_BYTES}"
+        raise RecordError(reason, offset=position)
+    magic = data[MAGIC_POSITION]
+    if magic == RECORD_BATCH:
+        base_offset, _, _, _, _, _, last_offset_delta, _, max_timestamp, *_ = HEADER.unpack(data)
+        last_offset = base_offset + last_offset_delta
+        return BatchPlace(position, size, magic, base_offset, last_offset, max_timestamp)
+    offset, _, _, _, _, *timestamp = PREFIXES[magic].unpack_from(data)
+    return BatchPlace(position, size, magic, offset, offset, *(timestamp or [NO_VALUE]))
+
+
+def read_batch(log: LogFile, place: BatchPlace, *, check_crc: bool = True) -> RecordBatch:
+    """Read a whole batch. Raises `RecordError` with its place in the file."""
+    data = log.read(place.position, place.size)
+    try:
+        batch = next(decode_batches(data, check_crc=check_crc))
+    except RecordError as error:
+        raise RecordError(error.reason, offset=place.position + error.offset) from None
+    except StopIteration:
+        raise RecordError("the file became shorter", offset=place.position) from None
+    batch.position = place.position
+    return batch
+
+
+class _Search:
+    """Finds batches behind damage, within what a hostile log may cost in all."""
+
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
+        self._tries = _MOST_TRIES
+        self._bytes = _MOST_TRIED_BYTES
+
+    def next_batch(self, start: int) -> int:
+        """Find where a batch with the right crc begins, or the end of the file."""
+        while start < self._log.size:
+            # What is likely in one piece is found there, so pieces overlap by a header.
+            piece = self._log.read(start, _READ_AHEAD + HEADER_SIZE)
+            for match in _LIKELY_BATCH.finditer(piece):
+                if self._tries < 0 or self._bytes < 0:
+                    return self._log.size
+                if self._is_batch(start + match.start()):
+                    return start + match.start()
+            start += _READ_AHEAD
+        return self._log.size
+
+    def _is_batch(self, position: int) -> bool:
+        size = HEADER_SIZE
+        try:
+            place = place_at(self._log, position)
+            size = place.size
+            read_batch(self._log, place)
+        except RecordError:
+            self._tries -= 1
+            self._bytes -= size
+            return False
+        return True

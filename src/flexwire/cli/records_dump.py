@@ -1,0 +1,245 @@
+"""`flexwire records dump`: log segments and what is beside them, as text or JSON lines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.records_dump_wanted import (
+    CONVENTION_NAMES,
+    DECODER_NAMES,
+    NOTATIONS,
+    OffsetRange,
+    TimeRange,
+    Wanted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.cli.records_dump_records import Row
+    from flexwire.records.conventions import Convention
+
+FINDINGS = 100
+_MIB = 1024 * 1024
+_TYPED_BY_HAND = "kip-1308"
+# Of a record's row, what goes with each part that can be left out.
+_PARTS = {
+    "metadata": ("offset", "timestamp", "sequence", "keySize", "valueSize"),
+    "content": ("key", "value", "headers", "control"),
+}
+
+
+@click.command("dump")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--deep", is_flag=True, help="Tell the records of each batch too.")
+@click.option(
+    "--offsets", type=OffsetRange(), help="Only these offsets: A-B, both included, A-, -B or A."
+)
+@click.option(
+    "--time",
+    "times",
+    type=TimeRange(),
+    help="Only these times, both included, or one left out; ISO 8601 (in UTC where it does not "
+    "say) or milliseconds.",
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(min=0),
+    help="Only batches that begin within so many bytes of a log.",
+)
+@click.option(
+    "--decode",
+    type=click.Choice(DECODER_NAMES),
+    help="Decode the records of an internal topic; by default as the directory is named. "
+    "Implies --deep.",
+)
+@click.option(
+    "--key",
+    "key_notation",
+    type=click.Choice(NOTATIONS),
+    help="How keys are shown; auto, the default, is text, or else bytes. Implies --deep.",
+)
+@click.option(
+    "--value",
+    "value_notation",
+    type=click.Choice(NOTATIONS),
+    help="How values are shown. Implies --deep.",
+)
+@click.option(
+    "--headers",
+    "convention",
+    type=click.Choice(CONVENTION_NAMES),
+    help="Read the values of record headers by this convention. Implies --deep.",
+)
+@click.option(
+    "--header-type",
+    "header_type",
+    multiple=True,
+    metavar="KEY=TYPE",
+    help="With --headers kip-1308: the type of a header, such as retries=int.",
+)
+@click.option(
+    "--without",
+    type=click.Choice(["batches", *_PARTS]),
+    multiple=True,
+    help="Leave out batches, or of records their metadata or their content.",
+)
+@click.option("--findings", is_flag=True, help="Tell only what is wrong, of logs and indexes.")
+@format_option
+def records_dump(
+    *,
+    files: tuple[Path, ...],
+    deep: bool,
+    offsets: tuple[int, int] | None,
+    times: tuple[int, int] | None,
+    max_bytes: int | None,
+    decode: str | None,
+    key_notation: str | None,
+    value_notation: str | None,
+    convention: str | None,
+    header_type: tuple[str, ...],
+    without: tuple[str, ...],
+    findings: bool,
+    output: Format,
+) -> None:
+    """Dump log segments and what a broker keeps beside them.
+
+    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (of producers), *.checkpoint (of
+    KRaft), leader-epoch-checkpoint and *-offset-checkpoint, or directories of them.
+
+    Batches are told by their headers, and their crcs are checked; with --deep every record is told
+    too. The indexes beside a log are compared with it. Damage is told where it is found, reading
+    goes on behind it, and the exit code is then 100.
+
+    On a terminal long keys and values are cut to a line; in a pipe nothing is.
+    """
+    from flexwire.protocol.internal_topics import InternalTopic
+
+    paths = list(_files_of(files))
+    # A progress bar puts itself in the place of standard output.
+    out = sys.stdout
+    with _progress() as hear:
+        wanted = Wanted(
+            deep=deep or any((decode, key_notation, value_notation, convention)),
+            offsets=offsets,
+            times=times,
+            max_bytes=max_bytes,
+            decode=None if decode is None else InternalTopic(decode),
+            key_notation=key_notation or "auto",
+            value_notation=value_notation or "auto",
+            convention=_convention(convention, header_type),
+            named=frozenset(paths),
+            hear=hear,
+        )
+        told = _all_rows(paths, wanted)
+        if without:
+            told = (row for row in map(partial(_without, without), told) if row is not None)
+        if findings:
+            told = (row for row in told if row["type"] == "finding")
+        has_findings = _write(told, output, out) > 0
+    if has_findings:
+        sys.exit(FINDINGS)
+
+
+def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
+    """Give the files, and those of a directory segment by segment, each with its log first."""
+    from flexwire.cli.records_dump_rows import is_known
+
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = [one for one in path.iterdir() if one.is_file() and is_known(one)]
+        if not inside:
+            raise InputError(f"{path} has no file that a broker keeps for a partition")
+        yield from sorted(
+            inside, key=lambda one: (one.name.split(".")[0], ".log" not in one.name, one.name)
+        )
+
+
+def _convention(name: str | None, given: tuple[str, ...]) -> Convention | None:
+    if given and name != _TYPED_BY_HAND:
+        raise click.UsageError(f"--header-type is for --headers {_TYPED_BY_HAND}")
+    if name is None:
+        return None
+    from flexwire.records.conventions import CONVENTIONS, FixedWidth
+
+    if not given:
+        return CONVENTIONS[name]
+    types = [one.partition("=") for one in given]
+    if not all(equals for _, equals, _ in types):
+        raise click.UsageError("--header-type takes KEY=TYPE")
+    return FixedWidth({key: type_ for key, _, type_ in types})
+
+
+def _all_rows(paths: list[Path], wanted: Wanted) -> Iterator[Row]:
+    from flexwire.cli.records_dump_rows import rows
+
+    for path in paths:
+        yield from rows(path, wanted)
+
+
+def _without(parts: tuple[str, ...], row: Row) -> Row | None:
+    """Give what is left of a row, None where nothing is."""
+    if row["type"] == "batch" and "batches" in parts:
+        return None
+    if row["type"] == "record":
+        absent = {name for part in parts for name in _PARTS.get(part, ())}
+        return {name: value for name, value in row.items() if name not in absent}
+    return row
+
+
+def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
+    """Write the rows; gives how many of them are findings."""
+    import msgspec
+
+    from flexwire.cli.records_dump_text import Text
+
+    is_terminal = out.isatty()
+    text = Text(
+        width=shutil.get_terminal_size().columns if is_terminal else None,
+        colour=is_terminal and not os.environ.get("NO_COLOR"),
+    )
+    encode = msgspec.json.Encoder().encode
+    findings = 0
+    for row in rows:
+        findings += row["type"] == "finding"
+        if output is Format.JSON:
+            print(encode(row).decode(), file=out)
+        else:
+            for line in text.lines(row):
+                print(line, file=out)
+    if output is Format.TEXT:
+        print(text.summary(), file=out)
+    return findings
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Path, int, int], None]]:
+    """Give what is told how far a log has been read; only where rows do not fill the terminal."""
+    from flexwire.cli.progress import progress_bar
+
+    if sys.stdout.isatty() or not sys.stderr.isatty():
+        yield lambda path, done, total: None  # noqa: ARG005 - the names are the protocol's
+        return
+    from rich.markup import escape
+
+    with progress_bar() as bar:
+        told = -1
+
+        def hear(path: Path, done: int, total: int) -> None:
+            nonlocal told
+            if done // _MIB != told and total >= _MIB:
+                told = done // _MIB
+                bar(escape(f"{path.parent.name}/{path.name} (MiB)"), told, total // _MIB)
+
+        yield hear

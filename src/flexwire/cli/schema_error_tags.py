@@ -1,0 +1,86 @@
+"""`flexwire schema error-tags`: KIP-636 on a set of message specs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flexwire.cli.options import Format, InputError, format_option
+
+if TYPE_CHECKING:
+    from flexwire.schema.error_tags import TaggedErrors
+    from flexwire.schema.parse import Mode
+
+
+@click.command("error-tags")
+@click.argument("source", metavar="IN", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory for the specs; those of the same name there are replaced.",
+)
+@click.option(
+    "--specs-mode",
+    type=click.Choice(["strict", "legacy", "kip"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+    "what KIP-482 says.",
+)
+@format_option
+def schema_error_tags(*, source: Path, out: Path, specs_mode: Mode, output: Format) -> None:
+    """Make error codes and messages tagged fields, as KIP-636 proposes.
+
+    Every RPC with an error code gets a new version, in which its errors are tagged fields at every
+    level. The specs keep their formatting and comments; what stays as it is is copied.
+
+    IN is a directory of *.json files, or one file.
+    """
+    from flexwire.schema.error_tags import tag_errors
+    from flexwire.schema.loading import read_texts
+
+    if source.resolve() in {out.resolve(), out.resolve() / source.name}:
+        raise InputError(f"{out} holds what is to be read; name another directory")
+    done = tag_errors(read_texts(source), mode=specs_mode)
+    out.mkdir(parents=True, exist_ok=True)
+    for one in done:
+        # As bytes: a line's end stays what it was.
+        (out / Path(one.source).name).write_bytes(one.text.encode())
+    if output is Format.JSON:
+        print(json.dumps([_as_json(one) for one in done], indent=2))
+    else:
+        _print_summary(done, out)
+
+
+def _as_json(one: TaggedErrors) -> dict[str, object]:
+    return {
+        "message": one.spec.name,
+        "version": one.version,
+        "reason": one.reason or None,
+        "madeFlexible": one.made_flexible,
+        "errorCodes": one.error_codes,
+        "errorMessages": one.error_messages,
+        "sentNulls": one.sent_nulls,
+    }
+
+
+def _print_summary(done: list[TaggedErrors], out: Path) -> None:
+    changed = [one for one in done if one.version is not None]
+    print(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
+    print(f"  {sum(one.error_codes for one in done):5} error codes are tagged fields in it")
+    print(f"  {sum(one.error_messages for one in done):5} error messages too", end="")
+    sent = sum(one.sent_nulls for one in done)
+    print(f"; the nulls of {sent} are written still, as not all versions have them" * bool(sent))
+    for one in changed:
+        if one.made_flexible:
+            print(f"        {one.spec.name} v{one.version} is its first flexible version")
+    left = Counter(one.reason for one in done if one.version is None)
+    if left:
+        print(f"{left.total()} are as they were:")
+        for reason, count in left.most_common():
+            print(f"  {count:5} {reason}")

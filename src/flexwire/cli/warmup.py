@@ -1,0 +1,34 @@
+"""`flexwire warmup`: compiles the kernels, so that no process waits for it."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+
+@click.command()
+def warmup() -> None:
+    """Compile the kernels for this machine, as when an image is built.
+
+    It takes some seconds, and is done once for each version of flexwire, of Python and of numba,
+    and for each kind of CPU. The kernels are kept in flexwire's directory below $XDG_CACHE_HOME or
+    ~/.cache.
+    """
+    from flexwire.columnar.engine import KERNELS, kernel
+    from flexwire.columnar.record_engine import record_engine
+    from flexwire.errors import FlexwireError
+    from flexwire.native.loader import load
+
+    for what, compiled in (
+        ("messages as objects", load),
+        ("messages as columns", lambda: [kernel(name) for name in KERNELS]),
+        ("records as columns", record_engine),
+    ):
+        began = time.monotonic()
+        if compiled() is None:
+            raise FlexwireError(
+                "there are no kernels here: they need numba (pip install 'flexwire[columnar]'), "
+                "CPython on a 64-bit machine, and no FLEXWIRE_KERNELS=off"
+            )
+        print(f"{what}: {time.monotonic() - began:.1f} s")

@@ -1,0 +1,248 @@
+"""Kafka's internal topics: which messages the keys and values of their records are.
+
+The topics of the coordinators begin a key with the int16 type of the record, and a value with the
+int16 version of its message. The others have no key, and a value there begins with three unsigned
+varints: frame version 1, api key and version.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.codec import Message, message
+from flexwire.errors import CodecError, DecodeError, UnknownMessageError
+from flexwire.schema.catalog import Entry, catalog
+from flexwire.schema.spec import MessageType
+from flexwire.wire.varint import read_unsigned_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INT16_SIZE = 2
+_FRAME_VERSION = 1
+_KEY, _VALUE = "Key", "Value"
+
+
+class InternalTopic(enum.StrEnum):
+    """An internal topic, by the name that its decoder goes by.
+
+    >>> InternalTopic("transactions").topic
+    '__transaction_state'
+    """
+
+    CONSUMER_OFFSETS = "consumer-offsets"
+    TRANSACTIONS = "transactions"
+    METADATA = "metadata"
+    REMOTE_LOG = "remote-log"
+    SHARE_STATE = "share-state"
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return _TOPICS[self][0]
+
+    @property
+    def module(self) -> str:
+        """The module of Kafka whose messages the records hold."""
+        return _TOPICS[self][1]
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the type of a record stands in its key."""
+        return self not in {InternalTopic.METADATA, InternalTopic.REMOTE_LOG}
+
+
+_TOPICS = {
+    InternalTopic.CONSUMER_OFFSETS: ("__consumer_offsets", "group-coordinator"),
+    InternalTopic.TRANSACTIONS: ("__transaction_state", "transaction-coordinator"),
+    InternalTopic.METADATA: ("__cluster_metadata", "metadata"),
+    InternalTopic.REMOTE_LOG: ("__remote_log_metadata", "storage"),
+    InternalTopic.SHARE_STATE: ("__share_group_state", "share-coordinator"),
+}
+
+
+class TypedMessage(NamedTuple):
+    """The key or value of a record of an internal topic.
+
+    ``type`` is the record's type, or the message's api key.
+    """
+
+    type: int
+    name: str
+    version: int
+    message: Message
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the message with its name and version, and whatever is a message within it.
+
+        What Kafka keeps as a number for a state is there by name too, beside ``data``.
+        """
+        data = self.message.to_json(self.version)
+        made = {"type": self.type, "message": self.name, "version": self.version, "data": data}
+        if self.name in _STATES:
+            field, names = _STATES[self.name]
+            state = data[field]
+            made["state"] = names[state] if 0 <= state < len(names) else str(state)
+        if data.get("protocolType") == _CONSUMER_PROTOCOL:
+            for member in data["members"]:
+                _open_consumer_protocol(member)
+        return made
+
+
+_SEGMENT_STATES = (
+    "COPY_SEGMENT_STARTED",
+    "COPY_SEGMENT_FINISHED",
+    "DELETE_SEGMENT_STARTED",
+    "DELETE_SEGMENT_FINISHED",
+)
+# No spec names these states: they are enumerations of Kafka's Java.
+_STATES = {
+    "TransactionLogValue": (
+        "transactionStatus",
+        (
+            "Empty",
+            "Ongoing",
+            "PrepareCommit",
+            "PrepareAbort",
+            "CompleteCommit",
+            "CompleteAbort",
+            "Dead",
+            "PrepareEpochFence",
+        ),
+    ),
+    "RemoteLogSegmentMetadataRecord": ("remoteLogSegmentState", _SEGMENT_STATES),
+    "RemoteLogSegmentMetadataUpdateRecord": ("remoteLogSegmentState", _SEGMENT_STATES),
+    "RemotePartitionDeleteMetadataRecord": (
+        "remotePartitionDeleteState",
+        (
+            "DELETE_PARTITION_MARKED",
+            "DELETE_PARTITION_STARTED",
+            "DELETE_PARTITION_FINISHED",
+        ),
+    ),
+}
+_CONSUMER_PROTOCOL = "consumer"
+_CONSUMER_PROTOCOL_MESSAGES = {
+    "subscription": "ConsumerProtocolSubscription",
+    "assignment": "ConsumerProtocolAssignment",
+}
+
+
+def decode_key(topic: InternalTopic, key: bytes | None) -> TypedMessage | None:
+    """Decode the key of a record; None in a topic whose records have none.
+
+    Raises `UnknownMessageError` for a type that no bundled release has, and `DecodeError`.
+    """
+    if not topic.has_keys:
+        return None
+    if key is None:
+        raise DecodeError("the record has no key, and its type stands there")
+    record_type = _read_int16(key, "record type")
+    known = _record_types(topic).get(record_type)
+    if known is None:
+        raise UnknownMessageError(f"record type {record_type} is in no bundled release")
+    name, version = known
+    return TypedMessage(record_type, name, version, _decode(name, version, key, _INT16_SIZE))
+
+
+def decode_value(
+    topic: InternalTopic, key: TypedMessage | None, value: bytes | None
+) -> TypedMessage | None:
+    """Decode the value of a record whose key `decode_key` gave; None for a tombstone.
+
+    Raises `UnknownMessageError` for a version that no bundled release has, and `DecodeError`.
+    """
+    if key is None:
+        return _decode_framed(topic, value)
+    if value is None:
+        return None
+    version = _read_int16(value, "version")
+    name = key.name.removesuffix(_KEY) + _VALUE
+    return TypedMessage(key.type, name, version, _decode(name, version, value, _INT16_SIZE))
+
+
+def _decode_framed(topic: InternalTopic, value: bytes | None) -> TypedMessage:
+    if value is None:
+        raise DecodeError("the value is null, and this topic has no tombstones")
+    frame_version, position = read_unsigned_varint(value, 0, len(value))
+    if frame_version != _FRAME_VERSION:
+        raise DecodeError(f"frame version {frame_version}, expected {_FRAME_VERSION}", offset=0)
+    api_key, position = read_unsigned_varint(value, position, len(value))
+    version, position = read_unsigned_varint(value, position, len(value))
+    entries = _by_api_key(topic).get(api_key)
+    if entries is None:
+        raise UnknownMessageError(f"api key {api_key} of {topic.topic} is in no bundled release")
+    entry = next((one for one in entries if one.has(version)), entries[0])
+    return TypedMessage(api_key, entry.name, version, _decode(entry.name, version, value, position))
+
+
+def _decode(name: str, version: int, data: bytes, start: int) -> Message:
+    decoded, end = message(name).decode_prefix(data, version, start)
+    if end != len(data):
+        raise DecodeError(
+            f"the message ends here but {len(data) - end} bytes follow",
+            offset=end,
+            message=name,
+            version=version,
+        )
+    return decoded
+
+
+def _read_int16(data: bytes, what: str) -> int:
+    if len(data) < _INT16_SIZE:
+        raise DecodeError(f"{len(data)} bytes are too few for the {what}", offset=0)
+    return int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
+
+
+@cache
+def _record_types(topic: InternalTopic) -> dict[int, tuple[str, int]]:
+    """By record type: the message of the key, and its version.
+
+    Up to Kafka 3.9 the versions of a key's spec are its types. A later spec says its type as the
+    api key, and its only version is 0.
+    """
+    found: dict[int, tuple[str, int]] = {}
+    for entry in _entries(topic, MessageType.DATA):
+        if entry.name.endswith(_KEY):
+            found |= {version: (entry.name, version) for version in entry.versions}
+    for entry in _entries(topic, MessageType.COORDINATOR_KEY):
+        assert entry.api_key is not None  # noqa: S101 - the parser asks for it in such a spec
+        found[entry.api_key] = (entry.name, entry.current_versions.highest)
+    return found
+
+
+@cache
+def _by_api_key(topic: InternalTopic) -> dict[int, list[Entry]]:
+    """By api key: its messages, newest name first."""
+    found: dict[int, list[Entry]] = {}
+    order = catalog().releases.index
+    for entry in _entries(topic, MessageType.METADATA):
+        if entry.api_key is not None:
+            found.setdefault(entry.api_key, []).append(entry)
+    for entries in found.values():
+        entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
+    return found
+
+
+def _entries(topic: InternalTopic, kind: MessageType) -> Iterator[Entry]:
+    for entry in map(catalog().entry, catalog().names()):
+        if entry.module == topic.module and entry.type is kind:
+            yield entry
+
+
+def _open_consumer_protocol(member: dict[str, Any]) -> None:
+    """Replace the bytes that a consumer gave to its group by the messages they are.
+
+    A client may put anything there, so bytes that are something else stay as they are.
+    """
+    for field, name in _CONSUMER_PROTOCOL_MESSAGES.items():
+        data = base64.b64decode(member[field])
+        try:
+            version = _read_int16(data, "version")
+            decoded = _decode(name, version, data, _INT16_SIZE).to_json(version)
+        except (CodecError, UnknownMessageError):
+            continue
+        member[field] = {"message": name, "version": version, "data": decoded}

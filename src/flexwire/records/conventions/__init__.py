@@ -1,0 +1,35 @@
+"""Record headers that others wrote or will read, by named conventions; nothing is guessed.
+
+>>> headers = [(b"retries", b"3"), (b"late", b"true")]
+>>> read_headers(headers, "connect")
+[('retries', 3), ('late', True)]
+>>> read_headers(headers, "utf-8")
+[('retries', '3'), ('late', 'true')]
+"""
+
+from __future__ import annotations
+
+from flexwire.records.conventions.connect import Connect
+from flexwire.records.conventions.convention import Convention, Evidence
+from flexwire.records.conventions.detect import Candidate, detect
+from flexwire.records.conventions.fixed_width import FixedWidth
+from flexwire.records.conventions.registry import CONVENTIONS, read_headers, write_headers
+from flexwire.records.conventions.spring import SpringJson
+from flexwire.records.conventions.typed_values import EarlierTypedValues, TypedValues
+from flexwire.records.conventions.utf8 import Utf8
+
+__all__ = [
+    "CONVENTIONS",
+    "Candidate",
+    "Connect",
+    "Convention",
+    "EarlierTypedValues",
+    "Evidence",
+    "FixedWidth",
+    "SpringJson",
+    "TypedValues",
+    "Utf8",
+    "detect",
+    "read_headers",
+    "write_headers",
+]

@@ -1,0 +1,122 @@
+"""What conventions for the values of record headers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from flexwire.errors import RecordHeaderError, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from flexwire.records.record import RecordHeader
+
+# A key is text to Kafka's clients; only lenient reading gives bytes, for one that is not UTF-8.
+Key: TypeAlias = str | bytes
+RawHeader: TypeAlias = tuple[Key, bytes | None]
+
+# Deeper nesting in a record header is an attack on whoever reads it, not data.
+MAX_DEPTH = 100
+
+
+class Evidence(NamedTuple):
+    """What one record header says for or against a convention.
+
+    ``weight`` is 2 where it names the convention or has a form that chance seldom gives, 1 where it
+    fits, and -1 where it does not.
+    """
+
+    key: Key
+    weight: int
+    reason: str
+
+
+class Convention(ABC):
+    """How some software writes the values of record headers, under the name it is asked for by.
+
+    A null value is None in every convention. Order and duplicates are kept. Raises
+    `RecordHeaderError` for a value that does not fit.
+    """
+
+    name: ClassVar[str]
+
+    def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
+        """Read the record headers of one record; lenient reading leaves what does not fit."""
+        return [self._read(key, data, lenient=lenient) for key, data in headers]
+
+    def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
+        """Write the record headers of one record, as `read` gives them.
+
+        A value that `read` would not give back is a `RecordHeaderError`, not a surprise later.
+        """
+        return [self._write(key, value) for key, value in headers]
+
+    @abstractmethod
+    def read_value(self, key: str, data: bytes) -> Any:
+        """Read one value that is not null."""
+
+    @abstractmethod
+    def write_value(self, key: str, value: Any) -> bytes:
+        """Write one value that is not None."""
+
+    def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some need them
+        """Give the convention with what these record headers say of each other."""
+        return self
+
+    def evidence(self, key: str, data: bytes) -> Evidence | None:
+        """Tell what one record header says for or against the convention, if anything."""
+        try:
+            value = self.read_value(key, data)
+        except RecordHeaderError as error:
+            return Evidence(key, -1, error.reason)
+        return self.sign(key, data, value)
+
+    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - some need them
+        """Tell the same of a record header that was read as ``value``."""
+        return None
+
+    def misfit(self, key: Key, reason: str) -> RecordHeaderError:
+        """Give the error for a record header of this convention."""
+        return RecordHeaderError(reason, key=key, convention=self.name)
+
+    def key_text(self, key: Key) -> str:
+        """Give a key as Kafka's clients do: as text."""
+        try:
+            return key if isinstance(key, str) else bytes(key).decode()
+        except UnicodeDecodeError as error:
+            raise self.misfit(key, f"the key is not UTF-8: {error.reason}") from None
+
+    def raw(self, key: Key, data: Any) -> bytes:
+        """Give a value that is not null as bytes, whatever class of Python holds them."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise self.misfit(key, f"expected bytes, got {short(data)}")
+        return bytes(data)
+
+    def text(self, key: str, data: bytes) -> str:
+        """Give a value that is text."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            where = f"byte {error.start}"
+            raise self.misfit(key, f"not UTF-8: {error.reason} at {where}") from None
+
+    def encoded(self, key: str, text: str) -> bytes:
+        """Give text as a value."""
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            raise self.misfit(key, f"not writable as UTF-8: {error.reason}") from None
+
+    def _read(self, key: Key, data: bytes | None, *, lenient: bool) -> tuple[Key, Any]:
+        try:
+            key = self.key_text(key)
+            return key, None if data is None else self.read_value(key, self.raw(key, data))
+        except RecordHeaderError:
+            if not lenient:
+                raise
+            return key, data
+
+    def _write(self, key: Key, value: Any) -> RecordHeader:
+        key = self.key_text(key)
+        return self.encoded(key, key), None if value is None else self.write_value(key, value)

@@ -1,0 +1,234 @@
+"""Spring Kafka's JSON, with the Java classes in a record header of their own."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from flexwire.errors import RecordHeaderError, short
+from flexwire.records.conventions.convention import (
+    MAX_DEPTH,
+    Convention,
+    Evidence,
+    Key,
+    RawHeader,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from flexwire.records.record import RecordHeader
+
+TYPES_KEY = "spring_json_header_types"
+_STRING = "java.lang.String"
+# Spring's defaults. A class of any other package is data of the sender's, and stays bytes.
+_TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
+# Read as text without a class.
+_TEXT = {
+    "kafka_listenerInfo",
+    "b3",
+    "traceparent",
+    "X-B3-TraceId",
+    "X-B3-SpanId",
+    "X-B3-Sampled",
+    "X-B3-Flags",
+}
+# Written by the container, as an int of four bytes.
+_DELIVERY_ATTEMPT = "kafka_deliveryAttempt"
+_INT = struct.Struct(">i")
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Float = float | Literal["NaN", "Infinity", "-Infinity"]
+# What Jackson writes of a class. Of any other trusted one the JSON is given as it is.
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(type_)
+    for name, type_ in {
+        _STRING: str,
+        "java.lang.Boolean": bool,
+        "java.lang.Byte": Annotated[int, msgspec.Meta(ge=-128, le=127)],
+        "java.lang.Short": Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)],
+        "java.lang.Integer": _Int32,
+        "java.lang.Long": _Int64,
+        "java.lang.Float": _Float,
+        "java.lang.Double": _Float,
+        "java.lang.Character": Annotated[str, msgspec.Meta(min_length=1, max_length=1)],
+        "java.util.UUID": UUID,
+        "[I": list[_Int32],
+        "[J": list[_Int64],
+        "[F": list[_Float],
+        "[D": list[_Float],
+        "[C": str,
+        "[B": bytes,
+    }.items()
+}
+# Jackson writes what JSON has no number for as a string.
+_FLOATS = {"java.lang.Float", "java.lang.Double", "[F", "[D"}
+_ANY = msgspec.json.Decoder()
+_TYPES = msgspec.json.Decoder(dict[str, str])
+_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class SpringJson(Convention):
+    """Values as Spring Kafka's `JsonKafkaHeaderMapper` and `DefaultKafkaHeaderMapper` write them.
+
+    A string is plain text, or JSON if it begins with a quote; numbers, booleans, UUIDs, lists and
+    maps are JSON. Of a trusted class that has no like in Python comes its JSON, and bytes of any
+    other class, as of a record header without one. The record header with the classes is not
+    among those read, and is written last. ``types`` has classes of keys that it does not name.
+
+    >>> SpringJson().read([
+    ...     (b"retries", b"3"),
+    ...     (b"trail", b"3"),
+    ...     (b"spring_json_header_types", b'{"retries":"java.lang.Integer"}'),
+    ... ])
+    [('retries', 3), ('trail', b'3')]
+    """
+
+    name = "spring-json"
+
+    def __init__(self, types: Mapping[str, str] | None = None) -> None:
+        self.types = dict(types or {})
+
+    def for_record(self, headers: Sequence[RawHeader]) -> SpringJson:
+        """Take the classes from the last record header that has any, as Spring does."""
+        for key, data in reversed(headers):
+            if data is not None and key in {TYPES_KEY, TYPES_KEY.encode()}:
+                return SpringJson(self.types | self._types(self.raw(key, data)))
+        return self
+
+    def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
+        """Read the record headers of one record; lenient reading keeps classes it cannot read."""
+        headers = list(headers)
+        try:
+            bound = self.for_record(headers)
+        except RecordHeaderError:
+            if not lenient:
+                raise
+            return Convention.read(self, headers, lenient=True)
+        read = Convention.read(bound, headers, lenient=lenient)
+        return [(key, value) for key, value in read if key != TYPES_KEY]
+
+    def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
+        """Write the record headers of one record, and their classes where there are any.
+
+        A str, bool, int (`Integer`, else `Long`), float (`Double`), UUID, list and dict can be
+        written, and bytes, which have no class. Values of one key are of one class.
+        """
+        headers = list(headers)
+        types: dict[str, str] = {}
+        first: dict[str, str | None] = {}
+        for key, value in headers:
+            if value is not None:
+                text = self.key_text(key)
+                class_ = self._class(text, value)
+                if first.setdefault(text, class_) != class_:
+                    reason = f"one key has one class, not {first[text]} and {class_}"
+                    raise self.misfit(key, reason)
+                if class_:
+                    types[text] = class_
+        written = super().write(headers)
+        if types:
+            written.append((TYPES_KEY.encode(), msgspec.json.encode(types)))
+        return written
+
+    def read_value(self, key: str, data: bytes) -> Any:
+        """Read a value of the class that is known for the key."""
+        if key == TYPES_KEY:
+            return self._types(data)
+        if key == _DELIVERY_ATTEMPT:
+            if len(data) != _INT.size:
+                raise self.misfit(key, f"expected {_INT.size} bytes of int, got {len(data)}")
+            return _INT.unpack(data)[0]
+        class_ = self.types.get(key)
+        if (class_ is None and key in _TEXT) or (class_ == _STRING and data[:1] != b'"'):
+            return self.text(key, data)
+        if class_ is None or not _is_trusted(class_):
+            return data
+        value = self._json(key, data, _DECODERS.get(class_, _ANY))
+        if class_ in _FLOATS:
+            return [float(item) for item in value] if class_.startswith("[") else float(value)
+        return value
+
+    def write_value(self, key: str, value: Any) -> bytes:
+        """Write a value as the class that `write` names for it."""
+        if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
+            raise self.misfit(key, "Spring alone writes this header")
+        if isinstance(value, bytes):
+            if key in _TEXT:
+                raise self.misfit(key, f"expected a str, got {short(value)}")
+            return value
+        if isinstance(value, str) and (key in _TEXT or not value.startswith('"')):
+            return self.encoded(key, value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return b'"NaN"' if math.isnan(value) else b'"Infinity"' if value > 0 else b'"-Infinity"'
+        try:
+            data = msgspec.json.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise self.misfit(key, f"not writable as JSON: {error}") from None
+        back = SpringJson({key: self._class(key, value) or _STRING}).read_value(key, data)
+        if back != value:
+            raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
+        return data
+
+    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - part of the hook
+        """Only the record header with the classes, and what it names, speak for Spring."""
+        if key == TYPES_KEY:
+            return Evidence(key, 2, f"names the classes of {len(value)} headers")
+        if key in self.types:
+            return Evidence(key, 2, f"is of {self.types[key]}, says {TYPES_KEY}")
+        return None if self.types else Evidence(key, -1, f"there is no {TYPES_KEY}")
+
+    def _types(self, data: bytes) -> dict[str, str]:
+        types: dict[str, str] = self._json(TYPES_KEY, data, _TYPES)
+        return types
+
+    def _json(self, key: str, data: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+        if _depth(data) > MAX_DEPTH:
+            raise self.misfit(key, f"nested more than {MAX_DEPTH} deep")
+        try:
+            return decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.misfit(key, f"not what Spring writes: {error}") from None
+
+    def _class(self, key: str, value: Any) -> str | None:
+        """Give the class of a value that Java would have; None for what needs none."""
+        if isinstance(value, bytes) or (key in _TEXT and isinstance(value, str)):
+            return None
+        for type_, class_ in _CLASSES.items():
+            if isinstance(value, type_):
+                return class_
+        if isinstance(value, int) and -(2**63) <= value < 2**63:
+            return "java.lang.Integer" if -(2**31) <= value < 2**31 else "java.lang.Long"
+        raise self.misfit(key, f"Spring has no class for {short(value)}")
+
+
+_CLASSES = {
+    str: _STRING,
+    bool: "java.lang.Boolean",
+    float: "java.lang.Double",
+    UUID: "java.util.UUID",
+    list: "java.util.ArrayList",
+    dict: "java.util.LinkedHashMap",
+}
+
+
+def _is_trusted(class_: str) -> bool:
+    if class_.startswith("["):
+        return class_ in _DECODERS or class_[2:].startswith(_TRUSTED)
+    return class_.startswith(_TRUSTED)
+
+
+def _depth(data: bytes) -> int:
+    """Give how deep arrays and objects are nested, whether or not the rest of it is JSON."""
+    depth = deepest = 0
+    for match in _BRACKET.finditer(data):
+        depth += match[0] in b"[{"
+        depth -= match[0] in b"]}"
+        deepest = max(deepest, depth)
+    return deepest

@@ -1,0 +1,52 @@
+"""Text: the convention of OpenTelemetry, CloudEvents and most record headers written by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flexwire.errors import short
+from flexwire.records.conventions.convention import Convention, Evidence
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
+_TRACING = ("tracestate", "baggage", "b3")
+# A tab or a line end is part of text; the other control characters say that it is none.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class Utf8(Convention):
+    """Values are UTF-8, keys too.
+
+    Source: W3C Trace Context and Baggage, as OpenTelemetry propagates them (``traceparent``,
+    ``tracestate``, ``baggage``); the CloudEvents Kafka binding, 3.2.3, for ``ce_…`` and
+    ``content-type`` of its binary mode.
+
+    >>> Utf8().read([(b"ce_id", b"1234"), (b"baggage", "käse=1".encode())])
+    [('ce_id', '1234'), ('baggage', 'käse=1')]
+    """
+
+    name = "utf-8"
+
+    def read_value(self, key: str, data: bytes) -> str:
+        """Read text; anything else than UTF-8 does not fit, U+0000 does."""
+        return self.text(key, data)
+
+    def write_value(self, key: str, value: Any) -> bytes:
+        """Write a str."""
+        if not isinstance(value, str):
+            raise self.misfit(key, f"expected a str, got {short(value)}")
+        return self.encoded(key, value)
+
+    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:
+        """Known names speak for it; control characters against it."""
+        control = _CONTROL.search(value)
+        if control:
+            return Evidence(key, -1, f"contains the control character U+{ord(control[0]):04X}")
+        if key == "traceparent" and _TRACEPARENT.fullmatch(value):
+            return Evidence(key, 2, "has the form of W3C Trace Context")
+        if key in _TRACING:
+            return Evidence(key, 2, "is a header of distributed tracing")
+        if _CLOUDEVENTS.fullmatch(key):
+            return Evidence(key, 2, "is named as an attribute of CloudEvents")
+        return Evidence(key, 1, f"{len(value)} characters of text") if data else None

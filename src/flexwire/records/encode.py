@@ -1,0 +1,228 @@
+"""Writing record batches and message sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import google_crc32c
+
+from flexwire.errors import EncodeError
+from flexwire.records.attributes import (
+    COMPRESSION_MASK,
+    Compression,
+    TimestampType,
+    compression_of,
+    pack_attributes,
+)
+from flexwire.records.bulk import write_records
+from flexwire.records.deflate import deflate
+from flexwire.records.layout import CRC_SIZE, CRC_START, ENTRY, HEADER, NO_VALUE, RECORD_BATCH
+from flexwire.records.message_set_writing import write_message, write_messages
+from flexwire.records.record import Record
+from flexwire.records.values import check_size, checked_integer, checked_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Fields: TypeAlias = Mapping[str, int | None]
+"""The numbers of a batch's header that are not taken from its records, by their names."""
+
+_NOBODY = Record(0, NO_VALUE, None, None, [])
+_INT32_MAX = 2**31 - 1
+# What a wrapper message, and a record batch, has of them.
+WRITTEN_FIELDS = (
+    ("last_offset",),
+    ("last_offset", "max_timestamp"),
+    (
+        "base_offset",
+        "last_offset",
+        "base_timestamp",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+    ),
+)
+
+
+def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
+    records: Iterable[Record],
+    *,
+    magic: int = RECORD_BATCH,
+    compression: Compression | str = Compression.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    base_timestamp: int | None = None,
+    max_timestamp: int | None = None,
+    partition_leader_epoch: int = NO_VALUE,
+    producer_id: int = NO_VALUE,
+    producer_epoch: int = NO_VALUE,
+    base_sequence: int = NO_VALUE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    has_delete_horizon: bool = False,
+) -> bytes:
+    """Write one record batch (magic 2), or a message set (magic 0 and 1), with its crcs.
+
+    The fields are those of `RecordBatch`. Where they are None, the offsets and the base timestamp
+    are those of the first and last record, the max timestamp is the largest, and the level of
+    compression is Kafka's default. A message set is one wrapper message where it is compressed,
+    else one message for each record. With ``LogAppendTime`` readers give every record the max
+    timestamp.
+
+    Raises `EncodeError`, naming the field and the record, for what the magic cannot carry.
+
+    >>> encode_batch([Record(7, 1700000000000, b"order-7", b"paid", [])])[61:].hex()
+    '220000000e6f726465722d37087061696400'
+    """
+    numbers = {
+        "base_offset": base_offset,
+        "last_offset": last_offset,
+        "base_timestamp": base_timestamp,
+        "max_timestamp": max_timestamp,
+        "partition_leader_epoch": partition_leader_epoch,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "base_sequence": base_sequence,
+    }
+    flags = {
+        "is_transactional": is_transactional,
+        "is_control": is_control,
+        "has_delete_horizon": has_delete_horizon,
+    }
+    attributes = pack_attributes(magic, compression, timestamp_type, flags)
+    return write_batch(list(records), magic, attributes, numbers, level=level)
+
+
+def write_batch(
+    records: Sequence[Record],
+    magic: int,
+    attributes: int,
+    fields: Fields,
+    *,
+    level: int | None = None,
+) -> bytes:
+    """Write a batch whose attributes are known; see `encode_batch`."""
+    write = _write_record_batch if magic == RECORD_BATCH else _write_message_set
+    try:
+        return write(records, magic, attributes, fields, level)
+    except EncodeError as error:
+        error.message = f"batch of magic {magic}"
+        raise
+
+
+def _write_record_batch(
+    records: Sequence[Record], magic: int, attributes: int, fields: Fields, level: int | None
+) -> bytes:
+    del magic
+    first, last = _ends(records)
+    base_offset = _number(fields, "base_offset", 64, first.offset)
+    base_timestamp = _number(fields, "base_timestamp", 64, first.timestamp)
+    body, newest = write_records(records, base_offset, base_timestamp)
+    told = {
+        **fields,
+        "base_offset": base_offset,
+        "last_offset": _number(fields, "last_offset", 64, last.offset if records else base_offset),
+        "base_timestamp": base_timestamp,
+        "max_timestamp": _number(fields, "max_timestamp", 64, newest),
+    }
+    return seal_batch(body, len(records), attributes, told, level=level)
+
+
+def seal_batch(
+    body: bytes, count: int, attributes: int, fields: Fields, *, level: int | None = None
+) -> bytes:
+    """Compress ``count`` records that are written already, and put a header with a crc before them.
+
+    ``fields`` has both offsets and both timestamps. Raises `EncodeError`.
+    """
+    check_size(len(body), "records")
+    base_offset, last_offset = (_number(fields, f"{one}_offset", 64) for one in ("base", "last"))
+    if not 0 <= last_offset - base_offset <= _INT32_MAX:
+        reason = f"{last_offset} is not 0 to {_INT32_MAX} behind the base offset {base_offset}"
+        raise EncodeError(reason, path="last_offset")
+    # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
+    if count:
+        body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
+    size = HEADER.size + len(body) - ENTRY.size
+    check_size(size, "records")
+    header = HEADER.pack(
+        base_offset,
+        size,
+        _number(fields, "partition_leader_epoch", 32),
+        RECORD_BATCH,
+        0,
+        attributes,
+        last_offset - base_offset,
+        _number(fields, "base_timestamp", 64),
+        _number(fields, "max_timestamp", 64),
+        _number(fields, "producer_id", 64),
+        _number(fields, "producer_epoch", 16),
+        _number(fields, "base_sequence", 32),
+        count,
+    )
+    crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)
+    before = header[: CRC_START - CRC_SIZE]
+    return b"".join((before, crc.to_bytes(CRC_SIZE, "big"), header[CRC_START:], body))
+
+
+def _write_message_set(
+    records: Sequence[Record], magic: int, attributes: int, fields: Fields, level: int | None
+) -> bytes:
+    compression = compression_of(attributes)
+    is_wrapper = compression is not Compression.NONE
+    for name, value in fields.items():
+        known = is_wrapper and name in WRITTEN_FIELDS[magic]
+        if not known and value not in (None, NO_VALUE):
+            kind = "a wrapper message" if is_wrapper else "a message set that is not compressed"
+            raise EncodeError(f"{kind} of magic {magic} has none", path=name)
+    if not is_wrapper:
+        return write_messages(records, magic=magic, attributes=attributes)
+    if not records:
+        raise EncodeError("a wrapper message has one record at least", path="records")
+    first, last = _ends(records)
+    last_offset = _number(fields, "last_offset", 64, last.offset)
+    # As readers take them, offsets inside a wrapper are relative in magic 1, and where the last one
+    # is 0 in neither.
+    base_offset = 0
+    if magic > 0 and last_offset != 0:
+        base_offset = first.offset
+        if last_offset != last.offset:
+            reason = f"{last_offset} is not the offset of the last record, {last.offset}"
+            raise EncodeError(reason, path="last_offset")
+    inner_attributes = attributes & ~COMPRESSION_MASK
+    inner = write_messages(
+        records, magic=magic, attributes=inner_attributes, base_offset=base_offset
+    )
+    newest = max(record.timestamp for record in records)
+    return write_message(
+        last_offset,
+        None,
+        deflate(compression, inner, level=level, magic=magic),
+        magic=magic,
+        attributes=attributes,
+        timestamp=_number(fields, "max_timestamp", 64, newest),
+    )
+
+
+def _ends(records: Sequence[Record]) -> tuple[Record, Record]:
+    """Give the first and the last record, whose numbers go into the header.
+
+    The numbers are checked when the records are written, the first one's before any use.
+    """
+    if not records:
+        return _NOBODY, _NOBODY
+    last = len(records) - 1
+    return (
+        checked_record(records[0], "records[0]"),
+        checked_record(records[last], f"records[{last}]"),
+    )
+
+
+def _number(fields: Fields, name: str, bits: int, otherwise: int = NO_VALUE) -> int:
+    value = fields.get(name)
+    return otherwise if value is None else checked_integer(value, bits, name)

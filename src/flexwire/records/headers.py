@@ -1,0 +1,242 @@
+"""KIP-82's `Headers`: typed record headers, in the document's messages or in any record batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from flexwire.errors import DecodeError, EncodeError, short
+from flexwire.records.typed import PlainValue, Typed, TypedDialect, ValueType
+from flexwire.wire.reader import Reader
+from flexwire.wire.types import INT32
+from flexwire.wire.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_PairValue: TypeAlias = "bytes | bytearray | memoryview | str | None"
+Pairs: TypeAlias = "Iterable[tuple[str | bytes, _PairValue]] | Mapping[str, _PairValue]"
+
+
+class Headers:
+    """Typed record headers: an ordered multimap, because "a key can occur multiple times".
+
+    ``header_bytes`` are read at the first call that needs to know what is in them, and that call
+    raises `DecodeError` where they are not headers; `as_bytes` needs not. The put methods append,
+    and raise `EncodeError` for a value that the type does not have and for a key that UTF-8 has no
+    bytes for. Two are equal if their keys and values are, in the same order.
+
+    >>> headers = Headers()
+    >>> headers.put_long("user", 7)
+    >>> headers.put_string("tag", "new")
+    >>> headers.put_string("tag", "paid")
+    >>> headers.keys(), headers.get("tag"), headers.get_typed("user")
+    (['user', 'tag'], ['new', 'paid'], [Typed('long', 7)])
+    >>> Headers(headers.as_bytes()) == headers
+    True
+    """
+
+    def __init__(
+        self,
+        header_bytes: bytes | bytearray | memoryview = b"",
+        *,
+        dialect: TypedDialect = TypedDialect.DOCUMENT,
+    ) -> None:
+        self.dialect = dialect
+        self._bytes = bytearray(memoryview(header_bytes).cast("B"))
+        self._items: list[tuple[str, Typed]] | None = None
+
+    def put(self, key: str, value: Typed) -> None:
+        """Append a header whose type is the value's own: the one way to put a null."""
+        items = self._read()
+        try:
+            self._bytes += _encode_header(key, value, self.dialect)
+        except EncodeError as error:
+            raise _refused(key, error) from None
+        items.append((key, value))
+
+    def _put(self, key: str, type_: ValueType, value: PlainValue | bytearray | memoryview) -> None:
+        try:
+            typed = Typed(type_, value)
+        except EncodeError as error:
+            raise _refused(key, error) from None
+        self.put(key, typed)
+
+    def put_boolean(self, key: str, value: bool) -> None:  # noqa: FBT001 - the document's signature
+        """Append a boolean."""
+        self._put(key, ValueType.BOOLEAN, value)
+
+    def put_byte(self, key: str, value: int) -> None:
+        """Append a byte, -128 to 127."""
+        self._put(key, ValueType.BYTE, value)
+
+    def put_char(self, key: str, value: str) -> None:
+        """Append a char: one UTF-16 code unit."""
+        self._put(key, ValueType.CHAR, value)
+
+    def put_short(self, key: str, value: int) -> None:
+        """Append a short, of 16 bits."""
+        self._put(key, ValueType.SHORT, value)
+
+    def put_integer(self, key: str, value: int) -> None:
+        """Append an int, of 32 bits."""
+        self._put(key, ValueType.INT, value)
+
+    def put_long(self, key: str, value: int) -> None:
+        """Append a long, of 64 bits."""
+        self._put(key, ValueType.LONG, value)
+
+    def put_float(self, key: str, value: float) -> None:
+        """Append a float, rounded to 32 bits."""
+        self._put(key, ValueType.FLOAT, value)
+
+    def put_double(self, key: str, value: float) -> None:
+        """Append a double."""
+        self._put(key, ValueType.DOUBLE, value)
+
+    def put_string(self, key: str, value: str) -> None:
+        """Append a string."""
+        self._put(key, ValueType.STRING, value)
+
+    def put_bytes(self, key: str, value: bytes | bytearray | memoryview) -> None:
+        """Append a byte[]."""
+        self._put(key, ValueType.BYTES, value)
+
+    def get(self, key: str) -> list[PlainValue]:
+        """Give the plain values of a key, in their order; none for a key that is not there."""
+        return [typed.value for typed in self.get_typed(key)]
+
+    def get_typed(self, key: str) -> list[Typed]:
+        """Give the values of a key with their types, in their order."""
+        return [typed for name, typed in self._read() if name == key]
+
+    def keys(self) -> list[str]:
+        """Give each key once, in the order in which they first occur."""
+        return list(dict.fromkeys(name for name, _ in self._read()))
+
+    def as_bytes(self) -> bytes:
+        """Give the bytes of a KIP-82 message's Headers; bytes that were never read come back."""
+        return bytes(self._bytes)
+
+    def to_pairs(self) -> list[tuple[str, bytes]]:
+        r"""Give what Kafka's clients take as a record's headers; `typed_headers` reads them.
+
+        >>> headers = Headers()
+        >>> headers.put_short("retries", 5)
+        >>> headers.to_pairs()
+        [('retries', b'\x03\x00\x05')]
+        """
+        return [(key, typed.encode(self.dialect)) for key, typed in self]
+
+    def _read(self) -> list[tuple[str, Typed]]:
+        if self._items is None:
+            self._items = _decode_headers(bytes(self._bytes), self.dialect)
+        return self._items
+
+    def __iter__(self) -> Iterator[tuple[str, Typed]]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Headers) and self._read() == other._read()
+
+    # What is equal now may differ after a put.
+    __hash__ = None  # type: ignore[assignment]  # Python's own way to say so
+
+    def __repr__(self) -> str:
+        return f"<Headers of {len(self._bytes)} bytes>"
+
+
+def typed_headers(pairs: Pairs | None, *, dialect: TypedDialect = TypedDialect.DOCUMENT) -> Headers:
+    """Read typed values from the record headers of today's Kafka.
+
+    ``pairs`` is what a client or Spark gives, or a `Record` of flexwire's: keys as str or bytes
+    with values as bytes, in order; None where there are none. Raises `DecodeError`, which names the
+    key, for a value that is not a TypedValue; null is none.
+
+    >>> list(typed_headers([("user", bytes.fromhex("05 0000000000000007"))]))
+    [('user', Typed('long', 7))]
+    """
+    headers = Headers(dialect=dialect)
+    given = pairs.items() if isinstance(pairs, Mapping) else pairs or ()
+    for index, (raw_key, raw) in enumerate(given):
+        key = _decode_key(index, raw_key)
+        if raw is None or isinstance(raw, str):
+            reason = f"{short(key)}: expected the bytes of a TypedValue, got {short(raw)}"
+            raise DecodeError(reason, path=f"[{index}].value", message="Headers")
+        headers.put(key, _decode_value(index, key, raw, 0, dialect))
+    return headers
+
+
+def _encode_header(key: str, value: Typed, dialect: TypedDialect) -> bytes:
+    if not isinstance(key, str):
+        raise EncodeError(f"expected a str for the key, got {short(key)}")
+    try:
+        raw_key = key.encode()
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"the key is not writable as UTF-8: {error.reason}") from None
+    writer = Writer()
+    for part in (raw_key, value.encode(dialect)):
+        INT32.write(writer, len(part))
+        writer.write(part)
+    return bytes(writer.buffer)
+
+
+def _refused(key: str, error: EncodeError) -> EncodeError:
+    return EncodeError(error.reason, path=short(key), message="Headers")
+
+
+def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
+    # No count stands before them: the document names each length of a message as a field of its
+    # own, and no count is among them.
+    reader = Reader(data)
+    items: list[tuple[str, Typed]] = []
+    while reader.remaining:
+        index = len(items)
+        key_start, raw_key = _read_sized(reader, f"[{index}].key")
+        value_start, raw_value = _read_sized(reader, f"[{index}].value")
+        key = _decode_key(index, raw_key, key_start)
+        items.append((key, _decode_value(index, key, raw_value, value_start, dialect)))
+    return items
+
+
+def _read_sized(reader: Reader, path: str) -> tuple[int, bytes]:
+    """Read an int32 length and as many bytes; gives where these begin, too."""
+    reader.path = [path]
+    try:
+        length = INT32.read(reader)
+        if not 0 <= length <= reader.remaining:
+            reason = f"length {length} declared but {reader.remaining} bytes remain"
+            raise reader.error(reason, reader.position - 4)
+    except DecodeError as error:
+        error.message = "Headers"
+        raise
+    return reader.position, reader.take(length)
+
+
+def _decode_key(index: int, raw: str | bytes, start: int = 0) -> str:
+    try:
+        return raw if isinstance(raw, str) else raw.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(
+            f"{short(raw)} is not UTF-8: {error.reason}",
+            path=f"[{index}].key",
+            offset=start + error.start,
+            message="Headers",
+        ) from None
+
+
+def _decode_value(
+    index: int, key: str, raw: bytes | bytearray | memoryview, start: int, dialect: TypedDialect
+) -> Typed:
+    try:
+        return Typed.decode(raw, dialect)
+    except DecodeError as error:
+        raise DecodeError(
+            f"{short(key)}: {error.reason}",
+            path=f"[{index}].value",
+            offset=start + (error.offset or 0),
+            message="Headers",
+        ) from None

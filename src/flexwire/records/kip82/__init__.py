@@ -1,0 +1,42 @@
+"""KIP-82 as its document has it: messages of magic 2 with headers, and the requests they travel in.
+
+Magic 2 is here the document's message, not the record batch that Kafka then released under this
+number, and versions 4 of Produce and Fetch are the document's too. The bytes do not tell the two
+apart: whoever calls these functions says that the bytes are the document's. ``SPECS`` is the
+directory with the specs of its requests and responses, for `flexwire.load_specs`.
+
+>>> from flexwire.records.headers import Headers
+>>> headers = Headers()
+>>> headers.put_long("user", 7)
+>>> data = encode_messages([Message(0, 1700000000000, b"order-7", b"paid", headers)])
+>>> [message] = decode_messages(data)
+>>> message.value, message.headers.get("user")
+(b'paid', [7])
+>>> [older] = decode_messages(down_convert(data))
+>>> older.value, older.headers.keys()
+(b'paid', [])
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flexwire.records.kip82.client import ConsumerRecord, ProducerRecord
+from flexwire.records.kip82.convert import down_convert, up_convert
+from flexwire.records.kip82.decode import MessageIterator, decode_messages
+from flexwire.records.kip82.encode import encode_messages
+from flexwire.records.kip82.message import Message
+
+__all__ = [
+    "SPECS",
+    "ConsumerRecord",
+    "Message",
+    "MessageIterator",
+    "ProducerRecord",
+    "decode_messages",
+    "down_convert",
+    "encode_messages",
+    "up_convert",
+]
+
+SPECS = Path(__file__).with_name("specs")

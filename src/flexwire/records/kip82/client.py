@@ -1,0 +1,68 @@
+"""What a producer sends and a consumer gets, each with headers: keys and values are serialized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from flexwire.records.headers import Headers
+from flexwire.records.kip82.message import Message
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from flexwire.records.attributes import TimestampType
+
+
+@dataclass(slots=True)
+class ProducerRecord:
+    """A record to send, to a partition or to whichever the producer chooses.
+
+    >>> record = ProducerRecord("orders", b"paid", key=b"order-7")
+    >>> record.headers.put_long("user", 7)
+    >>> record.to_message(timestamp=1700000000000).headers.get("user")
+    [7]
+    """
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Headers = field(default_factory=Headers)
+
+    def to_message(self, *, offset: int = 0, timestamp: int) -> Message:
+        """Give the message to send; ``timestamp`` is for a record that has none of its own.
+
+        The headers are the record's, not a copy.
+        """
+        own = timestamp if self.timestamp is None else self.timestamp
+        return Message(offset, own, self.key, self.value, self.headers)
+
+
+@dataclass(slots=True)
+class ConsumerRecord:
+    """A record as it was consumed; its fields are those of `Message`, and where it came from."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @classmethod
+    def from_message(cls, topic: str, partition: int, message: Message) -> Self:
+        """Give the record that a message of a partition is; the headers are not copied."""
+        return cls(
+            topic,
+            partition,
+            message.offset,
+            message.timestamp,
+            message.timestamp_type,
+            message.key,
+            message.value,
+            message.headers,
+        )

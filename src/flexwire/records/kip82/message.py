@@ -1,0 +1,142 @@
+"""One message of KIP-82: that of magic 1 with another magic and, where it has any, its headers."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from flexwire.errors import DecodeError, RecordError
+from flexwire.records.attributes import (
+    COMPRESSION_MASK,
+    COMPRESSIONS,
+    TIMESTAMP_TYPE_MASK,
+    Compression,
+    TimestampType,
+)
+from flexwire.records.headers import Headers
+from flexwire.records.layout import CRC_SIZE, ENTRY, MESSAGE_CRC_START, PREFIXES
+from flexwire.records.values import check_size
+from flexwire.wire.reader import Reader
+from flexwire.wire.types import INT32, NULLABLE_BYTES
+from flexwire.wire.writer import Writer
+
+MAGIC = 2
+# The compression types of the document's time, in the order of their numbers.
+KNOWN_COMPRESSIONS = COMPRESSIONS[: COMPRESSIONS.index(Compression.ZSTD)]
+# "Use Bit 4 as boolean flag for if headers present"
+_HEADERS_MASK = 0x10
+_KNOWN_MASK = COMPRESSION_MASK | TIMESTAMP_TYPE_MASK | _HEADERS_MASK
+# Before the key nothing is new.
+_PREFIX = PREFIXES[1]
+_LENGTH_SIZE = 4
+
+
+@dataclass(slots=True)
+class Message:
+    """A message with its offset: what a `Record` is to Kafka's own formats, with typed headers.
+
+    ``timestamp`` is in milliseconds since the epoch, -1 where there is none; ``timestamp_type`` is
+    ``NoTimestampType`` for what was read of magic 0.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = field(default_factory=Headers)
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+
+
+class Entry(NamedTuple):
+    """An entry of a message set as it is on the wire; the offset may be relative."""
+
+    offset: int
+    crc: int
+    attributes: int
+    timestamp: int
+    key: bytes | None
+    headers: bytes
+    value: bytes | None
+
+    @property
+    def compression(self) -> Compression:
+        """How the value is compressed; the message is then a wrapper."""
+        return KNOWN_COMPRESSIONS[self.attributes & COMPRESSION_MASK]
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Whose the timestamp is."""
+        if self.attributes & TIMESTAMP_TYPE_MASK:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+
+def read_entry(data: bytes) -> Entry:
+    """Read the message of magic 2 that ``data`` is; the crc is not checked.
+
+    Raises `RecordError` with an offset within ``data``: for a length that does not fit, for
+    attributes that the document does not know, and for a flag that announces headers of no bytes,
+    which no writer would set.
+    """
+    reader = Reader(data)
+    reader.path = ["message"]
+    try:
+        offset, _, crc, _, attributes, timestamp = map(int, reader.unpack(_PREFIX, "the prefix"))
+        _check_attributes(attributes)
+        reader.path = ["key"]
+        key = NULLABLE_BYTES.read(reader)
+        headers = b""
+        if attributes & _HEADERS_MASK:
+            reader.path = ["headers"]
+            headers = _read_headers(reader)
+        reader.path = ["value"]
+        value = NULLABLE_BYTES.read(reader)
+        if reader.remaining:
+            raise reader.error(f"{reader.remaining} bytes remain behind it")
+    except DecodeError as error:
+        raise RecordError(f"{error.path}: {error.reason}", offset=error.offset or 0) from None
+    return Entry(offset, crc, attributes, timestamp, key, headers, value)
+
+
+def _read_headers(reader: Reader) -> bytes:
+    start = reader.position
+    length = INT32.read(reader)
+    if length < 1:
+        raise reader.error(f"the flag for headers is set but their length is {length}", start)
+    return reader.take(length)
+
+
+def _check_attributes(attributes: int) -> None:
+    unknown = attributes & ~_KNOWN_MASK
+    number = attributes & COMPRESSION_MASK
+    if unknown:
+        raise RecordError(f"attributes {attributes:#04x} have bits that KIP-82 does not know")
+    if number >= len(KNOWN_COMPRESSIONS):
+        raise RecordError(f"compression type {number}, which KIP-82 does not know")
+
+
+def write_entry(
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    attributes: int,
+    timestamp: int,
+    headers: bytes,
+) -> bytes:
+    """Write one message of magic 2, with its flag for headers and its crc.
+
+    Raises `EncodeError` where it is larger than its size can tell.
+    """
+    fields = [key, headers, value] if headers else [key, value]
+    size = _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(one or b"") for one in fields)
+    check_size(size, "")
+    writer = Writer()
+    for one in fields:
+        NULLABLE_BYTES.write(writer, one)
+    attributes |= _HEADERS_MASK if headers else 0
+    prefix = _PREFIX.pack(offset, size, 0, MAGIC, attributes, timestamp)
+    content = prefix[MESSAGE_CRC_START:] + writer.buffer
+    crc = zlib.crc32(content).to_bytes(CRC_SIZE, "big")
+    return prefix[: MESSAGE_CRC_START - CRC_SIZE] + crc + content

@@ -1,0 +1,65 @@
+"""Reads records that end against a page that nobody may read; run as a program, it may crash.
+
+``python -m tests.records.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that one byte
+more is there, which is the proof that the page guards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import struct
+import sys
+from typing import Any
+
+from tests.native.guard import Guarded
+from tests.records.batches import record
+from tests.records.kernels import REFUSED, functions
+
+# A bytes object: references, type, size and hash before the content.
+_OBJECT = struct.Struct("=qqqq")
+_MANY = 1 << 20
+_BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
+RECORDS = [
+    record(),
+    record(1, 5, b"key", b"value", [(b"a", b"1"), (b"a", None)]),
+    record(70, 9000, b"k" * 70, b"v" * 200, [(b"a", b"2"), (b"b", b""), (b"", None)]),
+    record(-5, 2**62, b"", None, [(b"h" * 64, b"w" * 64)] * 3),
+]
+
+
+def as_bytes(guarded: Guarded, data: bytes, *, longer: int) -> Any:
+    """Give a bytes object whose content ends at the guard, and which says it is ``longer``."""
+    begin = guarded.put(data) - _OBJECT.size
+    head = _OBJECT.pack(_MANY, id(bytes), len(data) + longer, -1)
+    ctypes.memmove(begin, head, _OBJECT.size)
+    return ctypes.cast(begin, ctypes.py_object).value
+
+
+def main(rounds: int, *, lie: bool) -> None:
+    """Read damaged records; what is read has at most the bytes that are there."""
+    read = functions()[0]
+    guarded = Guarded()
+    source = random.Random(rounds)
+    sound = 0
+    for _ in range(rounds):
+        chosen = source.choices(RECORDS, k=source.randrange(4))
+        raw = bytearray(b"".join(chosen))
+        for _ in range(source.choice([0, 1, 1, 2])):
+            if raw:
+                raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
+        data = bytes(raw[: source.randint(0, len(raw))] if source.random() < 0.5 else raw)
+        count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
+        given = as_bytes(guarded, data, longer=int(lie))
+        found = read(given, 0, count, 0, 0, len(data), None)
+        # Before the memory it lies in.
+        del given
+        if found is not REFUSED:
+            parts = [part for one in found for part in (one.key, one.value) if part]
+            assert sum(map(len, parts)) <= len(data)
+            sound += 1
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - what the test reads
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), lie="--lie" in sys.argv)

@@ -1,0 +1,26 @@
+"""The kernels for records alone: functions that say when they refuse."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from flexwire.native.loader import load
+from flexwire.native.records_functions import record_function
+from flexwire.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REFUSED = object()
+
+
+@cache
+def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Give the kernels' `read_records` and `write_records`; both give REFUSED."""
+    kernels = load()
+    assert kernels is not None, "the kernels run on every machine that runs the tests"
+    return (
+        record_function(kernels.read_records, Record, "read_records", lambda *_: REFUSED),
+        record_function(kernels.write_records, Record, "write_records", lambda *_: REFUSED),
+    )

@@ -1,0 +1,106 @@
+"""Any bytes are KIP-82 messages or a `RecordError`, their headers headers or a `DecodeError`."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexwire.errors import DecodeError, RecordError
+from flexwire.records.kip82 import decode_messages, down_convert, encode_messages, up_convert
+from tests.records.kip82_bytes import GZIP, new_message
+from tests.records.kip82_values import COMPRESSIONS, messages
+
+if TYPE_CHECKING:
+    from flexwire.records.kip82 import Message
+
+Change: TypeAlias = tuple[int, bytes]
+_LIMIT = 1 << 16
+_fuzz = settings(max_examples=400, deadline=None, database=None, derandomize=True)
+mutations = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.sampled_from([b"", b"\x00", b"\x7f", b"\xff"]) | st.binary(max_size=4),
+    ),
+    max_size=4,
+)
+
+
+def mutated(data: bytes, changes: list[Change]) -> bytes:
+    """Each change overwrites, or where it is empty cuts."""
+    out = bytearray(data)
+    for where, content in changes:
+        at = where % (len(out) + 1)
+        out[at : at + len(content) if content else None] = content
+    return bytes(out)
+
+
+def read_everything(data: bytes, *, check_crc: bool) -> int:
+    """Read messages and headers, on behind every error; gives how many messages there were."""
+    found = decode_messages(data, check_crc=check_crc, max_inflated=_LIMIT)
+    count, position = 0, -1
+    while position < len(data):
+        try:
+            for message in found:
+                count += 1
+                try:
+                    message.headers.keys()
+                except DecodeError as error:
+                    assert error.message == "Headers"  # noqa: PT017 - most examples raise, some not
+            position = len(data)
+        except RecordError as error:
+            assert 0 <= error.offset <= len(data)  # noqa: PT017 - as above
+            assert found.position > position, "every step goes forward"
+            position = found.position
+    for convert in (down_convert, up_convert):
+        try:
+            convert(data, check_crc=check_crc, max_inflated=_LIMIT)
+        except RecordError as error:
+            assert 0 <= error.offset <= len(data)  # noqa: PT017 - as above
+    return count
+
+
+@_fuzz
+@given(messages(), st.sampled_from(COMPRESSIONS), mutations)
+def test_mutated_message_sets(
+    given_: list[Message], compression: str, changes: list[Change]
+) -> None:
+    data = encode_messages(given_, compression=compression)
+    assert read_everything(data, check_crc=True) == len(given_)
+    read_everything(mutated(data, changes), check_crc=False)
+
+
+@_fuzz
+@given(messages(), mutations)
+def test_mutated_inflated_bytes(given_: list[Message], changes: list[Change]) -> None:
+    inner = mutated(encode_messages(given_), changes)
+    wrapper = new_message(gzip.compress(inner, compresslevel=1), attributes=GZIP)
+    read_everything(wrapper, check_crc=False)
+
+
+@_fuzz
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes(data: bytes, check_crc: bool) -> None:  # noqa: FBT001 - given, not called
+    read_everything(data, check_crc=check_crc)
+
+
+@_fuzz
+@given(st.binary(max_size=100), st.integers(0, 255), st.binary(max_size=40))
+def test_any_content_behind_sound_lengths(value: bytes, attributes: int, headers: bytes) -> None:
+    read_everything(new_message(value, headers=headers, attributes=attributes), check_crc=True)
+
+
+@pytest.mark.parametrize("at", [8, 26, 30, 51])
+def test_a_length_allocates_nothing_before_it_is_compared(at: int) -> None:
+    data = bytearray(new_message(b"v", headers=b"h" * 17))
+    data[at : at + 4] = b"\x7f\xff\xff\xff"
+    tracemalloc.start()
+    try:
+        read_everything(bytes(data), check_crc=False)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

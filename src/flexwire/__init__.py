@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 __all__ = [
     "SpecSet",
     "__version__",
+    "columnar",
     "errors",
     "load_kernels",
     "load_specs",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from flexwire import errors, messages, records
+    from flexwire import columnar, errors, messages, records
     from flexwire.codec import message
     from flexwire.codec.spec_set import SpecSet, load_specs
     from flexwire.native.heat import load_kernels
@@ -33,7 +34,7 @@ _HOMES = {
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",
 }
-_MODULES = {"errors", "messages", "records"}
+_MODULES = {"columnar", "errors", "messages", "records"}
 
 
 def __getattr__(name: str) -> object:

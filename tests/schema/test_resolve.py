@@ -180,6 +180,7 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
     found = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
-        if words.search(path.read_text(encoding="utf-8"))
+        # What lint compares are the ranges that a spec writes, whatever the version.
+        if path.parent.name != "rules" and words.search(path.read_text(encoding="utf-8"))
     }
     assert found - may <= {"cli/schema_list.py", "protocol/headers.py"}

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import Message, message
+from flexwire.columnar.types import merge
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
-from flexwire.spark.arrow import TaggedFieldUses, _merge, message_column, message_type, uuid_text
+from flexwire.spark.arrow import TaggedFieldUses, message_column, message_type, uuid_text
 from flexwire.spark.batches import record_batches, row_tuples, spark_schema
 from flexwire.spark.records import RECORDS_FIELDS
 from flexwire.wire.reader import Reader
@@ -155,10 +156,10 @@ def test_every_field_of_records_is_read_or_left_out_for_a_reason() -> None:
 
 def test_types_of_several_specs_widen_or_are_refused() -> None:
     narrow, wide = pa.struct([("a", pa.int8()), (UNKNOWN_TAGGED_FIELDS, pa.null())]), pa.int64()
-    merged = _merge("M", [narrow, pa.struct([("a", wide), (UNKNOWN_TAGGED_FIELDS, pa.null())])])
+    merged = merge("M", [narrow, pa.struct([("a", wide), (UNKNOWN_TAGGED_FIELDS, pa.null())])])
     assert merged.field("a").type == wide
     with pytest.raises(SpecError, match=r"M\.a.*no common column"):
-        _merge("M", [narrow, pa.struct([("a", pa.string()), (UNKNOWN_TAGGED_FIELDS, pa.null())])])
+        merge("M", [narrow, pa.struct([("a", pa.string()), (UNKNOWN_TAGGED_FIELDS, pa.null())])])
 
 
 def test_batches_are_bounded_by_bytes_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def clear_error(exception: int) -> bool:
     return True
 
 
-def _loader(bits: int, *, swap: bool, signed: bool) -> Callable[[int], int]:
+def make_loader(bits: int, *, swap: bool, signed: bool) -> Callable[[int], int]:
     """Make the intrinsic that loads ``bits`` at an address, big-endian where ``swap``."""
 
     @intrinsic
@@ -105,7 +105,7 @@ def _loader(bits: int, *, swap: bool, signed: bool) -> Callable[[int], int]:
     return load
 
 
-def _storer(bits: int, *, swap: bool) -> Callable[[int, int], None]:
+def make_storer(bits: int, *, swap: bool) -> Callable[[int, int], None]:
     """Make the intrinsic that stores the low ``bits`` of a word at an address."""
 
     @intrinsic
@@ -125,20 +125,20 @@ def _storer(bits: int, *, swap: bool) -> Callable[[int, int], None]:
     return store
 
 
-load_word = _loader(64, swap=False, signed=True)
-store_word = _storer(64, swap=False)
-load_int32_native = _loader(32, swap=False, signed=True)
-load_uint8 = _loader(8, swap=False, signed=False)
-load_int8 = _loader(8, swap=False, signed=True)
-load_int16 = _loader(16, swap=True, signed=True)
-load_uint16 = _loader(16, swap=True, signed=False)
-load_int32 = _loader(32, swap=True, signed=True)
-load_uint32 = _loader(32, swap=True, signed=False)
-load_int64 = _loader(64, swap=True, signed=True)
-store_int8 = _storer(8, swap=False)
-store_int16 = _storer(16, swap=True)
-store_int32 = _storer(32, swap=True)
-store_int64 = _storer(64, swap=True)
+load_word = make_loader(64, swap=False, signed=True)
+store_word = make_storer(64, swap=False)
+load_int32_native = make_loader(32, swap=False, signed=True)
+load_uint8 = make_loader(8, swap=False, signed=False)
+load_int8 = make_loader(8, swap=False, signed=True)
+load_int16 = make_loader(16, swap=True, signed=True)
+load_uint16 = make_loader(16, swap=True, signed=False)
+load_int32 = make_loader(32, swap=True, signed=True)
+load_uint32 = make_loader(32, swap=True, signed=False)
+load_int64 = make_loader(64, swap=True, signed=True)
+store_int8 = make_storer(8, swap=False)
+store_int16 = make_storer(16, swap=True)
+store_int32 = make_storer(32, swap=True)
+store_int64 = make_storer(64, swap=True)
 
 
 @intrinsic

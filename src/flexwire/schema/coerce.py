@@ -6,14 +6,15 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from flexwire.errors import short
 from flexwire.schema.text import Array, Kind, Object, Scalar
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.errors import SpecError
-    from flexwire.schema.text import Node, SpecText
+    from flexwire.schema.spec import Position
+    from flexwire.schema.text import Member, Node, SpecText
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -26,48 +27,78 @@ class Members:
 
     A member that is null counts as absent. ``what`` names the object in error texts.
     Source: the coercions that Jackson applies in Kafka's generator.
+
+    A member that is refused counts as absent, or as anything where it must be there: the text that
+    collects problems has been told, once for each member, and goes on reading.
     """
 
     def __init__(self, text: SpecText, node: Node, what: str, keys: Sequence[str]) -> None:
-        if not isinstance(node, Object):
-            raise text.error(f"{what} is an object, not {_found(node)}", node.offset)
         self.text = text
         self.offset = node.offset
         self.what = what
         self._nodes: dict[str, Node] = {}
+        self._refused: set[str] = set()
+        self._is_object = isinstance(node, Object)
+        if not isinstance(node, Object):
+            at = text.position(node.offset)
+            text.refuse("VALUE_INVALID", f"{what} is an object, not {_found(node)}", at, at)
+            return
         for key, member in node.members.items():
+            present = not (isinstance(member.value, Scalar) and member.value.kind is Kind.NULL)
             if key not in keys:
-                reason = f"unknown key {key!r} in {what}; {_nearest(key, keys)}"
-                raise text.error(reason, member.offset)
-            if not (isinstance(member.value, Scalar) and member.value.kind is Kind.NULL):
+                meant = self._unknown(key, member, keys)
+                if meant and meant not in node.members and present:
+                    self._nodes[meant] = member.value
+            elif present:
                 self._nodes[key] = member.value
 
     def __contains__(self, key: str) -> bool:
         return key in self._nodes
 
-    def error(self, reason: str, key: str = "") -> SpecError:
-        """An error that points at a member's value, or at the object where it has none."""
-        node = self._nodes.get(key)
-        return self.text.error(reason, self.offset if node is None else node.offset)
+    @property
+    def position(self) -> Position:
+        """Where the object begins."""
+        return self.text.position(self.offset)
+
+    def refuse(self, rule: str, reason: str, key: str, at: str = "") -> None:
+        """Refuse what a member says, or that it is not there.
+
+        The place is that of the member's value, or of the member ``at``, or else of the object.
+        """
+        if self._is_object and key not in self._refused:
+            self._refused.add(key)
+            node = self._nodes.get(at or key)
+            place = self.position if node is None else self.text.position(node.offset)
+            self.text.refuse(rule, reason, place, self.position)
+
+    def _unknown(self, key: str, member: Member, keys: Sequence[str]) -> str | None:
+        """Refuse a key, and give the one that was meant."""
+        reason = f"unknown key {short(key)} in {self.what}; {nearest(key, keys)}"
+        self.text.refuse("KEY_UNKNOWN", reason, self.text.position(member.offset))
+        return _near(key, keys)
 
     def scalar(self, key: str) -> Scalar | None:
         """The member where it is there; an object or an array is an error."""
         node = self._nodes.get(key)
         if node is None or isinstance(node, Scalar):
             return node
-        raise self.error(f"{key!r} of {self.what} is a scalar, not {_found(node)}", key)
+        self._invalid(key, f"is a scalar, not {_found(node)}")
+        return None
+
+    def _invalid(self, key: str, reason: str) -> None:
+        self.refuse("VALUE_INVALID", f"{key!r} of {self.what} {reason}", key)
 
     def string(self, key: str) -> str | None:
         """A number or a boolean counts as its spelling."""
         node = self.scalar(key)
         return None if node is None else node.text
 
-    def required(self, key: str) -> str:
+    def required(self, key: str, rule: str) -> str:
         """A string that must be there."""
         text = self.string(key)
         if text is None:
-            raise self.error(f"{self.what} has no {key!r}; add it")
-        return text
+            self.refuse(rule, f"{self.what} has no {key!r}; add it", key)
+        return text or ""
 
     def integer(self, key: str, bits: int, *, hexadecimal: bool = False) -> int | None:
         """A signed integer. A string of digits counts, and a fraction loses what follows the point.
@@ -85,8 +116,8 @@ class Members:
         if hexadecimal and _HEXADECIMAL.fullmatch(spelling):
             value = int(spelling, 16)
         if value is None or not -limit <= value < limit:
-            reason = f"{key!r} of {self.what} is an int{bits}, not {node.text[:40]!r}"
-            raise self.error(reason, key)
+            self._invalid(key, f"is an int{bits}, not {node.text[:40]!r}")
+            return None
         return value
 
     def flag(self, key: str) -> bool:
@@ -100,45 +131,50 @@ class Members:
         else:
             value = _SPELLINGS.get(node.text.strip())
         if value is None:
-            raise self.error(f"{key!r} of {self.what} is true or false, not {node.text!r}", key)
+            self._invalid(key, f"is true or false, not {short(node.text)}")
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
         """One of ``names``, or the place of one of them, from 0."""
         node = self.scalar(key)
-        return None if node is None else self._choice(node, f"{key!r} of {self.what}", names)
+        if node is None:
+            return None
+        found = _choice(node, names)
+        if found is None:
+            self._invalid(key, f"cannot be {short(node.text)}; {nearest(node.text, names)}")
+        return found
 
     def choices(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
         """A list of ``names``."""
-        what = f"an element of {key!r} of {self.what}"
         found = []
         for node in self.items(key):
-            if not isinstance(node, Scalar):
-                raise self.text.error(f"{what} is a scalar, not {_found(node)}", node.offset)
-            found.append(self._choice(node, what, names))
+            chosen = _choice(node, names) if isinstance(node, Scalar) else None
+            if chosen is not None:
+                found.append(chosen)
+                continue
+            reason = (
+                f"cannot be {short(node.text)}; {nearest(node.text, names)}"
+                if isinstance(node, Scalar)
+                else f"is a scalar, not {_found(node)}"
+            )
+            what = f"an element of {key!r} of {self.what}"
+            at = self.text.position(node.offset)
+            self.text.refuse("VALUE_INVALID", f"{what} {reason}", at, self.position)
         return tuple(found)
-
-    def _choice(self, node: Scalar, what: str, names: Sequence[str]) -> str:
-        spelling = node.text.strip()
-        if spelling in names:
-            return spelling
-        place = None if node.kind is Kind.BOOLEAN else _whole(spelling, Kind.STRING)
-        if place is not None and 0 <= place < len(names):
-            return names[place]
-        reason = f"{what} cannot be {node.text!r}; {_nearest(spelling, names)}"
-        raise self.text.error(reason, node.offset)
 
     def versions(self, key: str, default: Versions | None = None) -> Versions:
         """A version range; absent or empty is ``default``, and an error where there is none."""
         text = self.string(key)
         if not (text or "").strip():
             if default is None:
-                raise self.error(f"{self.what} has no {key!r}; add it, for instance '0+'", key)
-            return default
+                reason = f"{self.what} has no {key!r}; add it, for instance '0+'"
+                self.refuse("VERSIONS_MISSING", reason, key)
+            return Versions.ALL if default is None else default
         try:
             return Versions.parse(text or "")
         except ValueError as error:
-            raise self.error(f"{key!r} of {self.what}: {error}", key) from None
+            self.refuse("VERSIONS_INVALID", f"{key!r} of {self.what}: {error}", key)
+            return Versions.ALL
 
     def items(self, key: str) -> list[Node]:
         """A list; a single value counts as a list of one, an absent one as an empty list."""
@@ -146,6 +182,14 @@ class Members:
         if node is None:
             return []
         return node.items if isinstance(node, Array) else [node]
+
+
+def _choice(node: Scalar, names: Sequence[str]) -> str | None:
+    spelling = node.text.strip()
+    if spelling in names:
+        return spelling
+    place = None if node.kind is Kind.BOOLEAN else _whole(spelling, Kind.STRING)
+    return names[place] if place is not None and 0 <= place < len(names) else None
 
 
 def _whole(spelling: str, kind: Kind) -> int | None:
@@ -164,10 +208,19 @@ def _found(node: Node) -> str:
     return "an array" if isinstance(node, Array) else "an object"
 
 
-def _nearest(word: str, words: Iterable[str]) -> str:
-    """The nearest of ``words`` as a question, or all of them."""
+def nearest(word: str, words: Iterable[str]) -> str:
+    """The nearest of ``words`` as a question, or all of them.
+
+    >>> nearest("taggedVersion", ["tag", "taggedVersions"])
+    "did you mean 'taggedVersions'?"
+    """
+    known = list(words)
+    near = _near(word, known)
+    return f"known are {', '.join(known)}" if near is None else f"did you mean {near!r}?"
+
+
+def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {one.lower(): one for one in words}
-    close = get_close_matches(word.lower(), lowered, n=1, cutoff=0.7)
-    if close:
-        return f"did you mean {lowered[close[0]]!r}?"
-    return f"known are {', '.join(lowered.values())}"
+    # What is much longer than all of them is near to none, and would take long to compare.
+    close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
+    return lowered[close[0]] if close else None

@@ -35,7 +35,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
         if first is not spec:
             reason = f"message {spec.name} is already that of {first.source}; rename one"
             raise text.error(reason, _name_offset(text))
-        for version in _turning_points(spec):
+        for version in turning_points(spec):
             resolve(spec, version)
     return found
 
@@ -75,7 +75,7 @@ def _name_offset(text: SpecText) -> int:
     return member.value.offset if member else node.offset
 
 
-def _turning_points(spec: MessageSpec) -> list[int]:
+def turning_points(spec: MessageSpec) -> list[int]:
     """The versions at which a layout can differ from that of the version before, the first too."""
     ranges = [spec.flexible_versions]
     for one in spec.walk():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from flexwire.errors import short
 from flexwire.schema.coerce import Members
 from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, StructSpec
 from flexwire.schema.text import SpecText
@@ -71,7 +72,6 @@ _OPTIONAL_FIELD_KEYS = (
     "nullable",
 )
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_NULLABLE = frozenset({"string", "bytes", "records"})
 
 
 def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
@@ -101,7 +101,11 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
 
 
 def parse_node(text: SpecText, node: Node, *, mode: Mode = "legacy") -> MessageSpec:
-    """Read the message spec that a node of a larger text holds."""
+    """Read the message spec that a node of a larger text holds.
+
+    Where the text collects problems, what is refused is read as if it were not there, or could be
+    anything: the spec is then for looking for more of them.
+    """
     return _Parser(text, mode).message(node)
 
 
@@ -119,18 +123,14 @@ class _Parser:
         name = self.identifier(members)
         kind = members.choice("type", _TYPES)
         if kind is None:
-            raise members.error(f"the spec has no 'type'; add one of {', '.join(_TYPES)}")
+            reason = f"the spec has no 'type'; add one of {', '.join(_TYPES)}"
+            members.refuse("TYPE_MISSING", reason, "type")
         valid = members.versions("validVersions")
-        # A message without versions is one that a release removed; it has no other keys.
-        must = self.mode in {"strict", "kip"}
-        if must and valid and "flexibleVersions" not in members:
-            raise members.error("the spec has no 'flexibleVersions'; write '0+' in a new one")
-        key = "versionsWithOptional" if self.mode == "draft" else "flexibleVersions"
-        self.flexible = members.versions(key, Versions.NONE)
+        self.flexible = self.message_flexible(members, valid)
         structs = tuple(self.struct(one) for one in members.items("commonStructs"))
         return MessageSpec(
             name=name,
-            type=MessageType(kind),
+            type=MessageType(kind or "data"),
             valid_versions=valid,
             flexible_versions=self.flexible,
             fields=self.fields(members, name),
@@ -142,11 +142,22 @@ class _Parser:
             source=self.text.source,
         )
 
+    def message_flexible(self, members: Members, valid: Versions) -> Versions:
+        if self.mode == "draft":
+            return members.versions("versionsWithOptional", Versions.NONE)
+        # A message without versions is one that a release removed; it has no other keys.
+        if self.mode != "legacy" and valid and "flexibleVersions" not in members:
+            reason = "the spec has no 'flexibleVersions'; write '0+' in a new one"
+            members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")
+            return Versions.ALL
+        return members.versions("flexibleVersions", Versions.NONE)
+
     def identifier(self, members: Members) -> str:
-        name = members.required("name")
+        name = members.required("name", "NAME_MISSING")
         # Python would take other alphabets' letters too, and fold some of them into one name.
         if not _STRUCT_NAME.fullmatch(name):
-            raise members.error(f"{name!r} cannot be the name of a class; write letters", "name")
+            reason = f"{short(name)} cannot be the name of a class; write letters"
+            members.refuse("NAME_INVALID", reason, "name")
         return name
 
     def struct(self, node: Node) -> StructSpec:
@@ -154,51 +165,56 @@ class _Parser:
         members = Members(self.text, node, "the structure", keys)
         name = self.identifier(members)
         members.what = f"structure {name}"
-        if not name[0].isupper():
-            raise members.error(f"structure {name!r} begins with a small letter", "name")
+        if not name[:1].isupper():
+            reason = f"structure {name!r} begins with a small letter"
+            members.refuse("STRUCT_NAME_LOWERCASE", reason, "name")
         self.remember(members, name)
         return StructSpec(
             name=name,
             versions=members.versions("versions"),
             fields=self.fields(members, name),
             deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
-            position=self.text.position(node.offset),
+            position=members.position,
         )
 
     def remember(self, members: Members, name: str) -> None:
         first = self.structs.setdefault(name, members.offset)
         if first != members.offset:
             at = self.text.position(first)
-            raise members.error(
+            reason = (
                 f"structure {name} is given its fields twice; the first time at "
                 f"{at.line}:{at.column}. Give them once, in 'commonStructs' perhaps"
             )
+            self.text.refuse("STRUCT_REPEATED", reason, members.position)
 
     def fields(self, members: Members, owner: str) -> tuple[FieldSpec, ...]:
         # In no other mode is there such a key. A structure begins with its optional fields.
         optional = tuple(self.field(one, optional=True) for one in members.items("optionalFields"))
         fields = optional + tuple(self.field(one) for one in members.items("fields"))
         # Two names must differ in the JSON form and as Python attributes too.
-        self.check_unique(owner, ((one, one.attribute, f"name {one.name}") for one in fields))
-        tagged = (one for one in fields if one.tag is not None)
-        self.check_unique(owner, ((one, one.tag, f"tag {one.tag}") for one in tagged))
+        names = ((one, one.attribute, f"name {one.name}") for one in fields if one.name)
+        self.check_unique("NAME_REPEATED", owner, names)
+        tags = ((one, one.tag, f"tag {one.tag}") for one in fields if one.tag is not None)
+        self.check_unique("TAG_REPEATED", owner, tags)
         return fields
 
-    def check_unique(self, owner: str, marks: Iterable[tuple[FieldSpec, object, str]]) -> None:
+    def check_unique(
+        self, rule: str, owner: str, marks: Iterable[tuple[FieldSpec, object, str]]
+    ) -> None:
         seen: dict[object, FieldSpec] = {}
         for one, mark, what in marks:
             first = seen.setdefault(mark, one)
             if first is not one:
-                at = one.position
                 reason = f"{what} in {owner} is already that of field {first.name}"
-                raise self.text.error_at(reason, at)
+                self.text.refuse(rule, reason, one.position)
 
     def field(self, node: Node, *, optional: bool = False) -> FieldSpec:
         keys = _DRAFT_FIELD_KEYS if self.mode == "draft" else _FIELD_KEYS
         members = Members(self.text, node, "the field", _OPTIONAL_FIELD_KEYS if optional else keys)
-        name = members.required("name")
+        name = members.required("name", "NAME_MISSING")
         if not _FIELD_NAME.fullmatch(name):
-            raise members.error(f"field name {name!r} is not letters and digits", "name")
+            reason = f"field name {short(name)} is not letters and digits"
+            members.refuse("NAME_INVALID", reason, "name")
         members.what = f"field {name}"
         type_ = self.type(members)
         tag, tagged = self.optional_tag(members) if optional else self.tag(members)
@@ -217,48 +233,53 @@ class _Parser:
             entity_type=self.entity_type(members),
             about=members.string("about") or "",
             fields=self.inline(members, type_),
-            position=self.text.position(node.offset),
+            position=members.position,
         )
 
-    def optional_tag(self, members: Members) -> tuple[int, Versions]:
+    def optional_tag(self, members: Members) -> tuple[int | None, Versions]:
         tag = members.integer("tag", 16, hexadecimal=True)
         if tag is None:
-            raise members.error(f"{members.what} is optional but has no 'tag'; add one")
-        if tag < 0:
-            raise members.error(f"{members.what} has tag {tag}; tags begin at 0", "tag")
-        if not self.flexible:
-            raise members.error(
+            reason = f"{members.what} is optional but has no 'tag'; add one"
+            members.refuse("TAG_MISSING", reason, "tag")
+        elif tag < 0:
+            self.negative(members, tag)
+        elif not self.flexible:
+            reason = (
                 f"{members.what} is optional but the spec has no 'versionsWithOptional'; add them"
             )
+            members.refuse("TAGGED_VERSIONS_MISSING", reason, "versionsWithOptional")
         return tag, self.flexible
 
+    def negative(self, members: Members, tag: int) -> None:
+        members.refuse("TAG_NEGATIVE", f"{members.what} has tag {tag}; tags begin at 0", "tag")
+
     def type(self, members: Members) -> FieldType:
-        text = members.required("type")
+        text = members.required("type", "TYPE_MISSING")
         try:
             type_ = FieldType.parse(text)
         except ValueError as error:
-            raise members.error(f"{members.what}: {error}", "type") from None
+            members.refuse("TYPE_INVALID", f"{members.what}: {error}", "type")
+            return FieldType(text, is_array=True)
         if type_.is_struct and not _STRUCT_NAME.fullmatch(type_.name):
-            raise members.error(f"{type_.name!r} cannot be the name of a class", "type")
+            reason = f"{short(type_.name)} cannot be the name of a class"
+            members.refuse("TYPE_INVALID", reason, "type")
         return type_
 
     def tag(self, members: Members) -> tuple[int | None, Versions]:
         tag = members.integer("tag", 32)
         tagged = members.versions("taggedVersions", Versions.NONE)
-        if tag is None and tagged:
-            raise members.error(
-                f"{members.what} has 'taggedVersions' but no 'tag'; add one", "taggedVersions"
-            )
         if tag is None:
+            if tagged:
+                reason = f"{members.what} has 'taggedVersions' but no 'tag'; add one"
+                members.refuse("TAG_MISSING", reason, "tag", "taggedVersions")
             return None, tagged
         if tag < 0:
-            raise members.error(f"{members.what} has tag {tag}; tags begin at 0", "tag")
+            self.negative(members, tag)
         if self.mode == "kip" and "taggedVersions" not in members:
             tagged = self.flexible
         if not tagged:
-            raise members.error(
-                f"{members.what} has a tag but no 'taggedVersions'; add them", "tag"
-            )
+            reason = f"{members.what} has a tag but no 'taggedVersions'; add them"
+            members.refuse("TAGGED_VERSIONS_MISSING", reason, "taggedVersions", "tag")
         return tag, tagged
 
     def versions(self, members: Members, type_: FieldType, tagged: Versions) -> Versions:
@@ -272,8 +293,9 @@ class _Parser:
         nullable = members.versions("nullableVersions", Versions.NONE)
         if key == "nullable":
             nullable = self.flexible
-        if nullable and not (type_.is_array or type_.is_struct or type_.name in _NULLABLE):
-            raise members.error(f"{members.what}: type {type_} has no null; remove {key!r}", key)
+        if nullable and not type_.has_null:
+            reason = f"{members.what}: type {type_} has no null; remove {key!r}"
+            members.refuse("TYPE_NOT_NULLABLE", reason, key)
         return nullable
 
     def override(self, members: Members) -> Versions | None:
@@ -294,5 +316,5 @@ class _Parser:
             self.remember(members, type_.name)
         elif not type_.is_array:
             reason = f"{members.what}: type {type_} has no fields; name a structure"
-            raise members.error(reason, key)
+            members.refuse("TYPE_WITHOUT_FIELDS", reason, key)
         return self.fields(members, type_.name)

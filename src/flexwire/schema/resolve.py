@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -280,7 +281,13 @@ def _double(text: str) -> float:
     match = _DOUBLE.fullmatch(text.strip())
     if match is None:
         raise ValueError("not a number as Java writes one")
-    return float.fromhex(match[1]) if "0x" in match[1].lower() else float(match[1])
+    if "0x" not in match[1].lower():
+        return float(match[1])
+    try:
+        return float.fromhex(match[1])
+    except OverflowError:
+        # Java rounds it to infinity, as both do for decimal digits.
+        return math.copysign(math.inf, -1 if match[1].startswith("-") else 1)
 
 
 _SCALARS: dict[str, Any] = {

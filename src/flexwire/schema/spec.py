@@ -86,6 +86,11 @@ class FieldType:
         """Whether the type, or its element type, is a structure."""
         return self.name not in PRIMITIVES
 
+    @property
+    def has_null(self) -> bool:
+        """Whether a value of the type may be null, in the versions that say so."""
+        return self.is_array or self.is_struct or self.name in {"string", "bytes", "records"}
+
     def __str__(self) -> str:
         return f"[]{self.name}" if self.is_array else self.name
 
@@ -188,9 +193,10 @@ class MessageSpec:
 
     def walk(self) -> Iterator[FieldSpec]:
         """Every field of the message and of its structures, outer before inner."""
-        pending = list(self.fields)
-        pending += [one for struct in self.common_structs for one in struct.fields]
+        common = [one for struct in self.common_structs for one in struct.fields]
+        # The next one stands last.
+        pending = [*reversed(common), *reversed(self.fields)]
         while pending:
-            one = pending.pop(0)
+            one = pending.pop()
             yield one
-            pending = [*one.fields, *pending]
+            pending += reversed(one.fields)

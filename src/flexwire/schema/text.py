@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
-from flexwire.errors import SpecError
+from flexwire.errors import SpecError, short
 from flexwire.schema.spec import Position
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The deepest released spec nests 10 deep; a bound keeps a hostile text from using up the stack.
 MAX_DEPTH = 100
+# Nobody reads more of them, and a hostile text could have one for every few characters.
+MOST_PROBLEMS = 1000
 
 
 class Kind(Enum):
@@ -85,16 +87,32 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _KINDS = {"number": Kind.NUMBER, "boolean": Kind.BOOLEAN, "null": Kind.NULL}
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong at one place of a spec; ``rule`` is the id of the lint rule that it breaks.
+
+    ``owner`` is where the object begins whose members are at fault, if it is theirs.
+    """
+
+    rule: str
+    reason: str
+    at: Position
+    owner: Position | None
+
+
 class SpecText:
     """A spec's text, and the places in it.
 
     It is JSON with ``//`` and ``/* */`` comments. Source: the options of Jackson that Kafka's
     generator sets; trailing commas, single quotes and ``#`` comments are not among them.
+
+    With a list of ``problems``, what is read goes on behind most of them and remembers them there.
     """
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, problems: list[Problem] | None = None) -> None:
         self.text = text
         self.source = source
+        self.problems = problems
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -105,6 +123,12 @@ class SpecText:
         line = bisect_right(self._line_starts, offset)
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
+    def line(self, number: int) -> str:
+        """A line of the text, from 1, without its end."""
+        starts = self._line_starts
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")
+
     def error(self, reason: str, offset: int) -> SpecError:
         """An error that points at a character."""
         return self.error_at(reason, self.position(offset))
@@ -113,8 +137,14 @@ class SpecText:
         """An error that points at a place."""
         return SpecError(reason, source=self.source, line=at.line, column=at.column)
 
+    def refuse(self, rule: str, reason: str, at: Position, owner: Position | None = None) -> None:
+        """Raise `SpecError`, or remember the problem where problems are collected."""
+        if self.problems is None or len(self.problems) >= MOST_PROBLEMS:
+            raise self.error_at(reason, at)
+        self.problems.append(Problem(rule, reason, at, owner))
+
     def read(self, *, whole: bool) -> Node:
-        """The one value in the text.
+        """The one value in the text. What is no JSON raises `SpecError`, collected or not.
 
         With ``whole`` anything after it but comments is an error; without, it is ignored, as it
         was by Kafka's generator before 3.0 (DescribeProducersRequest.json of 2.8 ends in "]}").
@@ -124,7 +154,8 @@ class SpecText:
         if whole:
             name, text, offset = tokens.take()
             if name != "end":
-                raise self.error(f"{text!r} after the end of the spec; remove it", offset)
+                reason = f"{short(text)} after the end of the spec; remove it"
+                self.refuse("TEXT_AFTER_SPEC", reason, self.position(offset))
         return node
 
 
@@ -194,10 +225,18 @@ class _Tokens:
             colon, text, place = self.take()
             if colon != ":":
                 raise self._text.error(f"':' was expected after {key!r}, not {text!r}", place)
+            if key in members and self._text.problems is not None:
+                self._repeated(key, at, members[key].offset)
             members[key] = Member(at, self.value(depth + 1))
             if not self._another("}", "object", offset):
                 return Object(members, offset)
             name, key, at = self.take()
+
+    def _repeated(self, key: str, offset: int, first: int) -> None:
+        # No error, as Jackson takes the last one; but who wrote both meant both.
+        at, before = self._text.position(offset), self._text.position(first)
+        reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
+        self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:
         """Whether a comma announces one more item, or the closing mark ends them."""

@@ -1,43 +1,32 @@
-"""The Arrow type of a message, and the columns of many messages of one version.
-
-The type is the union of the message's fields over all its versions, so that one table holds them
-all: a field that a version does not have is null there. Every structure ends with
-``unknown_tagged_fields``. Names are the snake_case attributes of the message classes.
-
-| Kafka | Arrow and Spark |
-|---|---|
-| bool, int8, int16, int32, int64, float64 | the same |
-| uint16, uint32 | the next wider signed integer: Spark has no unsigned ones |
-| uuid | string, as Kafka prints it: base64url without padding |
-| string | string |
-| bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
-| array, structure | list, struct |
-"""
+"""The columns of many messages of one version, of the type that `flexwire.columnar.types` gives."""
 
 from __future__ import annotations
 
-import base64
-import itertools
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from flexwire.codec import message
-from flexwire.errors import SpecError
-from flexwire.schema.catalog import catalog
-from flexwire.schema.resolve import resolve
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, message_type, uuid_text
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Sequence
 
-# A tag is an unsigned varint of 32 bits, which an int would not hold.
-RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
+__all__ = [
+    "MOMENT",
+    "RAW_TAGGED_FIELDS",
+    "TAGGED_FIELD_USES",
+    "TaggedFieldUses",
+    "message_column",
+    "message_type",
+    "raw_tagged_fields",
+    "uuid_text",
+]
+
 TAGGED_FIELD_USES = pa.list_(
     pa.struct(
         [
@@ -50,76 +39,6 @@ TAGGED_FIELD_USES = pa.list_(
     )
 )
 MOMENT = pa.timestamp("us", tz="UTC")
-
-_PLAIN = {
-    types.String: pa.string(),
-    types.Uuid: pa.string(),
-    types.Bytes: pa.binary(),
-    types.Boolean: pa.bool_(),
-    types.Float64: pa.float64(),
-}
-_INTEGERS = {
-    "INT8": pa.int8(),
-    "INT16": pa.int16(),
-    "UINT16": pa.int32(),
-    "INT32": pa.int32(),
-    "UINT32": pa.int64(),
-    "INT64": pa.int64(),
-}
-
-
-@cache
-def message_type(name: str) -> pa.StructType:
-    """The type of a bundled message's column: every field of every version that is served.
-
-    >>> message_type("ListGroupsRequest").field("states_filter").type
-    ListType(list<item: string>)
-    """
-    # A schema lists its absent fields too, so one version of each spec gives all its fields.
-    specs = catalog().entry(name).specs()
-    schemas = [resolve(spec, versions.highest) for spec, versions in specs]
-    return _merge(name, [_struct_type(schema) for schema in schemas])
-
-
-def _struct_type(schema: Schema) -> pa.StructType:
-    fields = [pa.field(one.attribute, _type(one.type)) for one in schema.fields]
-    return pa.struct([*fields, pa.field(UNKNOWN_TAGGED_FIELDS, RAW_TAGGED_FIELDS)])
-
-
-def _type(kind: types.Type) -> pa.DataType:
-    match kind:
-        case types.Array():
-            return pa.list_(_type(kind.element))
-        case NullableStruct():
-            return _struct_type(kind.schema)
-        case Schema():
-            return _struct_type(kind)
-        case types.Integer():
-            return _INTEGERS[kind.name]
-    return _PLAIN[type(kind)]
-
-
-def _merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """The type that holds values of all ``kinds``; `SpecError` where there is none."""
-    first = kinds[0]
-    if all(kind.equals(first) for kind in kinds):
-        return first
-    if all(pa.types.is_struct(kind) for kind in kinds):
-        return _merge_structs(path, kinds)
-    if all(pa.types.is_list(kind) for kind in kinds):
-        return pa.list_(_merge(path, [kind.value_type for kind in kinds]))
-    if all(pa.types.is_integer(kind) for kind in kinds):
-        return max(kinds, key=lambda kind: kind.bit_width)
-    raise SpecError(f"the types {', '.join(map(str, kinds))} have no common column", source=path)
-
-
-def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
-    found: dict[str, list[pa.DataType]] = {}
-    for one in itertools.chain.from_iterable(kinds):
-        found.setdefault(one.name, []).append(one.type)
-    # The raw tags stay last whatever the older specs add.
-    found[UNKNOWN_TAGGED_FIELDS] = found.pop(UNKNOWN_TAGGED_FIELDS)
-    return pa.struct([(name, _merge(f"{path}.{name}", each)) for name, each in found.items()])
 
 
 @dataclass(slots=True)
@@ -252,13 +171,3 @@ def _is_default(one: Any, value: Any) -> bool:
 def raw_tagged_fields(unknown: dict[int, bytes]) -> list[dict[str, Any]]:
     """Unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, in ascending order of their tags."""
     return [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
-
-
-def uuid_text(value: uuid.UUID) -> str:
-    """A uuid as Kafka prints it.
-
-    >>> from uuid import UUID
-    >>> uuid_text(UUID(int=1))
-    'AAAAAAAAAAAAAAAAAAAAAQ'
-    """
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()

@@ -1,0 +1,183 @@
+"""Record batches to Arrow columns and back, beside a copy of the bytes and aiokafka's Cython.
+
+``python benchmarks/record_columns.py``. Time is that of one thread's processor; all is interleaved,
+medians. The yardstick is `numpy.copyto` of the same bytes in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import random
+import statistics
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+import cramjam
+import numpy as np
+from aiokafka.record import MemoryRecords
+
+from flexwire import __version__
+from flexwire.columnar.record_encoding import encode_records
+from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.records import Record, encode_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECORDS, SIZE = 100, 32 << 20
+BARE = {
+    "gzip": cramjam.gzip.decompress,
+    "snappy": None,
+    "lz4": cramjam.lz4.decompress,
+    "zstd": cramjam.zstd.decompress,
+}
+
+
+def made(compression: str) -> tuple[bytes, int]:
+    """Batches of 100 records of 100 bytes, a key, and a record header on every other."""
+    source = random.Random(1)
+    words = [source.randbytes(6).hex().encode() for _ in range(200)]
+    records = [
+        Record(
+            number,
+            1_700_000_000_000 + number,
+            b"key-%06d" % number,
+            b" ".join(source.choices(words, k=8))[:100],
+            [(b"trace", source.randbytes(16))] if number % 2 else [],
+        )
+        for number in range(RECORDS)
+    ]
+    one = encode_batch(records, compression=compression)
+    count = max(1, SIZE // max(len(one), 12_000))
+    return one * count, count * RECORDS
+
+
+def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Give the median of each call's seconds of this thread, one after the other each round."""
+    for call in calls.values():
+        call()
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            gc.collect()
+            before = time.thread_time()
+            call()
+            spent[name].append(time.thread_time() - before)
+    return {name: statistics.median(each) for name, each in spent.items()}
+
+
+def consume(data: bytes, **wanted: Any) -> int:
+    """Read as a pipeline does: a batch is let go before the next."""
+    return sum(len(batch) for batch in RecordReader(data, Wanted(**wanted)))
+
+
+def iterate(data: bytes, *, crc: bool) -> None:
+    batches = MemoryRecords(data)
+    while batches.has_next():
+        batch = batches.next_batch()
+        if crc:
+            assert batch.validate_crc()
+        for _ in batch:
+            pass
+
+
+def uncompressed(rounds: int) -> None:
+    data, count = made("none")
+    source = np.frombuffer(data, np.uint8)
+    target = np.empty(len(data), np.uint8)
+    rows = decode_records(data)
+    assert rows.num_rows == count == consume(data)
+    assert encode_records(rows, records_per_batch=RECORDS)[: len(data)] == data
+    found = timed(
+        {
+            "numpy.copyto": lambda: np.copyto(target, source),
+            "all columns": lambda: consume(data, check_crc=False),
+            "all columns, crc": lambda: consume(data),
+            "offset and value": lambda: consume(data, check_crc=False, columns=("offset", "value")),
+            "encode": lambda: encode_records(rows, records_per_batch=RECORDS),
+            "aiokafka, iterated": lambda: iterate(data, crc=False),
+            "aiokafka, crc": lambda: iterate(data, crc=True),
+        },
+        rounds,
+    )
+    copy = found["numpy.copyto"]
+    print(f"{len(data) / 1e6:.0f} MB, {count:,} records, {RECORDS} in a batch, not compressed")
+    print(f"{'':22}{'M records/s':>12}{'MB/s':>9}{'x copy':>8}{'x aiokafka':>12}")
+    for name, seconds in found.items():
+        peer = found["aiokafka, crc" if "crc" in name else "aiokafka, iterated"]
+        ratio = "" if name.startswith(("aio", "num", "enc")) else f"{peer / seconds:12.1f}"
+        print(
+            f"{name:22}{count / seconds / 1e6:12.1f}{len(data) / seconds / 1e6:9,.0f}"
+            f"{seconds / copy:8.2f}{ratio}"
+        )
+
+
+def compressed(rounds: int) -> None:
+    print(
+        f"\n{'compressed, with crc':22}{'M records/s':>12}{'MB/s':>9}{'x codec':>9}"
+        f"{'x aiokafka':>12}"
+    )
+    for compression in ("gzip", "lz4", "zstd"):
+        data, count = made(compression)
+        bodies = [batch.data[61:] for batch in batches(data)]
+        bare = BARE[compression]
+        size = sum(len(bytes(bare(body))) for body in bodies)
+        found = timed(
+            {
+                "codec": lambda bodies=bodies, bare=bare: [bare(body) for body in bodies],
+                "ours": lambda data=data: consume(data),
+                "aiokafka": lambda data=data: iterate(data, crc=True),
+            },
+            rounds,
+        )
+        ours = found["ours"]
+        print(
+            f"{compression:22}{count / ours / 1e6:12.1f}{size / ours / 1e6:9,.0f}"
+            f"{ours / found['codec']:9.2f}{found['aiokafka'] / ours:12.1f}"
+        )
+
+
+def batches(data: bytes) -> Any:
+    from flexwire.records import decode_batches  # noqa: PLC0415 - beside its only use
+
+    return decode_batches(data)
+
+
+def threads(rounds: int) -> None:
+    """Two threads that read what one would read in twice the time."""
+    data, _ = made("none")
+
+    def wall(count: int) -> float:
+        each = [threading.Thread(target=consume, args=(data,)) for _ in range(count)]
+        before = time.perf_counter()
+        for one in each:
+            one.start()
+        for one in each:
+            one.join()
+        return time.perf_counter() - before
+
+    ones, twos = [], []
+    for _ in range(rounds):
+        ones.append(wall(1))
+        twos.append(wall(2))
+    print(
+        f"\ntwo threads do {2 * min(ones) / min(twos):.2f} times what one does (best of {rounds})"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    given = parser.parse_args()
+    print(
+        f"python {platform.python_version()}, load {os.getloadavg()[0]:.1f}: "
+        f"flexwire {__version__}, aiokafka {aiokafka.__version__}, numpy {np.__version__}\n"
+    )
+    uncompressed(given.rounds)
+    compressed(given.rounds)
+    threads(given.rounds)

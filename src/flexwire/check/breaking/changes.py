@@ -1,0 +1,120 @@
+"""All that a change of a message spec breaks, told once for all the versions it breaks in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking import rules
+from flexwire.check.breaking.pairs import Side, structure_pairs
+from flexwire.schema.merge import write_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from flexwire.check.breaking.rule import BreakingRule
+    from flexwire.schema.spec import MessageSpec, Position
+
+    Matched = tuple["Edition", "Edition | None"]
+
+
+def breaking_rules() -> dict[str, BreakingRule]:
+    """Every rule by its id."""
+    names = sorted(one.name for one in iter_modules(rules.__path__))
+    found = [import_module(f"{rules.__name__}.{name}").RULE for name in names]
+    return {rule.id: rule for rule in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that a change of specs breaks.
+
+    ``position`` is a place in the new spec; the first line where the message is gone. ``versions``
+    are those it breaks, empty where it breaks the message as a whole.
+    """
+
+    rule: BreakingRule
+    message: str
+    position: Position
+    reason: str
+    versions: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reason, with the versions it holds for."""
+        if not self.versions:
+            return self.reason
+        several = "s" if len(self.versions) > 1 else ""
+        what, semicolon, remedy = self.reason.partition("; ")
+        where = f"in version{several} {write_versions(self.versions)}"
+        return f"{what}, {where}{semicolon}{remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A message as a directory or a release has it.
+
+    ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
+    bundled catalog holds what differs, not every release's own file.
+    """
+
+    spec: MessageSpec
+    by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
+
+    def at(self, version: int) -> MessageSpec:
+        """The spec that lays out a version."""
+        return self.by_version.get(version, self.spec)
+
+
+def match(old: Mapping[str, Edition], new: Mapping[str, Edition]) -> Iterator[Matched]:
+    """Pair the old messages with the new ones: by name, else by an api key that changed hands."""
+    by_key = {
+        (one.spec.api_key, one.spec.type): one
+        for name, one in new.items()
+        if name not in old and one.spec.api_key is not None
+    }
+    for name, one in old.items():
+        key = one.spec.api_key
+        same_key = None if key is None else by_key.get((key, one.spec.type))
+        yield one, new.get(name) or same_key
+
+
+def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
+    """Compare a message in all the versions that old and new both have; None if it is gone.
+
+    Raises `SpecError` for a spec that cannot be laid out.
+    """
+    wanted = tuple(wanted)
+    name = old.spec.name
+    found = [
+        Change(rule, name, position, reason)
+        for rule in wanted
+        if rule.message
+        for position, reason in rule.message(old.spec, new.spec if new else None)
+    ]
+    if new is None:
+        return found
+    versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
+    for version in old.spec.valid_versions:
+        if version in new.spec.valid_versions:
+            sides = Side(old.at(version), version), Side(new.at(version), version)
+            for difference in _differences(*sides, wanted):
+                versions[difference].append(version)
+    found += [
+        Change(rule, name, position, reason, tuple(broken))
+        for (rule, position, reason), broken in versions.items()
+    ]
+    return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
+
+
+def _differences(
+    old: Side, new: Side, wanted: tuple[BreakingRule, ...]
+) -> Iterator[tuple[BreakingRule, Position, str]]:
+    for pair in structure_pairs(old, new):
+        for rule in wanted:
+            if rule.structure:
+                for position, reason in rule.structure(pair):
+                    yield rule, position, reason

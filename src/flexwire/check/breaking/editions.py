@@ -1,0 +1,68 @@
+"""Messages as a directory, a git revision, a jar or a Kafka release of the catalog has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.changes import Edition
+from flexwire.check.sources import read_sources
+from flexwire.errors import SpecError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.parse import Mode, parse_node
+from flexwire.schema.text import SpecText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RELEASE = "release:"
+"""What stands before the name of a release of the bundled catalog."""
+
+
+def read_editions(
+    paths: Iterable[str], mode: Mode
+) -> tuple[dict[str, Edition], dict[str, SpecText]]:
+    """Read the specs of files, directories, jars, ``REV:PATH`` or ``release:NAME``, by name.
+
+    Their texts too, as far as there are any: the catalog keeps facts. Raises `SpecError` for what
+    cannot be read, and for a name that two files give.
+    """
+    paths = list(paths)
+    editions: dict[str, Edition] = {}
+    texts: dict[str, SpecText] = {}
+    for path in paths:
+        if path.startswith(RELEASE):
+            editions |= released_editions(path.removeprefix(RELEASE))
+    for source in read_sources(path for path in paths if not path.startswith(RELEASE)):
+        try:
+            text = SpecText(source.content.decode("utf-8"), source.name)
+        except UnicodeDecodeError as error:
+            reason = f"not UTF-8 at byte {error.start}"
+            raise SpecError(reason, source=source.name) from None
+        spec = parse_node(text, text.read(whole=mode != "legacy"), mode=mode)
+        if spec.name in texts:
+            reason = f"message {spec.name} is already that of {texts[spec.name].source}"
+            raise SpecError(reason, source=source.name)
+        editions[spec.name], texts[spec.name] = Edition(spec), text
+    return editions, texts
+
+
+def released_editions(release: str) -> dict[str, Edition]:
+    """Give the messages of a release of the bundled catalog, by name.
+
+    Raises `SpecError` for a release that is not in it.
+    """
+    bundled = catalog()
+    if release not in bundled.releases:
+        known = ", ".join(bundled.releases)
+        reason = f"no such release in the bundled catalog; it has {known}"
+        raise SpecError(reason, source=f"{RELEASE}{release}")
+    found = {}
+    for name in bundled.names():
+        entry = bundled.entry(name)
+        versions = entry.releases.get(release)
+        if versions:
+            specs = {version: entry.spec(version, release) for version in versions}
+            newest = replace(specs[versions.highest], valid_versions=versions)
+            found[name] = Edition(newest, specs)
+    return found

@@ -1,0 +1,174 @@
+"""Old and new side by side: structures of one version, and their fields, matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import Position
+from flexwire.wire.schema import Presence, struct_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.wire.schema import Field, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a structure at one version: as its spec has it, and resolved."""
+
+    spec: FieldSpec
+    field: Field
+
+    @property
+    def name(self) -> str:
+        """The name in the spec."""
+        return self.spec.name
+
+    @property
+    def kind(self) -> str:
+        """The type as far as the wire knows it: structures have no name there, records are bytes.
+
+        It is that of the specs otherwise, so that int16 and uint16 are told apart.
+        """
+        name = "structure" if self.spec.type.is_struct else self.spec.type.name
+        return f"{'[]' if self.spec.type.is_array else ''}{'bytes' if name == 'records' else name}"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the version has the field."""
+        return self.field.presence is not Presence.ABSENT
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether the field is always there."""
+        return self.field.presence is Presence.INLINE
+
+    @property
+    def is_tagged(self) -> bool:
+        """Whether the field is tagged."""
+        return self.field.presence is Presence.TAGGED
+
+
+class Side:
+    """One of the two specs, at one version. Raises `SpecError` where it cannot be laid out."""
+
+    def __init__(self, spec: MessageSpec, version: int) -> None:
+        self.spec = spec
+        self.schema = resolve(spec, version)
+        self._structs = spec.structs() | {spec.name: spec.fields}
+
+    def members(self, schema: Schema) -> tuple[Member, ...]:
+        """The fields of a structure, absent ones too, in the order of the spec."""
+        specs = {one.name: one for one in self._structs[schema.name]}
+        return tuple(Member(specs[one.name], one) for one in schema.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPair:
+    """A field of both; one side is None where it has no such field in its spec at all."""
+
+    old: Member | None
+    new: Member | None
+
+
+@dataclass(frozen=True)
+class StructurePair:
+    """A structure of both at one version.
+
+    ``path`` is that of the field whose type it is, empty for the message; ``position`` is where
+    that field, or the message, stands in the new spec.
+    """
+
+    path: str
+    position: Position
+    old: Schema
+    new: Schema
+    old_members: tuple[Member, ...]
+    new_members: tuple[Member, ...]
+
+    @property
+    def name(self) -> str:
+        """How the structure is named in a sentence."""
+        return self.path or self.new.name
+
+    def path_of(self, member: Member) -> str:
+        """The path of a field of the structure."""
+        return f"{self.path}.{member.name}" if self.path else member.name
+
+    @property
+    def same_flexibility(self) -> bool:
+        """Whether both are flexible or neither."""
+        return self.old.flexible == self.new.flexible
+
+    @cached_property
+    def pairs(self) -> tuple[FieldPair, ...]:
+        """The fields matched by name, then by place or tag where nothing but the name changed."""
+        new_names = {one.name: one for one in self.new_members}
+        renamed = self._renamed() | self._respelled()
+        found = [
+            FieldPair(one, new_names.get(renamed.get(one.name, one.name)))
+            for one in self.old_members
+        ]
+        matched = {pair.new.name for pair in found if pair.new}
+        found += [FieldPair(None, one) for one in self.new_members if one.name not in matched]
+        return tuple(found)
+
+    def _renamed(self) -> dict[str, str]:
+        """By old name: the new name of inline fields that stand in the same place."""
+        old, new = ([one for one in side if one.is_inline] for side in self._sides)
+        if len(old) != len(new):
+            return {}
+        old_names, new_names = ({one.name for one in side} for side in self._sides)
+        return {
+            one.name: other.name
+            for one, other in zip(old, new, strict=True)
+            if one.name not in new_names and other.name not in old_names and one.kind == other.kind
+        }
+
+    def _respelled(self) -> dict[str, str]:
+        """By old name: the new name of tagged fields that differ in capitals only."""
+        new = {one.spec.tag: one for one in self.new_members if one.spec.tag is not None}
+        return {
+            one.name: new[one.spec.tag].name
+            for one in self.old_members
+            if one.spec.tag in new
+            and one.name.casefold() == new[one.spec.tag].name.casefold()
+            and one.kind == new[one.spec.tag].kind
+        }
+
+    @property
+    def _sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+        return self.old_members, self.new_members
+
+    def both(self) -> Iterator[tuple[Member, Member]]:
+        """The pairs of which both have the field in this version, inline or tagged."""
+        for pair in self.pairs:
+            if pair.old and pair.new and pair.old.is_there and pair.new.is_there:
+                yield pair.old, pair.new
+
+
+def structure_pairs(old: Side, new: Side) -> Iterator[StructurePair]:
+    """Every structure that both have, the message first, outer before inner."""
+    pending = [("", Position(1, 1), old.schema, new.schema)]
+    while pending:
+        path, position, old_schema, new_schema = pending.pop()
+        pair = StructurePair(
+            path,
+            position,
+            old_schema,
+            new_schema,
+            old.members(old_schema),
+            new.members(new_schema),
+        )
+        yield pair
+        inside = []
+        for one, other in pair.both():
+            old_inner, new_inner = struct_of(one.field.type), struct_of(other.field.type)
+            if old_inner is not None and new_inner is not None:
+                inside.append((pair.path_of(other), other.spec.position, old_inner, new_inner))
+        pending += reversed(inside)

@@ -1,0 +1,77 @@
+"""What a breaking-change rule is: an id, a category, a page, and how it finds what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.check.breaking.pairs import Member, StructurePair
+    from flexwire.check.report import Level
+    from flexwire.schema.spec import MessageSpec, Position
+
+    Differences = Iterator[tuple[Position, str]]
+
+
+class Breaks(Enum):
+    """What a change breaks."""
+
+    WIRE = "bytes of an existing version are read otherwise than they were written"
+    JSON = "the JSON form, and code that names fields, is read otherwise than it was written"
+    SUPPORT = "who speaks an old version finds nobody any more who understands it"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakingRule:
+    """One rule. Its module's name is its id, and its module's docstring is its page.
+
+    ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
+    of a message, whose new one is None where it is gone. Both give the place in the new spec, and
+    what has changed there.
+    """
+
+    module: str
+    docstring: str | None
+    category: Breaks
+    structure: Callable[[StructurePair], Differences] | None = None
+    message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
+
+    @property
+    def id(self) -> str:
+        """The id: in capitals, and made to be read behind "allow"."""
+        return self.module.rpartition(".")[2].upper()
+
+    @property
+    def level(self) -> Level:
+        """How grave a finding is: bytes that are misread are an error, all else is a warning."""
+        return "error" if self.category is Breaks.WIRE else "warning"
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page."""
+        return self.page.partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def page(self) -> str:
+        """What is flagged, why, what to do instead, and who says so."""
+        return (self.docstring or "").strip()
+
+
+def has_other_default(old: Member, new: Member) -> bool:
+    """Whether the defaults differ as values; of other types, nobody can say."""
+    # As text, so that NaN equals itself and 0 is not false.
+    return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
+
+
+def default_text(member: Member) -> str:
+    """A default for a sentence."""
+    default = member.field.default
+    if isinstance(default, bool):
+        return str(default).lower()
+    named = {(): "empty", "": "empty", b"": "empty", None: "null"}
+    if isinstance(default, dict):
+        return "all defaults"
+    return named.get(default) or repr(default)

@@ -1,0 +1,1 @@
+"""The rules, one in a file; a file's docstring is the rule's page."""

@@ -1,0 +1,30 @@
+"""A field has another name.
+
+The bytes are the same; the JSON form and the code that names the field are not.
+
+Flagged: `TopicName` that is now `Topic`, in the same place and of the same type.
+
+Instead: leave the name as it is, unless all who rely on it are known.
+
+Source: KIP-482, "JSON Schemas".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.check.breaking.pairs import StructurePair
+    from flexwire.check.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for old, new in pair.both():
+        if old.name != new.name:
+            text = f"{pair.path_of(old)} is now {new.name}"
+            yield new.spec.position, f"{text}; the JSON form and all code that names it change"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

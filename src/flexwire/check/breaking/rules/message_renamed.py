@@ -1,0 +1,29 @@
+"""A message has another name, and the api key and type it had.
+
+The bytes are the same; whoever names the message, in code or in JSON, does not find it.
+
+Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
+
+Instead: leave the name as it is, unless all who rely on it are known.
+
+Source: what Kafka 3.0 did with ListOffsets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.rule import BreakingRule, Breaks
+from flexwire.schema.spec import Position
+
+if TYPE_CHECKING:
+    from flexwire.check.breaking.rule import Differences
+    from flexwire.schema.spec import MessageSpec
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is not None and old.name != new.name:
+        yield Position(1, 1), f"{old.name} is now {new.name}; all code that names it changes"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.JSON, message=_find)

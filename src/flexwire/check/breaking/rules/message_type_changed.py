@@ -1,0 +1,30 @@
+"""A message is of another type: a request, a response, a header, or data.
+
+With its type goes what stands before it on the wire, and who reads it.
+
+Flagged: `"type": "request"` that is now `"type": "response"`.
+
+Instead: add a message.
+
+Source: Kafka's EvolutionVerifier.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.rule import BreakingRule, Breaks
+from flexwire.schema.spec import Position
+
+if TYPE_CHECKING:
+    from flexwire.check.breaking.rule import Differences
+    from flexwire.schema.spec import MessageSpec
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is not None and old.type is not new.type:
+        text = f"{old.name} was a {old.type.value} and is now a {new.type.value}"
+        yield Position(1, 1), f"{text}; add a message instead"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

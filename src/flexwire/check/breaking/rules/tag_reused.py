@@ -1,0 +1,38 @@
+"""A tag belongs to another field than before.
+
+Who knows the old field reads the new one's bytes as it. This holds whatever the versions: a reader
+may meet messages of any age.
+
+Flagged: `ClusterId` with `"tag": 0` replaced by `RackId` with `"tag": 0`.
+
+Instead: give the new field the next free tag, and keep the old one.
+
+Source: KIP-482, "Tagged Fields and Version Compatibility": "Tag numbers must never be reused".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.pairs import FieldPair
+from flexwire.check.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.check.breaking.pairs import StructurePair
+    from flexwire.check.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    # Specs know their tags in every version.
+    old = {one.spec.tag: one for one in pair.old_members if one.spec.tag is not None}
+    new = {one.spec.tag: one for one in pair.new_members if one.spec.tag is not None}
+    free = max([*old, *new], default=-1) + 1
+    for tag, one in new.items():
+        before = old.get(tag)
+        # The same field in other capitals is a field renamed.
+        if before and FieldPair(before, one) not in pair.pairs:
+            text = f"tag {tag} was {pair.path_of(before)} and is now {one.name}"
+            yield one.spec.position, f"{text}; give {one.name} the next free tag, {free}"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

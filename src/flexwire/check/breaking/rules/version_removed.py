@@ -1,0 +1,35 @@
+"""A version is no longer valid.
+
+Who speaks only that version, or older ones, can no longer be understood.
+
+Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
+
+Instead: deprecate versions first, `"deprecatedVersions": "0-2"`, and remove them with a major
+release.
+
+Source: KIP-896, which did so for Kafka 4.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.breaking.rule import BreakingRule, Breaks
+from flexwire.schema.merge import write_versions
+from flexwire.schema.spec import Position
+
+if TYPE_CHECKING:
+    from flexwire.check.breaking.rule import Differences
+    from flexwire.schema.spec import MessageSpec
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is None:
+        return
+    gone = [version for version in old.valid_versions if version not in new.valid_versions]
+    if gone:
+        told = f"versions {write_versions(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
+        yield Position(1, 1), f"{told} no longer valid in {old.name}"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

@@ -1,0 +1,69 @@
+"""What a rule is: an id, a category, a page, and how it finds what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.check.message import Directory, Message
+    from flexwire.check.report import Level
+    from flexwire.schema.spec import Position
+
+
+class Category(Enum):
+    """Whom a broken rule stops."""
+
+    SYNTAX = "the text cannot be read as a message spec"
+    GENERATOR = "Kafka's generator refuses the spec"
+    JAVA = "Kafka's generator writes Java that does not compile or run"
+    CONSISTENCY = "nobody refuses the spec, but it does not say what its author meant"
+    PEDANTIC = (
+        "a good habit that not all of Kafka's own specs have, and so not asked for by default"
+    )
+
+
+_LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDANTIC: "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. Its module's name is its id, and its module's docstring is its page.
+
+    ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
+    neither is one of the parser's own.
+    """
+
+    module: str
+    docstring: str | None
+    category: Category
+    message: Callable[[Message], Iterator[tuple[Position, str]]] | None = None
+    directory: Callable[[Directory], Iterator[tuple[Message, Position, str]]] | None = None
+
+    @property
+    def id(self) -> str:
+        """The id: in capitals, and made to be read behind "allow"."""
+        return self.module.rpartition(".")[2].upper()
+
+    @property
+    def level(self) -> Level:
+        """How grave a finding is."""
+        return _LEVELS.get(self.category, "error")
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether what breaks the rule leaves it open what was meant."""
+        return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page."""
+        return self.page.partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def page(self) -> str:
+        """What is flagged, why, an example, what to write instead, and who says so."""
+        return (self.docstring or "").strip()

@@ -1,0 +1,41 @@
+"""A request, a response or a metadata record has no api key.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request",
+    ^
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Source: Kafka's generator, NoSuchElementException in the generators that work on a directory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.rule import Category, Rule
+from flexwire.schema.spec import MessageType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.check.message import Directory, Message
+    from flexwire.schema.spec import Position
+
+
+_WITH_KEYS = (MessageType.REQUEST, MessageType.RESPONSE, MessageType.METADATA)
+
+
+def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+    for message in directory.messages:
+        spec = message.spec
+        if message.readable and spec.api_key is None and spec.type in _WITH_KEYS:
+            yield message, message.top, f"{spec.type.value} {spec.name} has no 'apiKey'; add it"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, directory=_check)

@@ -1,0 +1,55 @@
+"""Two requests, two responses or two metadata records of a directory have the same api key.
+
+Flagged:
+
+    // FooRecord.json
+    { "name": "FooRecord", "type": "metadata", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+    // GooRecord.json
+    { "name": "GooRecord", "type": "metadata", "apiKey": 1,
+                                                         ^
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Instead:
+
+    // FooRecord.json
+    { "name": "FooRecord", "type": "metadata", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+    // GooRecord.json
+    { "name": "GooRecord", "type": "metadata", "apiKey": 2,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Source: Kafka's generator, "Found more than one request with API key K", "Duplicate metadata record
+entry for type K".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.rule import Category, Rule
+from flexwire.schema.spec import MessageType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.check.message import Directory, Message
+    from flexwire.schema.spec import Position
+
+
+_WITH_KEYS = (MessageType.REQUEST, MessageType.RESPONSE, MessageType.METADATA)
+
+
+def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+    first: dict[tuple[MessageType, int | None], Message] = {}
+    for message in directory.messages:
+        spec = message.spec
+        if not message.readable or spec.api_key is None or spec.type not in _WITH_KEYS:
+            continue
+        before = first.setdefault((spec.type, spec.api_key), message)
+        if before is not message:
+            reason = f"api key {spec.api_key} is already {before.spec.name}'s"
+            yield message, message.at(None, "apiKey"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, directory=_check)

@@ -1,0 +1,59 @@
+"""A version range is written backwards.
+
+It counts as no version at all, and what has it is never there.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "3-1" }
+                                                 ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "1-3" }
+
+Source: flexwire; Kafka's generator reads "3-1" as "none".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.check.rule import Category, Rule
+from flexwire.schema.text import Scalar
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.check.message import Message
+    from flexwire.schema.spec import Position
+
+
+_KEYS = {
+    "validVersions",
+    "deprecatedVersions",
+    "versions",
+    "nullableVersions",
+    "taggedVersions",
+    "flexibleVersions",
+    "versionsWithOptional",
+}
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one in message.objects():
+        for key in _KEYS & one.members.keys():
+            value = one.members[key].value
+            if isinstance(value, Scalar) and _backwards(value.text.strip()):
+                at = message.text.position(value.offset)
+                yield at, f"{key} {value.text!r} are backwards, and so none at all"
+
+
+def _backwards(text: str) -> bool:
+    try:
+        return text not in ("", "none", "null") and not Versions.parse(text)
+    except ValueError:
+        return False
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

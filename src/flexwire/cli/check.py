@@ -1,0 +1,120 @@
+"""What `flexwire schema lint` and `breaking` share: choosing rules, telling findings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flexwire.check.config import Config, Ruleset
+    from flexwire.check.report import Report
+    from flexwire.schema.parse import Mode
+
+FINDINGS = 100
+FORMATS = ["text", "json", "github-actions", "junit", "sarif"]
+
+_OPTIONS = (
+    click.option(
+        "--mode",
+        type=click.Choice(["strict", "legacy", "kip", "draft"]),
+        help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+        "what KIP-482 says, or its first draft. By default that of the configuration, else strict.",
+    ),
+    click.option(
+        "--format",
+        "output",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="What to print.",
+    ),
+    click.option("--use", multiple=True, metavar="RULE", help="Use this rule or category."),
+    click.option(
+        "--except", "leave_out", multiple=True, metavar="RULE", help="Leave this one out."
+    ),
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The configuration; by default the nearest flexwire.toml or pyproject.toml.",
+    ),
+    click.option(
+        "--explain", metavar="RULE", help="Tell what a rule is about; ALL lists the rules."
+    ),
+)
+
+
+def check_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that choose rules and how findings are told."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def configured(
+    of: Ruleset,
+    path: Path | None,
+    mode: Mode | None,
+    use: tuple[str, ...],
+    leave_out: tuple[str, ...],
+) -> Config:
+    """Give the configuration with what the command line says instead; raises `ConfigError`."""
+    from dataclasses import replace
+
+    from flexwire.check.config import Config, choose, find_config, read_config
+
+    path = path or find_config(Path())
+    found = read_config(path, of) if path else Config(of.defaults())
+    if use or leave_out:
+        used = choose(use, leave_out, of=of) if use else found.rules - choose(leave_out, (), of=of)
+        found = replace(found, rules=used)
+    return found if mode is None else replace(found, mode=mode)
+
+
+def page(of: Ruleset, name: str) -> str:
+    """Give the page of a rule, or a line for each rule of a category."""
+    from flexwire.check.config import ALL, named
+
+    rules = of.rules()
+    if name != ALL:
+        chosen = sorted(named(name, of=of))
+        if len(chosen) == 1:
+            rule = rules[chosen[0]]
+            return f"{chosen[0]} ({rule.category.name}: {rule.category.value})\n\n{rule.page}"
+    shown = {one: rules[one] for one in sorted(named(name, of=of))}
+    width = max(map(len, shown))
+    category = max(len(rule.category.name) for rule in shown.values())
+    return "\n".join(
+        f"{one:{width}}  {rule.category.name:{category}}  {rule.summary}"
+        for one, rule in shown.items()
+    )
+
+
+def tell(report: Report, output: str) -> NoReturn:
+    """Print what was found, and exit with 100 if it is anything."""
+    click.echo(_told(report, output), nl=False, color=True)
+    sys.stdout.flush()
+    sys.exit(FINDINGS if report.findings else 0)
+
+
+def _told(report: Report, output: str) -> str:
+    from flexwire.check.formats import github_actions, json, junit, sarif, text
+
+    if output == "text":
+        terminal = sys.stdout.isatty()
+        colour = terminal and not os.environ.get("NO_COLOR")
+        width = shutil.get_terminal_size().columns if terminal else None
+        return text.write(report, width, colour=colour)
+    write = {
+        "json": json.write,
+        "github-actions": github_actions.write,
+        "junit": junit.write,
+        "sarif": sarif.write,
+    }[output]
+    return write(report)

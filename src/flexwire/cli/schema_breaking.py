@@ -1,0 +1,74 @@
+"""`flexwire schema breaking`: what a change of message specs breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from flexwire.cli.check import check_options, configured, page, tell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.schema.parse import Mode
+
+
+@click.command("breaking")
+@click.argument("paths", nargs=-1, metavar="NEW...")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="OLD",
+    help="What to compare with, as NEW. Can be given several times.",
+)
+@check_options
+def schema_breaking(
+    *,
+    paths: tuple[str, ...],
+    against: tuple[str, ...],
+    mode: Mode | None,
+    output: str,
+    use: tuple[str, ...],
+    leave_out: tuple[str, ...],
+    config: Path | None,
+    explain: str | None,
+) -> None:
+    """Tell what a change of message specs breaks.
+
+    NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
+    REV:PATH, a path in a git revision, or release:NAME, a release of the bundled catalog. NEW may
+    also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE, JSON and SUPPORT. Exits
+    with 100 where something breaks.
+    """
+    from flexwire.check.breaking.editions import read_editions
+    from flexwire.check.breaking.report import compare
+    from flexwire.check.config import BREAKING, ConfigError
+
+    try:
+        if explain is not None:
+            print(page(BREAKING, explain))
+            return
+        chosen = configured(BREAKING, config, mode, use, leave_out)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    new, old = _sides(paths, against)
+    editions, texts = read_editions(new, chosen.mode)
+    before, _ = read_editions(old, chosen.mode)
+    tell(compare(before, editions, texts, chosen.rules, chosen), output)
+
+
+def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Give what is new and what is old; a range of git revisions is both."""
+    new, old = [], list(against)
+    for path in paths:
+        before, dots, after = path.partition("..")
+        revision, colon, inside = after.partition(":")
+        if dots and colon and before and "/" not in before and revision:
+            old.append(f"{before}:{inside}")
+            new.append(f"{revision}:{inside}")
+        else:
+            new.append(path)
+    if not new or not old:
+        raise click.UsageError("name what is new, and with --against what to compare it with")
+    return new, old

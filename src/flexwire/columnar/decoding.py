@@ -1,0 +1,186 @@
+"""Messages into columns: `decode_messages`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import pyarrow as pa
+
+from flexwire.columnar.buffers import Buffers, ColumnFullError
+from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.columnar.program import Program, address
+from flexwire.columnar.reference import read_row
+from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
+from flexwire.columnar.schemas import schemas_of
+from flexwire.columnar.types import message_type
+from flexwire.wire.encoding import Encoding
+
+if TYPE_CHECKING:
+    from flexwire.columnar.engine import Kernel
+    from flexwire.columnar.schemas import MessageLike
+    from flexwire.wire.schema import Schema
+
+    Words = np.ndarray[Any, Any]
+
+Absent = Literal["null", "default"]
+
+
+@overload
+def decode_messages(
+    message: MessageLike,
+    data: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    absent: Absent = ...,
+    mode: Literal["FAILFAST"] = ...,
+) -> pa.StructArray: ...
+
+
+@overload
+def decode_messages(
+    message: MessageLike,
+    data: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    absent: Absent = ...,
+    mode: Literal["PERMISSIVE"],
+) -> Permissive: ...
+
+
+def decode_messages(
+    message: MessageLike,
+    data: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = Encoding.KAFKA,
+    absent: Absent = "null",
+    mode: Mode = "FAILFAST",
+) -> pa.StructArray | Permissive:
+    """Decode a binary column, a message in each row, into a column of `message_type`.
+
+    ``message`` is a bundled message's name, a spec of one's own, or a message class; ``versions``
+    one version, or an array with one for each row. A null gives a null. What a version does not
+    have is null, or ``absent="default"``. Each message is all of its bytes, as in
+    ``Message.decode``.
+
+    FAILFAST raises `DecodeError`, or `UnknownMessageError` for a version that is none, with the
+    row in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
+    with the reason, path and offset of each error.
+
+    A ChunkedArray gives a ChunkedArray, of more chunks where a column would pass 2**31-1 bytes or
+    elements; an Array that does raises `CodecError`.
+
+    >>> from flexwire.messages import RequestHeader
+    >>> header = RequestHeader(request_api_key=3, correlation_id=7, client_id="ping")
+    >>> column = decode_messages("RequestHeader", pa.array([header.encode(2), None]), 2)
+    >>> column.field("client_id").to_pylist()
+    ['ping', None]
+    """
+    given = Versions(versions, len(data))
+
+    def rows(chunk: pa.Array, begin: int) -> Rows:
+        return _Decoding(message, chunk, given.slice(begin, len(chunk)), encoding, absent)
+
+    made: pa.StructArray | Permissive = gather(data, rows, message_type(message), mode)
+    return made
+
+
+@lru_cache(maxsize=256)
+def _program(
+    message: MessageLike, versions: tuple[int, ...], encoding: Encoding, absent: Absent
+) -> Program:
+    schemas = schemas_of(message)
+    return Program(
+        {version: schemas.schema(version, encoding) for version in versions},
+        message_type(message),
+        writing=False,
+        absent_are_null=absent == "null",
+    )
+
+
+class _Decoding(Rows):
+    """One array of messages on its way into columns."""
+
+    name = "decode"
+
+    def __init__(
+        self,
+        message: MessageLike,
+        data: pa.Array,
+        versions: Versions,
+        encoding: Encoding,
+        absent: Absent,
+    ) -> None:
+        super().__init__(message, data, versions, encoding)
+        self.absent_are_null = absent == "null"
+        self.program = _program(message, self.known, encoding, absent)
+        self.kind = self.program.kind
+        self.offsets, self.place, self.size = _binary(data)
+
+    def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
+        rows = len(self.data)
+        # A uuid takes 22 bytes as text, and 16 on the wire; nothing else becomes more.
+        columns = Buffers(self.program, rows - first, 2 * self.size)
+        entries = np.zeros(len(self.versions.each), np.int64)
+        stack = np.zeros(self.program.stack, np.int64)
+        call = np.zeros(L.CALL // 8, np.int64)
+        words = self.words(self.program, entries, first) | self._input()
+        words |= {
+            L.C_COLUMNS: address(columns.columns),
+            L.C_LEVELS: address(columns.levels),
+            L.C_STACK: address(stack),
+        }
+        for word, value in words.items():
+            call[word // 8] = value
+        while status := kernel(address(call), 0, 0):
+            try:
+                columns.grow(status, int(call[L.C_GROW // 8]), int(call[L.C_NEED // 8]))
+            except ColumnFullError:
+                rows = self._end_before(call, kernel)
+        columns.learn(rows - first)
+        return columns.to_arrow(rows - first), rows
+
+    def _input(self) -> dict[int, int]:
+        validity = self.data.buffers()[0] if self.data.null_count else None
+        return {
+            L.C_BLANK: self.program.blank,
+            L.C_BRANCHES: address(self.program.branches),
+            L.C_BRANCH_COUNT: self.program.branch_count,
+            L.C_DATA: self.place,
+            L.C_SIZE: self.size,
+            L.C_OFFSETS: address(self.offsets),
+            L.C_VALID: validity.address if validity else 0,
+            L.C_VALID_BIT: self.data.offset,
+            L.C_OPERATION: L.BETWEEN,
+        }
+
+    def _end_before(self, call: Words, kernel: Kernel) -> int:
+        """Take back the row that a column is too full for, and end there; gives the next row.
+
+        The row begins the next chunk. One that begins this chunk fits in none.
+        """
+        row, first = int(call[L.C_ROW // 8]), int(call[L.C_FIRST // 8])
+        call[L.C_OPERATION // 8], call[L.C_ROWS // 8] = self.program.refuse, row + 1
+        kernel(address(call), 0, 0)
+        self.refused[row] = 0 if row > first else TOO_LARGE
+        return max(row, first + 1)
+
+    def reference(self, schema: Schema, row: int) -> dict[str, Any]:
+        return read_row(schema, self.data[row].as_py(), absent_are_null=self.absent_are_null)
+
+
+def _binary(data: pa.Array) -> tuple[Words, int, int]:
+    """Give the offsets of the rows, and where and how large their bytes are."""
+    width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
+    if width is None:
+        raise TypeError(f"messages are binary or large_binary, not {data.type}")
+    _, raw, content = data.buffers()
+    if not len(data):
+        return np.zeros(1, np.int64), 0, 0
+    size = np.dtype(width).itemsize
+    offsets = np.frombuffer(raw, width, len(data) + 1, data.offset * size).astype(np.int64)
+    return offsets, content.address if content else 0, content.size if content else 0

@@ -1,0 +1,230 @@
+"""Columns into messages, and how large they are: `encode_messages` and `message_sizes`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import pyarrow as pa
+
+from flexwire.columnar import buffers
+from flexwire.columnar.binding import Binding
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar.program import Program, address
+from flexwire.columnar.reference import write_row
+from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
+from flexwire.columnar.schemas import schemas_of
+from flexwire.columnar.types import message_type
+from flexwire.wire.encoding import Encoding
+
+if TYPE_CHECKING:
+    from flexwire.columnar.engine import Kernel
+    from flexwire.columnar.schemas import MessageLike
+    from flexwire.wire.schema import Schema
+
+    Words = np.ndarray[Any, Any]
+
+_MARGIN = 1.1
+_LEAST = 4096
+
+
+@overload
+def encode_messages(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    mode: Literal["FAILFAST"] = ...,
+) -> pa.BinaryArray: ...
+
+
+@overload
+def encode_messages(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    mode: Literal["PERMISSIVE"],
+) -> Permissive: ...
+
+
+def encode_messages(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = Encoding.KAFKA,
+    mode: Mode = "FAILFAST",
+) -> pa.BinaryArray | Permissive:
+    """Encode a column of structs, as `decode_messages` gives it, into a binary column.
+
+    A null row gives null. A null field stands for None, which only a nullable field can be; in a
+    field that the version does not have it stands for no value. Other types of column are taken
+    where they become the field's without loss. ``versions`` and ``mode`` are as in
+    `decode_messages`; the errors are `EncodeError`, and know no offset.
+
+    >>> header = [{"request_api_key": 3, "request_api_version": 0, "correlation_id": 7,
+    ...            "client_id": "ping"}]
+    >>> structs = pa.array(header, message_type("RequestHeader"))
+    >>> encode_messages("RequestHeader", structs, 2)[0].as_py().hex()
+    '0003000000000007000470696e6700'
+    """
+    given = Versions(versions, len(structs))
+
+    def rows(chunk: pa.Array, begin: int) -> Rows:
+        return _Encoding(message, chunk, given.slice(begin, len(chunk)), encoding)
+
+    made: pa.BinaryArray | Permissive = gather(structs, rows, pa.binary(), mode)
+    return made
+
+
+@overload
+def message_sizes(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    mode: Literal["FAILFAST"] = ...,
+) -> pa.Int64Array: ...
+
+
+@overload
+def message_sizes(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = ...,
+    mode: Literal["PERMISSIVE"],
+) -> Permissive: ...
+
+
+def message_sizes(
+    message: MessageLike,
+    structs: Any,
+    versions: Any,
+    *,
+    encoding: Encoding = Encoding.KAFKA,
+    mode: Mode = "FAILFAST",
+) -> pa.Int64Array | Permissive:
+    """Give how many bytes `encode_messages` would make of each row, without making them.
+
+    >>> from flexwire.messages import RequestHeader
+    >>> from flexwire.columnar import decode_messages
+    >>> structs = decode_messages("RequestHeader", pa.array([RequestHeader().encode(2)]), 2)
+    >>> [message_sizes("RequestHeader", structs, 2, encoding=one).to_pylist() for one in Encoding]
+    [[11], [11], [11], [10], [11]]
+    """
+    given = Versions(versions, len(structs))
+
+    def rows(chunk: pa.Array, begin: int) -> Rows:
+        return _Measuring(message, chunk, given.slice(begin, len(chunk)), encoding)
+
+    made: pa.Int64Array | Permissive = gather(structs, rows, pa.int64(), mode)
+    return made
+
+
+@lru_cache(maxsize=256)
+def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> Program:
+    schemas = schemas_of(message)
+    return Program(
+        {version: schemas.schema(version, encoding) for version in versions},
+        message_type(message),
+        writing=True,
+    )
+
+
+class _Writing(Rows):
+    """One array of structs on its way into messages."""
+
+    def __init__(
+        self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
+    ) -> None:
+        super().__init__(message, data, versions, encoding)
+        self.program = _program(message, self.known, encoding)
+        self.binding = Binding(self.program, data)
+
+    def start(self, first: int, ends: Words) -> tuple[Words, Any]:
+        """Give the words of a run that puts the rows' ends into ``ends``, and what it keeps."""
+        entries = np.zeros(len(self.versions.each), np.int64)
+        stack = np.zeros(self.program.stack, np.int64)
+        call = np.zeros(L.CALL // 8, np.int64)
+        words = self.words(self.program, entries, first) | {
+            L.C_COLUMNS: address(self.binding.columns),
+            L.C_STACK: address(stack),
+            L.C_ENDS: address(ends),
+        }
+        for word, value in words.items():
+            call[word // 8] = value
+        return call, (entries, stack)
+
+    def missing(self, first: int, after: int) -> Words | None:
+        """Say which rows have no value, null ones and those that were refused, if any."""
+        refused = self.refused[first:after] != 0
+        if self.data.null_count:
+            refused |= np.asarray(self.data.slice(first, after - first).is_null())
+        return refused if refused.any() else None
+
+    def written(self, schema: Schema, row: int) -> bytes:
+        """Write a row with the reference executor."""
+        return write_row(schema, self.data[row].as_py())
+
+
+class _Encoding(_Writing):
+    kind = pa.binary()
+    name = "encode"
+
+    def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
+        rows = len(self.data)
+        ends = allocate(4 * (rows - first) + 4).view(np.int32)
+        ends[0] = 0
+        call, kept = self.start(first, ends)
+        learned = int(self.program.data_hints[0] * (rows - first))
+        out = allocate(min(buffers.MOST, _LEAST + learned))
+        call[L.C_OUT // 8], call[L.C_LIMIT // 8] = address(out), address(out) + len(out)
+        while kernel(address(call), 0, 0):
+            need, written = int(call[L.C_NEED // 8]), int(call[L.C_WRITTEN // 8])
+            if need > buffers.MOST:
+                row = int(call[L.C_ROW // 8])
+                # What fits in no array at all is refused; else the row begins the next one.
+                self.refused[row] = TOO_LARGE if row == first else 0
+                rows = max(row, first + 1)
+                break
+            larger = allocate(min(buffers.MOST, max(need, 2 * len(out))))
+            larger[:written] = out[:written]
+            out = larger
+            call[L.C_OUT // 8], call[L.C_LIMIT // 8] = address(out), address(out) + len(out)
+        del kept
+        size = int(ends[rows - first])
+        self.program.data_hints[0] = _MARGIN * size / max(1, rows - first)
+        missing = self.missing(first, rows)
+        content = [
+            None if missing is None else buffers.bits(~missing),
+            pa.py_buffer(ends[: rows - first + 1]),
+            buffers.buffer(out, size),
+        ]
+        return pa.Array.from_buffers(pa.binary(), rows - first, content), rows
+
+    def reference(self, schema: Schema, row: int) -> bytes:
+        return self.written(schema, row)
+
+
+class _Measuring(_Writing):
+    kind = pa.int64()
+    name = "measure"
+
+    def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
+        rows = len(self.data)
+        sizes = allocate(8 * (rows - first)).view(np.int64)
+        call, kept = self.start(first, sizes)
+        kernel(address(call), 0, 0)
+        del kept
+        return pa.array(sizes, mask=self.missing(first, rows)), rows
+
+    def reference(self, schema: Schema, row: int) -> int:
+        return len(self.written(schema, row))

@@ -1,0 +1,414 @@
+"""Reads messages into columns: one kernel, driven by a program, for every message.
+
+Each operation checks all it needs, of the input and of the room in the columns, before it changes
+anything; so it can be run again once a column has grown. A row that is refused is taken back and
+becomes null.
+"""
+
+from __future__ import annotations
+
+from flexwire.columnar.kernels.filling import (
+    fill,
+    grow_data,
+    grow_level,
+    mark,
+    set_used,
+    take_back,
+    used,
+)
+from flexwire.columnar.kernels.layout import (
+    ARRAY,
+    BETWEEN,
+    BOOL,
+    BYTES,
+    C_BLANK,
+    C_COLUMNS,
+    C_DATA,
+    C_END,
+    C_ENTRIES,
+    C_FIRST,
+    C_FRAME,
+    C_INDEX,
+    C_LEVELS,
+    C_OFFSETS,
+    C_OPERATION,
+    C_POSITION,
+    C_REFUSE,
+    C_REFUSED,
+    C_ROW,
+    C_ROWS,
+    C_SIZE,
+    C_STACK,
+    C_STATUS,
+    C_VALID,
+    C_VALID_BIT,
+    C_WHICH,
+    COLUMN,
+    DONE,
+    END,
+    F_END,
+    F_INDEX,
+    F_KNOWN,
+    F_LEFT,
+    FILL,
+    FLOAT64,
+    FRAME,
+    FULL,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    JUMP,
+    K_CAPACITY,
+    K_DATA,
+    MARKER,
+    N_CAPACITY,
+    N_COUNT,
+    NEXT,
+    O_AFTER,
+    O_CODE,
+    O_COLUMN,
+    O_COMPACT,
+    O_COUNT,
+    O_DEFAULTS,
+    O_LEAST,
+    O_LEVEL,
+    O_WIDTH,
+    OPERATION,
+    REFUSED,
+    ROW_DONE,
+    STRING,
+    T_COUNT,
+    T_DEFAULTS,
+    T_TAG,
+    T_VALUE,
+    TAG,
+    TAG_END,
+    TAGS,
+    UINT16,
+    UUID,
+    VALID,
+    WIDENED,
+)
+from flexwire.columnar.kernels.memory import (
+    copy_bytes,
+    inlined,
+    store_int16_native,
+    store_int32_native,
+    store_number,
+)
+from flexwire.columnar.kernels.parts import UUID_TEXT, is_text, write_uuid_text
+from flexwire.columnar.kernels.reading_tags import (
+    end_tags,
+    keep_unknown,
+    next_known,
+    next_tag,
+    open_tags,
+    took_tag,
+)
+from flexwire.columnar.kernels.values import copy_numbers, read_length, read_number
+from flexwire.native.machine import (
+    kernel,
+    load_int16,
+    load_int32,
+    load_int32_native,
+    load_int64,
+    load_uint8,
+    load_uint16,
+    load_uint32,
+    load_word,
+    part,
+    store_int8,
+    store_word,
+)
+
+_LONGEST_STRING = 32767
+
+
+@inlined
+def read_text(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read a string or bytes."""
+    is_string = load_word(operation + O_CODE) == STRING
+    length, at = read_length(operation, 2 if is_string else 4, position, end)
+    if at < 0 or length > end - at:
+        return REFUSED
+    if is_string and (length > _LONGEST_STRING or not is_text(at, length)):
+        return REFUSED
+    valid = 1
+    if length < 0:
+        length = valid = 0
+    before = used(column, index)
+    if length > load_word(column + K_CAPACITY) - before:
+        return grow_data(call, column, before + length)
+    copy_bytes(load_word(column + K_DATA) + before, at, length)
+    set_used(column, index, before + length)
+    mark(column, index, valid)
+    return at + length
+
+
+@part
+def read_uuid(call: int, column: int, index: int, position: int, end: int) -> int:
+    """Read a uuid, as text."""
+    if end - position < 16:
+        return REFUSED
+    before = used(column, index)
+    if load_word(column + K_CAPACITY) - before < UUID_TEXT:
+        return grow_data(call, column, before + UUID_TEXT)
+    write_uuid_text(load_word(column + K_DATA) + before, position)
+    set_used(column, index, before + UUID_TEXT)
+    mark(column, index, 1)
+    return position + 16
+
+
+@part
+def read_widened(operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read a number into a column that is wider than its type needs."""
+    number, at = read_number(load_word(operation + O_LEAST), position, end)
+    if at < 0:
+        return REFUSED
+    width = load_word(operation + O_WIDTH)
+    store_number(load_word(column + K_DATA) + width * index, width, number)
+    return at
+
+
+@inlined
+def read_one_byte(code: int, column: int, index: int, position: int) -> int:
+    """Read an int8, or a bool, which is 0 or 1."""
+    if code == BOOL and load_uint8(position) > 1:
+        return REFUSED
+    store_int8(load_word(column + K_DATA) + index, load_uint8(position))
+    return position + 1
+
+
+@inlined
+def read_fixed(code: int, column: int, index: int, position: int, end: int) -> int:
+    """Read a number of the width of its column."""
+    data, left = load_word(column + K_DATA), end - position
+    if code == INT16:
+        if left < 2:
+            return REFUSED
+        store_int16_native(data + 2 * index, load_int16(position))
+        return position + 2
+    if code == INT8 or code == BOOL:
+        return read_one_byte(code, column, index, position) if left >= 1 else REFUSED
+    if code == INT64 or code == FLOAT64:
+        if left < 8:
+            return REFUSED
+        store_word(data + 8 * index, load_int64(position))
+        return position + 8
+    if code == UINT16:
+        if left < 2:
+            return REFUSED
+        store_int32_native(data + 4 * index, load_uint16(position))
+        return position + 2
+    if left < 4:
+        return REFUSED
+    store_word(data + 8 * index, load_uint32(position))
+    return position + 4
+
+
+@inlined
+def read_value(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read whatever is neither an array nor a structure; gives the position behind it."""
+    code = load_word(operation + O_CODE)
+    if code == INT32:
+        if end - position < 4:
+            return REFUSED
+        store_int32_native(load_word(column + K_DATA) + 4 * index, load_int32(position))
+        return position + 4
+    if code == STRING or code == BYTES:
+        return read_text(call, operation, column, index, position, end)
+    if code == UUID:
+        return read_uuid(call, column, index, position, end)
+    if code == WIDENED:
+        return read_widened(operation, column, index, position, end)
+    return read_fixed(code, column, index, position, end)
+
+
+@inlined
+def read_array(
+    call: int, operation: int, column: int, index: int, position: int, end: int
+) -> tuple[int, int]:
+    """Read an array's count and make room for its elements; gives how many are still to be read."""
+    count, at = read_length(operation, 4, position, end)
+    if at < 0 or count * load_word(operation + O_LEAST) > end - at:
+        return 0, REFUSED
+    level = load_word(call + C_LEVELS) + load_word(operation + O_LEVEL)
+    before = load_word(level + N_COUNT)
+    if count > load_word(level + N_CAPACITY) - before:
+        return 0, grow_level(call, level, before + count)
+    valid = 1
+    if count < 0:
+        count = valid = 0
+    store_word(level + N_COUNT, before + count)
+    set_used(column, index, before + count)
+    mark(column, index, valid)
+    width = load_word(operation + O_WIDTH)
+    if width == 0:
+        return count, at
+    # Numbers are read all at once.
+    copy_numbers(load_word(column + COLUMN + K_DATA) + before * width, at, count, width)
+    return 0, at + count * width
+
+
+@inlined
+def read_marker(operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read whether a structure is null; gives 1 if it is, 0 if not, -1 for what says neither."""
+    if end - position < 1:
+        return REFUSED
+    marker = load_uint8(position)
+    null = 0 if load_word(operation + O_COMPACT) else 0xFF
+    if marker != 1 and marker != null:
+        return REFUSED
+    mark(column, index, 1)
+    return 1 if marker == null else 0
+
+
+@inlined
+def open_row(call: int, row: int) -> tuple[int, int, int]:
+    """Give where a row's program begins, and where its message begins and ends."""
+    valid, bit = load_word(call + C_VALID), load_word(call + C_VALID_BIT) + row
+    if valid != 0 and (load_uint8(valid + (bit >> 3)) >> (bit & 7)) & 1 == 0:
+        return load_word(call + C_BLANK), 0, 0
+    data, offsets = load_word(call + C_DATA), load_word(call + C_OFFSETS) + 8 * row
+    begin, end = load_word(offsets), load_word(offsets + 8)
+    if begin < 0 or begin > end or end > load_word(call + C_SIZE):
+        return load_word(call + C_REFUSE), 0, 0
+    which = load_word(call + C_WHICH)
+    version = load_int32_native(which + 4 * row) if which else 0
+    return load_word(load_word(call + C_ENTRIES) + 8 * version), data + begin, data + end
+
+
+@kernel
+def decode(call: int, _structure: int, _value: int) -> int:
+    """Read rows from C_ROW to C_ROWS; stops where a column must grow, and goes on from there.
+
+    ``call`` is the address of the words of the run. An operation that cannot go on leaves all as it
+    was, and says in ``at`` why.
+    """
+    columns, first = load_word(call + C_COLUMNS), load_word(call + C_FIRST)
+    row, rows = load_word(call + C_ROW), load_word(call + C_ROWS)
+    operation = load_word(call + C_OPERATION)
+    position, end = load_word(call + C_POSITION), load_word(call + C_END)
+    frame, index = load_word(call + C_FRAME), load_word(call + C_INDEX)
+    at = 0
+    while row < rows and at != FULL:
+        if operation == BETWEEN:
+            index, frame = row - first, load_word(call + C_STACK)
+            operation, position, end = open_row(call, row)
+        while True:
+            code = load_word(operation + O_CODE)
+            column = columns + load_word(operation + O_COLUMN)
+            if code < ARRAY:
+                at = read_value(call, operation, column, index, position, end)
+                if at < 0:
+                    break
+                position = at
+                operation += OPERATION
+            elif code == ARRAY:
+                left, at = read_array(call, operation, column, index, position, end)
+                if at < 0:
+                    break
+                position = at
+                if left == 0:
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    store_word(frame + F_LEFT, left)
+                    store_word(frame + F_INDEX, index)
+                    frame += FRAME
+                    index = used(column, index)
+                    operation += OPERATION
+            elif code == NEXT:
+                left = load_word(frame - FRAME + F_LEFT) - 1
+                if left > 0:
+                    store_word(frame - FRAME + F_LEFT, left)
+                    index += 1
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    frame -= FRAME
+                    index = load_word(frame + F_INDEX)
+                    operation += OPERATION
+            elif code == TAGS:
+                if position < end and load_uint8(position) == 0:
+                    # None of them: mostly so.
+                    end_tags(call, operation, column, index)
+                    position += 1
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    at = open_tags(operation, frame, position, end)
+                    if at < 0:
+                        break
+                    position = at
+                    frame += FRAME
+                    operation += OPERATION
+            elif code == TAG:
+                top = frame - FRAME
+                tag, size, at = next_tag(operation, top, position, end)
+                if at < 0:
+                    break
+                known = next_known(operation, top)
+                if known != 0 and (tag < 0 or load_word(known + T_TAG) < tag):
+                    # A known field that is not there; the header is read again after it.
+                    defaults, count = load_word(known + T_DEFAULTS), load_word(known + T_COUNT)
+                    at = fill(call, defaults, count, index)
+                    if at < 0:
+                        break
+                    store_word(top + F_KNOWN, load_word(top + F_KNOWN) + 1)
+                elif tag < 0:
+                    end_tags(call, operation, column, index)
+                    position = at
+                    frame = top
+                    operation += OPERATION
+                elif known != 0 and load_word(known + T_TAG) == tag:
+                    took_tag(top, tag)
+                    store_word(top + F_KNOWN, load_word(top + F_KNOWN) + 1)
+                    position, end = at, at + size
+                    operation = load_word(known + T_VALUE)
+                else:
+                    at = keep_unknown(call, operation, column, tag, size, at)
+                    if at < 0:
+                        break
+                    took_tag(top, tag)
+                    position = at
+            elif code == TAG_END:
+                at = REFUSED
+                if position != end:
+                    break
+                end = load_word(frame - FRAME + F_END)
+                operation = load_word(operation + O_AFTER)
+            elif code == MARKER:
+                at = read_marker(operation, column, index, position, end)
+                if at < 0:
+                    break
+                position += 1
+                operation = load_word(operation + O_AFTER) if at else operation + OPERATION
+            elif code == FILL:
+                defaults, count = load_word(operation + O_DEFAULTS), load_word(operation + O_COUNT)
+                at = fill(call, defaults, count, index)
+                if at < 0:
+                    break
+                operation += OPERATION
+            elif code == VALID:
+                mark(column, index, 1)
+                operation += OPERATION
+            elif code == JUMP:
+                operation = load_word(operation + O_AFTER)
+            else:
+                at = ROW_DONE if code == END and position == end else REFUSED
+                break
+        if at == ROW_DONE:
+            row += 1
+            operation = BETWEEN
+        elif at == REFUSED:
+            index = row - first
+            take_back(call, index)
+            store_int8(load_word(call + C_REFUSED) + row, 1)
+            frame = load_word(call + C_STACK)
+            operation, position, end = load_word(call + C_BLANK), 0, 0
+    store_word(call + C_ROW, row)
+    store_word(call + C_OPERATION, operation)
+    store_word(call + C_POSITION, position)
+    store_word(call + C_END, end)
+    store_word(call + C_FRAME, frame)
+    store_word(call + C_INDEX, index)
+    return load_word(call + C_STATUS) if at == FULL else DONE

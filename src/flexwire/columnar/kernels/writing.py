@@ -1,0 +1,380 @@
+"""Writes columns as messages, or measures what they would take: one kernel for every message.
+
+Whatever is read is within its column: an offset is compared with what the column has before it is
+used. A row has no state but its own, so it begins anew once the output has grown.
+"""
+
+from __future__ import annotations
+
+from flexwire.columnar.kernels.comparing import extent, flag, is_null, is_sound
+from flexwire.columnar.kernels.layout import (
+    ARRAY,
+    BOOL,
+    BYTES,
+    C_COLUMNS,
+    C_ENDS,
+    C_ENTRIES,
+    C_FIRST,
+    C_LIMIT,
+    C_OUT,
+    C_REFUSED,
+    C_ROW,
+    C_ROWS,
+    C_STACK,
+    C_WHICH,
+    C_WRITTEN,
+    CHECK,
+    COLUMN,
+    DONE,
+    END,
+    F_BEGAN,
+    F_INDEX,
+    F_KNOWN,
+    F_LEFT,
+    FRAME,
+    FULL,
+    GROW_DATA,
+    INT8,
+    INT16,
+    INT32,
+    K_DATA,
+    K_VALID,
+    K_WIDTH,
+    KNOWN,
+    MARKER,
+    NEXT,
+    O_AFTER,
+    O_CODE,
+    O_COLUMN,
+    O_COMPACT,
+    O_FORM,
+    O_KNOWN,
+    O_KNOWNS,
+    O_LEAST,
+    O_NULLABLE,
+    O_WIDTH,
+    OPERATION,
+    REFUSED,
+    STRING,
+    T_TAG,
+    T_VALUE,
+    TAG,
+    TAG_END,
+    TAGS,
+    UINT16,
+    UINT32,
+    UUID,
+    VALID,
+    WIDENED,
+)
+from flexwire.columnar.kernels.memory import (
+    copy_bytes,
+    inlined,
+    load_int16_native,
+    load_number,
+    store_int32_native,
+)
+from flexwire.columnar.kernels.parts import UUID_TEXT, is_text, read_uuid_text
+from flexwire.columnar.kernels.putting import (
+    SLACK,
+    grow_output,
+    is_number,
+    number_size,
+    put_varint,
+    turn_numbers,
+    write_number,
+)
+from flexwire.columnar.kernels.writing_tags import (
+    NO_TAG,
+    least_header,
+    unknown_tag,
+    write_tag_count,
+    write_tag_header,
+    write_tags_end,
+    write_unknown,
+    written_known,
+)
+from flexwire.native.machine import (
+    kernel,
+    load_int8,
+    load_int32_native,
+    load_word,
+    part,
+    store_int8,
+    store_int16,
+    store_int32,
+    store_int64,
+    store_word,
+)
+
+_LONGEST_STRING = 32767
+
+
+@part
+def has_null(column: int, first: int, count: int) -> bool:
+    """Whether an element of an array is null."""
+    for index in range(first, first + count):
+        if is_null(column, index):
+            return True
+    return False
+
+
+@inlined
+def put_length(operation: int, width: int, length: int, at: int, writing: bool) -> int:
+    """Write a length or count, -1 for null; gives the position behind it."""
+    if load_word(operation + O_COMPACT):
+        return at + put_varint(at if writing else 0, length + 1)
+    if writing:
+        if width == 2:
+            store_int16(at, length)
+        else:
+            store_int32(at, length)
+    return at + width
+
+
+@inlined
+def write_text(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write a string or bytes."""
+    is_string = load_word(operation + O_CODE) == STRING
+    begin, length = extent(column, index)
+    text = load_word(column + K_DATA) + begin
+    if is_null(column, index):
+        length = -1
+        if not load_word(operation + O_NULLABLE):
+            return REFUSED
+    elif length < 0:
+        return REFUSED
+    elif is_string and (length > _LONGEST_STRING or not is_text(text, length)):
+        return REFUSED
+    at = put_length(operation, 2 if is_string else 4, length, at, writing)
+    if length <= 0:
+        return at
+    if writing:
+        if length > load_word(call + C_LIMIT) - at:
+            return grow_output(call, at, length)
+        copy_bytes(at, text, length)
+    return at + length
+
+
+@part
+def write_uuid(column: int, index: int, at: int, writing: bool) -> int:
+    """Write a uuid, which is text in its column."""
+    begin, length = extent(column, index)
+    if length != UUID_TEXT:
+        return REFUSED
+    high, low, sound = read_uuid_text(load_word(column + K_DATA) + begin)
+    if not sound:
+        return REFUSED
+    if writing:
+        store_int64(at, high)
+        store_int64(at + 8, low)
+    return at + 16
+
+
+@part
+def write_ranged(operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write a number of a column that is wider than its type."""
+    kind, width = load_word(operation + O_CODE), load_word(column + K_WIDTH)
+    if kind == WIDENED:
+        kind = load_word(operation + O_LEAST)
+    value = load_number(load_word(column + K_DATA) + width * index, width)
+    if not is_number(kind, value):
+        return REFUSED
+    if writing:
+        write_number(at, kind, value)
+    return at + number_size(kind)
+
+
+@inlined
+def write_fixed(code: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write a number of the width of its column."""
+    data = load_word(column + K_DATA)
+    if code == INT16:
+        if writing:
+            store_int16(at, load_int16_native(data + 2 * index))
+        return at + 2
+    if code == INT8:
+        if writing:
+            store_int8(at, load_int8(data + index))
+        return at + 1
+    if code == BOOL:
+        if writing:
+            store_int8(at, flag(column, index))
+        return at + 1
+    if writing:
+        store_int64(at, load_word(data + 8 * index))
+    return at + 8
+
+
+@inlined
+def write_value(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write whatever is neither an array nor a structure; gives the position behind it."""
+    code = load_word(operation + O_CODE)
+    if code == STRING or code == BYTES:
+        return write_text(call, operation, column, index, at, writing)
+    if is_null(column, index):
+        return REFUSED
+    if code == INT32:
+        if writing:
+            store_int32(at, load_int32_native(load_word(column + K_DATA) + 4 * index))
+        return at + 4
+    if code == UUID:
+        return write_uuid(column, index, at, writing)
+    if code == WIDENED or code == UINT16 or code == UINT32:
+        return write_ranged(operation, column, index, at, writing)
+    return write_fixed(code, column, index, at, writing)
+
+
+@inlined
+def write_array(
+    call: int, operation: int, column: int, index: int, at: int, writing: bool
+) -> tuple[int, int]:
+    """Write an array's count; gives how many elements are still to be written."""
+    begin, count = extent(column, index)
+    if is_null(column, index):
+        count = -1
+        if not load_word(operation + O_NULLABLE):
+            return 0, REFUSED
+    elif count < 0:
+        return 0, REFUSED
+    at = put_length(operation, 4, count, at, writing)
+    width = load_word(operation + O_WIDTH)
+    if width == 0 or count <= 0:
+        return max(0, count), at
+    # Numbers are written all at once.
+    items = column + COLUMN
+    if load_word(items + K_VALID) != 0 and has_null(items, begin, count):
+        return 0, REFUSED
+    if writing:
+        if count * width > load_word(call + C_LIMIT) - at:
+            return 0, grow_output(call, at, count * width)
+        turn_numbers(at, load_word(items + K_DATA) + begin * width, count, width)
+    return 0, at + count * width
+
+
+@inlined
+def run(call: int, writing: bool) -> int:
+    """Write or measure rows from C_ROW to C_ROWS; a negative ``at`` says why a row ends early."""
+    columns, first = load_word(call + C_COLUMNS), load_word(call + C_FIRST)
+    row, rows = load_word(call + C_ROW), load_word(call + C_ROWS)
+    out, limit = load_word(call + C_OUT), load_word(call + C_LIMIT)
+    written = out + load_word(call + C_WRITTEN)
+    at = written
+    while row < rows and at != FULL:
+        at, index, frame = written, row, load_word(call + C_STACK)
+        which = load_word(call + C_WHICH)
+        version = load_int32_native(which + 4 * row) if which else 0
+        operation = load_word(load_word(call + C_ENTRIES) + 8 * version)
+        going = not is_null(columns, row)
+        while going:
+            if writing and limit - at < SLACK:
+                at = grow_output(call, at, SLACK)
+                break
+            code = load_word(operation + O_CODE)
+            column = columns + load_word(operation + O_COLUMN)
+            if code < ARRAY:
+                at = write_value(call, operation, column, index, at, writing)
+                if at < 0:
+                    break
+                operation += OPERATION
+            elif code == ARRAY:
+                left, at = write_array(call, operation, column, index, at, writing)
+                if at < 0:
+                    break
+                if left == 0:
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    store_word(frame + F_LEFT, left)
+                    store_word(frame + F_INDEX, index)
+                    frame += FRAME
+                    index, left = extent(column, index)
+                    operation += OPERATION
+            elif code == NEXT:
+                left = load_word(frame - FRAME + F_LEFT) - 1
+                if left > 0:
+                    store_word(frame - FRAME + F_LEFT, left)
+                    index += 1
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    frame -= FRAME
+                    index = load_word(frame + F_INDEX)
+                    operation += OPERATION
+            elif code == TAGS:
+                count, at = write_tag_count(columns, operation, frame, index, at, writing)
+                if at < 0:
+                    break
+                if count == 0:
+                    operation = load_word(operation + O_AFTER)
+                else:
+                    frame += FRAME
+                    operation += OPERATION
+            elif code == TAG:
+                top = frame - FRAME
+                number = written_known(columns, operation, load_word(top + F_KNOWN), index)
+                known, known_tag = load_word(operation + O_KNOWNS) + KNOWN * number, NO_TAG
+                if number < load_word(operation + O_KNOWN):
+                    known_tag = load_word(known + T_TAG)
+                tag = unknown_tag(operation, top, column)
+                store_word(top + F_KNOWN, number)
+                if tag < 0:
+                    at = REFUSED
+                    break
+                if known_tag < tag:
+                    store_word(top + F_KNOWN, number + 1)
+                    store_word(top + F_BEGAN, at)
+                    at += least_header(load_word(operation + O_FORM))
+                    operation = load_word(known + T_VALUE)
+                elif tag < NO_TAG:
+                    at = write_unknown(call, operation, top, column, tag, at, writing)
+                    if at < 0:
+                        break
+                else:
+                    at = write_tags_end(operation, at, writing)
+                    frame = top
+                    operation += OPERATION
+            elif code == TAG_END:
+                operation = load_word(operation + O_AFTER)
+                at = write_tag_header(operation, frame - FRAME, at, writing)
+                if at < 0:
+                    break
+            elif code == MARKER:
+                null = is_null(column, index)
+                if writing:
+                    marker = 0 if load_word(operation + O_COMPACT) else 0xFF
+                    store_int8(at, marker if null else 1)
+                at += 1
+                operation = load_word(operation + O_AFTER) if null else operation + OPERATION
+            elif code == VALID or code == CHECK:
+                if not is_sound(columns, operation, column, index):
+                    at = REFUSED
+                    break
+                operation += OPERATION
+            else:
+                at = at if code == END else REFUSED
+                break
+        if at != FULL:
+            if at == REFUSED:
+                at = written
+                store_int8(load_word(call + C_REFUSED) + row, 1)
+            ends, number = load_word(call + C_ENDS), row - first
+            if writing:
+                store_int32_native(ends + 4 * number + 4, at - out)
+            else:
+                store_word(ends + 8 * number, at - written)
+            written = at
+            row += 1
+    store_word(call + C_ROW, row)
+    store_word(call + C_WRITTEN, written - out)
+    return GROW_DATA if at == FULL else DONE
+
+
+@kernel
+def encode(call: int, _structure: int, _value: int) -> int:
+    """Write rows; stops where the output must grow to C_NEED, and goes on when called again."""
+    return run(call, True)
+
+
+@kernel
+def measure(call: int, _structure: int, _value: int) -> int:
+    """Add up what rows would take, and write none of them."""
+    return run(call, False)

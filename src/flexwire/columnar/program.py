@@ -1,0 +1,274 @@
+"""From the schemas of a message's versions to the program that the kernels run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.columnar.defaults import Defaults
+from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ninety
+from flexwire.columnar.nodes import Node, Tree
+from flexwire.wire import types
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
+from flexwire.wire.tags import TagForm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+_NUMBERS = {
+    "BOOLEAN": (L.BOOL, 1),
+    "INT8": (L.INT8, 1),
+    "INT16": (L.INT16, 2),
+    "UINT16": (L.UINT16, 4),
+    "INT32": (L.INT32, 4),
+    "UINT32": (L.UINT32, 8),
+    "INT64": (L.INT64, 8),
+    "FLOAT64": (L.FLOAT64, 8),
+}
+# Read and written all at once where they are an array's elements.
+_BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
+_FORMS = {
+    TagForm.SECTION: L.SECTION,
+    TagForm.INTERLEAVED: L.INTERLEAVED,
+    TagForm.BUFFER: L.BUFFER,
+}
+_WORD = np.dtype(np.int64)
+
+
+class Program:
+    """How to read or write messages of some versions, in words that a kernel runs.
+
+    ``entries`` says for each version where its operations begin; ``refuse`` is the entry for what
+    no version is. It is never changed once it is made, so threads share it.
+    """
+
+    def __init__(
+        self,
+        schemas: Mapping[int, Schema],
+        kind: pa.StructType,
+        *,
+        writing: bool,
+        absent_are_null: bool = True,
+    ) -> None:
+        self.kind = kind
+        self.tree = Tree(kind)
+        self.tree.root.used = self.tree.root.nullable = True
+        self.writing = writing
+        self.defaults = Defaults(absent_are_null=absent_are_null, writing=writing)
+        self.depth = 1
+        # What a run learns for the next: elements of each level and bytes of each column, by row.
+        self.level_hints: np.ndarray[Any, Any] = np.zeros(self.tree.levels)
+        self.data_hints: np.ndarray[Any, Any] = np.zeros(len(self.tree.nodes))
+        self._operations: list[list[int]] = []
+        self._later: list[Callable[[], None]] = []
+        self._known: list[int] = []
+        self._refused: list[int] = []
+        for schema in schemas.values():
+            self.defaults.survey(schema, self.tree.root)
+        self.refuse = self._here
+        self._emit(L.REFUSE)
+        self.blank = self._here
+        if not writing:
+            self._fill(self.defaults.null(self.tree.root))
+        self._emit(L.END)
+        self.entries = {version: self._entry(schema) for version, schema in schemas.items()}
+        self.stack = (self.depth + 2) * (L.FRAME // 8)
+        self._finish()
+
+    def entry(self, version: int | None) -> int:
+        """Give where the operations of a version begin; those of one it does not have refuse."""
+        return self.refuse if version is None else self.entries.get(version, self.refuse)
+
+    def _entry(self, schema: Schema) -> int:
+        begin = self._here
+        self._struct(schema, self.tree.root, 1)
+        self._emit(L.END)
+        while self._later:
+            self._later.pop()()
+        return begin
+
+    def _emit(self, code: int, words: Mapping[int, int] | None = None) -> int:
+        self._operations.append([0] * (L.OPERATION // 8))
+        number = len(self._operations) - 1
+        self._patch(number, {L.O_CODE: code, **(words or {})})
+        return number
+
+    def _patch(self, number: int, words: Mapping[int, int]) -> None:
+        for word, value in words.items():
+            self._operations[number][word // 8] = value
+
+    @property
+    def _here(self) -> int:
+        return len(self._operations) * L.OPERATION
+
+    def _fill(self, defaults: list[list[int]], code: int = L.FILL) -> None:
+        if defaults:
+            at, count = self.defaults.keep(defaults)
+            self._emit(code, {L.O_DEFAULTS: at, L.O_COUNT: count})
+
+    # Structures.
+
+    def _struct(self, schema: Schema, node: Node, depth: int) -> None:
+        self.depth = max(self.depth, depth + 1)
+        if self.writing:
+            self._fill(self.defaults.lost(schema, node), L.CHECK)
+        else:
+            self._fill(self.defaults.absent(schema, node))
+        if schema.tags_lead:
+            self._tags(schema, node, depth)
+        for one in schema.inline:
+            self._value(one.type, node.fields[one.attribute], depth)
+        if schema.flexible and not schema.tags_lead:
+            self._tags(schema, node, depth)
+
+    def _tags(self, schema: Schema, node: Node, depth: int) -> None:
+        unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
+        place = {
+            L.O_COLUMN: unknown.number * L.COLUMN,
+            L.O_LEVEL: unknown.items * L.LEVEL,
+            L.O_FORM: _FORMS[schema.form],
+        }
+        first = self._emit(L.TAGS, place)
+        tag = self._emit(L.TAG, place)
+        known = [(one, node.fields[one.attribute]) for one in schema.tagged.values()]
+        rows = len(self._known) // 4
+        defaults: list[list[int]] = []
+        for one, child in known:
+            each = self.defaults.of(one, child)
+            defaults += each
+            at, count = self.defaults.keep(each)
+            self._known += [one.tag or 0, 0, at, count]
+        counts = {L.O_KNOWN: len(known), L.O_KNOWNS: rows * L.KNOWN}
+        refused = {
+            L.O_REFUSED: len(schema.refused_tags),
+            L.O_REFUSEDS: len(self._refused) * 8,
+        }
+        self._refused += sorted(schema.refused_tags)
+        self._patch(tag, counts | refused)
+        self._patch(first, counts | {L.O_AFTER: self._here})
+
+        def later() -> None:
+            if known and not self.writing:
+                self._patch(first, {L.O_AFTER: self._here})
+                self._fill(defaults)
+                self._emit(L.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
+            for number, (one, child) in enumerate(known):
+                self._known[(rows + number) * 4 + 1] = self._here
+                self._value(one.type, child, depth + 1)
+                self._emit(L.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: _FORMS[schema.form]})
+
+        self._later.append(later)
+
+    # Values.
+
+    def _value(self, kind: types.Type, node: Node, depth: int) -> None:
+        self.depth = max(self.depth, depth + 1)
+        column = node.number * L.COLUMN
+        # A column where other versions have nulls is told that this value is none.
+        if node.nullable and not self.writing and not (node.is_text or node.is_list):
+            self._emit(L.VALID, {L.O_COLUMN: column})
+        match kind:
+            case types.Array():
+                self._array(kind, node, depth)
+            case NullableStruct():
+                self._nullable_struct(kind, node, depth)
+            case Schema():
+                if self.writing:
+                    self._emit(L.VALID, {L.O_COLUMN: column})
+                self._struct(kind, node, depth)
+            case types.Uuid():
+                self._emit(L.UUID, {L.O_COLUMN: column})
+            case types.String() | types.Bytes():
+                code = L.STRING if isinstance(kind, types.String) else L.BYTES
+                words = {L.O_NULLABLE: kind.nullable, L.O_COMPACT: kind.compact}
+                self._emit(code, {L.O_COLUMN: column} | words)
+            case _:
+                self._number(kind.name, node)
+
+    def _number(self, name: str, node: Node) -> None:
+        code, width = _NUMBERS[name]
+        words = {L.O_COLUMN: node.number * L.COLUMN}
+        if width == node.width:
+            self._emit(code, words)
+        else:
+            self._emit(L.WIDENED, words | {L.O_LEAST: code, L.O_WIDTH: node.width})
+
+    def _array(self, kind: types.Array, node: Node, depth: int) -> None:
+        element = kind.element
+        is_number = isinstance(element, types.Integer | types.Float64)
+        bulk = _BULK.get(element.name, 0) if is_number else 0
+        if bulk != node.element.width or node.element.nullable:
+            bulk = 0
+        words = {
+            L.O_COLUMN: node.number * L.COLUMN,
+            L.O_LEVEL: node.items * L.LEVEL,
+            L.O_NULLABLE: kind.nullable,
+            L.O_COMPACT: kind.compact,
+            L.O_LEAST: bulk or element.least_size,
+            L.O_WIDTH: bulk,
+        }
+        array = self._emit(L.ARRAY, words)
+        if not bulk:
+            body = self._here
+            self._value(element, node.element, depth + 1)
+            self._emit(L.NEXT, {L.O_AFTER: body})
+        self._patch(array, {L.O_AFTER: self._here})
+
+    def _nullable_struct(self, kind: NullableStruct, node: Node, depth: int) -> None:
+        words = {L.O_COLUMN: node.number * L.COLUMN, L.O_COMPACT: kind.tagged}
+        marker = self._emit(L.MARKER, words)
+        self._struct(kind.schema, node, depth)
+        after = self._here
+        self._patch(marker, {L.O_AFTER: after})
+        if not self.writing:
+
+            def later() -> None:
+                self._patch(marker, {L.O_AFTER: self._here})
+                self._fill(self.defaults.null(node))
+                self._emit(L.JUMP, {L.O_AFTER: after})
+
+            self._later.append(later)
+
+    # The words, once all of them are there.
+
+    def _finish(self) -> None:
+        self.operations = np.array(self._operations, _WORD)
+        known = np.array(self._known or [0], _WORD)
+        refused = np.array(self._refused or [0], _WORD)
+        defaults = self.defaults.words()
+        known[2::4] += address(defaults)
+        codes = self.operations[:, 0]
+        # Up to here, operations were told by their offsets.
+        base = address(self.operations)
+        jumps = np.isin(codes, [L.ARRAY, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
+        self.operations[jumps, L.O_AFTER // 8] += base
+        known[1::4] += base
+        self.refuse += base
+        self.blank += base
+        self.entries = {version: at + base for version, at in self.entries.items()}
+        tags = np.isin(codes, [L.TAGS, L.TAG])
+        fills = np.isin(codes, [L.FILL, L.CHECK])
+        self.operations[tags, L.O_KNOWNS // 8] += address(known)
+        self.operations[codes == L.TAG, L.O_REFUSEDS // 8] += address(refused)
+        self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)
+        self.used = list(self.tree.used())
+        self.of_level = [
+            [one for one in self.used if one.level == level] for level in range(self.tree.levels)
+        ]
+        branches = [
+            [one.number * L.COLUMN, one.level * L.LEVEL, one.items * L.LEVEL]
+            for one in self.used
+            if one.is_list
+        ]
+        self.branches = np.array(branches or [[0] * 3], _WORD)
+        self.branch_count = len(branches)
+        # Whatever the words point to is kept with them.
+        self._kept: list[Any] = [known, refused, defaults]
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    """Give where an array's values begin."""
+    return int(array.ctypes.data)

@@ -1,0 +1,332 @@
+"""Columns to record batches: what `decode_records` gives, written again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.columnar.pool import POOL
+from flexwire.columnar.record_columns import MOMENT, address
+from flexwire.columnar.record_engine import record_engine
+from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - in front of some thirty
+from flexwire.errors import EncodeError
+from flexwire.records import Record
+from flexwire.records.attributes import (
+    Compression,
+    TimestampType,
+    compression_of,
+    pack_attributes,
+)
+from flexwire.records.body_writing import write_records
+from flexwire.records.encode import seal_batch
+from flexwire.records.layout import (
+    CRC_SIZE,
+    CRC_START,
+    ENTRY,
+    HEADER,
+    HEADER_SIZE,
+    NO_VALUE,
+    RECORD_BATCH,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Words = np.ndarray[Any, Any]
+
+_WORD = 8
+_NO_TIMESTAMP = -1
+# The most bytes that a record takes besides its key, its value and its headers: its length, its
+# attributes, both deltas, both lengths and the count of headers. Of a header: both lengths.
+_RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
+_INT32_MAX = 2**31 - 1
+# Rows are written so many at a time.
+_GROUP = 20_000
+_HEADER_FIELDS = np.dtype(
+    [(f"f{place}", f">{code}") for place, code in enumerate(HEADER.format.lstrip(">"))]
+)
+MOST_RECORDS = 1000
+"""How many records a batch gets where nobody says."""
+
+
+def encode_records(
+    rows: pa.RecordBatch | pa.Table,
+    *,
+    records_per_batch: int = MOST_RECORDS,
+    compression: Compression | str = Compression.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
+) -> bytes:
+    """Encode rows as record batches of magic 2, one after the other.
+
+    ``rows`` has columns of `decode_records` by their names: ``key``, ``value``, ``headers``,
+    ``timestamp`` (moments, or milliseconds as int64) and ``offset``; what is missing is null, no
+    headers, -1, and 0, 1, 2 and so on. Other columns are not looked at. A batch has no more than
+    ``records_per_batch`` records, and no record of another chunk of a table.
+
+    Raises `EncodeError`, naming the row, for what no record can hold, and for a column of another
+    type.
+    """
+    if records_per_batch < 1:
+        raise EncodeError(f"{records_per_batch} records in a batch; one at least")
+    attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
+    written: list[bytes | memoryview] = []
+    done = 0
+    for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+        source = _Source(chunk, done, records_per_batch)
+        for group in source.groups():
+            sealed = None if compression_of(attributes) != "none" else group.sealed(attributes)
+            written += [sealed] if sealed is not None else group.compressed(attributes, level)
+        done += len(chunk)
+    return b"".join(written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Batches that are written but for their headers, for each of which there is a gap.
+
+    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``, and stands from ``starts[i]`` to
+    ``ends[i]``, the gap included.
+    """
+
+    out: Words
+    starts: Words
+    ends: Words
+    firsts: Words
+    lasts: Words
+    offsets: Words
+    timestamps: Words
+
+    def _fields(self) -> dict[str, Words]:
+        newest = np.maximum.reduceat(self.timestamps[: self.lasts[-1]], self.firsts)
+        return {
+            "base_offset": self.offsets[self.firsts],
+            "last_offset": self.offsets[self.lasts - 1],
+            "base_timestamp": self.timestamps[self.firsts],
+            "max_timestamp": newest,
+        }
+
+    def sealed(self, attributes: int) -> memoryview | None:
+        """Put all the headers into their gaps; None where one does not fit."""
+        fields = self._fields()
+        deltas = fields["last_offset"] - fields["base_offset"]
+        sizes = self.ends - self.starts - ENTRY.size
+        if min(deltas) < 0 or max(deltas) > _INT32_MAX or max(sizes) > _INT32_MAX:
+            return None
+        headers = np.full(len(self.starts), NO_VALUE).astype(_HEADER_FIELDS)
+        for place, value in enumerate(
+            (
+                fields["base_offset"],
+                sizes,
+                NO_VALUE,
+                RECORD_BATCH,
+                0,
+                attributes,
+                deltas,
+                fields["base_timestamp"],
+                fields["max_timestamp"],
+                NO_VALUE,
+                NO_VALUE,
+                NO_VALUE,
+                self.lasts - self.firsts,
+            )
+        ):
+            headers[f"f{place}"] = value
+        gaps = self.starts[:, None] + np.arange(HEADER_SIZE)
+        self.out[gaps] = headers.view(np.uint8).reshape(-1, HEADER_SIZE)
+        crcs = [
+            google_crc32c.value(self.out[start:end])
+            for start, end in zip(
+                (self.starts + CRC_START).tolist(), self.ends.tolist(), strict=True
+            )
+        ]
+        places = (self.starts + CRC_START - CRC_SIZE)[:, None] + np.arange(CRC_SIZE)
+        self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
+        return self.out.data[: self.ends[-1]]
+
+    def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
+        """Give the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
+        fields = self._fields()
+        for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
+            body = self.out[start + HEADER_SIZE : end].tobytes()
+            told = {name: int(values[row]) for name, values in fields.items()}
+            count = int(self.lasts[row] - self.firsts[row])
+            yield seal_batch(body, count, attributes, told, level=level)
+
+
+class _Source:
+    """The columns of a chunk, whose first row is the ``before``-th of all."""
+
+    def __init__(self, chunk: pa.RecordBatch, before: int, each: int) -> None:
+        self.before = before
+        self.each = each
+        rows = len(chunk)
+        self.key = _column(chunk, "key", pa.binary())
+        self.value = _column(chunk, "value", pa.binary())
+        self.headers = _headers(chunk)
+        self.offsets = _offsets(chunk, before, rows)
+        self.timestamps = _timestamps(chunk, rows)
+        self._engine = record_engine()
+        self._words = np.zeros(L.WRITE // _WORD, np.int64)
+        self._fill()
+
+    def _set(self, word: int, value: int) -> None:
+        self._words[word // _WORD] = value
+
+    def _fill(self) -> None:
+        self._set(L.W_OFFSETS, address(self.offsets))
+        self._set(L.W_TIMESTAMPS, address(self.timestamps))
+        self._bytes(L.W_KEY, self.key)
+        self._bytes(L.W_VALUE, self.value)
+        if self.headers is not None:
+            items = self.headers.values
+            offsets = self.headers.buffers()[1]
+            self._set(L.W_HEADER_OFFSETS, offsets.address + 4 * self.headers.offset)
+            self._set(L.W_HEADERS, len(items))
+            self._bytes(L.W_HEADER_KEY, items.field("key"))
+            self._bytes(L.W_HEADER_VALUE, items.field("value"))
+
+    def _bytes(self, column: int, array: pa.Array) -> None:
+        valid, offsets, data = array.buffers()
+        self._set(column + L.V_OFFSETS, offsets.address + 4 * array.offset if offsets else 0)
+        self._set(column + L.V_DATA, data.address if data else 0)
+        self._set(column + L.V_SIZE, data.size if data else 0)
+        if array.null_count:
+            self._set(column + L.V_VALID, valid.address)
+            self._set(column + L.V_BIT, array.offset)
+
+    def groups(self) -> Iterator[_Group]:
+        """Write all rows, some batches at a time."""
+        first, rows = 0, len(self.offsets)
+        while first < rows:
+            last = min(rows, first + max(self.each, _GROUP // self.each * self.each))
+            group = None if self._engine is None else self._run(first, last)
+            if group is None:
+                last = min(first + self.each, rows)
+                group = self._ask(first, last)
+            yield group
+            first = int(group.lasts[-1])
+
+    def _group(self, out: Words, extents: Words, first: int, last: int) -> _Group:
+        firsts = np.arange(first, last, self.each)[: len(extents)]
+        lasts = np.minimum(firsts + self.each, last)
+        return _Group(
+            out, extents[:, 0], extents[:, 1], firsts, lasts, self.offsets, self.timestamps
+        )
+
+    def _run(self, first: int, last: int) -> _Group | None:
+        """Have the kernel write batches; None where it refuses the first."""
+        assert self._engine is not None  # noqa: S101 - asked before
+        batches = -(-(last - first) // self.each)
+        room = POOL.take(self._most(first, last) + HEADER_SIZE * batches)
+        extents = np.empty((batches, L.EXTENT // _WORD), np.int64)
+        for word, value in (
+            (L.W_FIRST, first),
+            (L.W_ROWS, last),
+            (L.W_EACH, self.each),
+            (L.W_GAP, HEADER_SIZE),
+            (L.W_OUT, address(room)),
+            (L.W_CAPACITY, len(room)),
+            (L.W_USED, 0),
+            (L.W_TABLE, address(extents)),
+            (L.W_BATCHES, 0),
+        ):
+            self._set(word, value)
+        self._engine.write(address(self._words), 0, 0)
+        written = int(self._words[L.W_BATCHES // _WORD])
+        return self._group(room, extents[:written], first, last) if written else None
+
+    def _most(self, first: int, last: int) -> int:
+        """Give how many bytes the records of some rows take at most."""
+        size = _RECORD * (last - first)
+        size += _size(self.key, first, last) + _size(self.value, first, last)
+        if self.headers is not None:
+            start, end = (self.headers.offsets[one].as_py() for one in (first, last))
+            items = self.headers.values
+            size += _HEADER * (end - start) + sum(
+                _size(items.field(name), start, end) for name in ("key", "value")
+            )
+        return size
+
+    def _ask(self, first: int, last: int) -> _Group:
+        """Write a batch from objects: what no kernel takes, so that there is one set of errors."""
+        headers: list[list[tuple[bytes, bytes | None]]] = [[]] * (last - first)
+        if self.headers is not None:
+            items = self.headers[first:last].to_pylist()
+            headers = [[(one["key"], one["value"]) for one in each] for each in items]
+        records = [
+            Record(int(offset), int(timestamp), key, value, pairs)
+            for offset, timestamp, key, value, pairs in zip(
+                self.offsets[first:last],
+                self.timestamps[first:last],
+                self.key[first:last].to_pylist(),
+                self.value[first:last].to_pylist(),
+                headers,
+                strict=True,
+            )
+        ]
+        try:
+            body, _ = write_records(records, records[0].offset, records[0].timestamp)
+        except EncodeError as error:
+            reason = f"{error.reason} (rows {self.before + first} to {self.before + last - 1})"
+            raise EncodeError(reason, path=error.path) from None
+        out = np.frombuffer(bytes(HEADER_SIZE) + body, np.uint8).copy()
+        return self._group(out, np.array([[0, len(out)]]), first, last)
+
+
+def _size(array: pa.Array, first: int, last: int) -> int:
+    offsets = array.buffers()[1]
+    if offsets is None or first == last:
+        return 0
+    ends = np.frombuffer(offsets, np.int32)
+    size = int(ends[array.offset + last]) - int(ends[array.offset + first])
+    # Offsets that go down are refused later.
+    return max(size, 0)
+
+
+def _column(chunk: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    place = chunk.schema.get_field_index(name)
+    if place < 0:
+        return pa.nulls(len(chunk), kind)
+    try:
+        return chunk.column(place).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        found = chunk.schema.field(place).type
+        raise EncodeError(f"a column of {found} is none of {kind}: {error}", path=name) from None
+
+
+def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
+    if chunk.schema.get_field_index("headers") < 0:
+        return None
+    pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
+    array = _column(chunk, "headers", pa.list_(pair))
+    # A null stands for no headers, and may have some behind it.
+    return pc.fill_null(array, []) if array.null_count else array
+
+
+def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
+    if chunk.schema.get_field_index("offset") < 0:
+        return np.arange(before, before + rows, dtype=np.int64)
+    array = _column(chunk, "offset", pa.int64())
+    if array.null_count:
+        row = before + pc.index(array.is_null(), value=True).as_py()
+        raise EncodeError(f"null in row {row}; a record has an offset", path="offset")
+    return _numbers(array)
+
+
+def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
+    place = chunk.schema.get_field_index("timestamp")
+    if place < 0:
+        return np.full(rows, _NO_TIMESTAMP, np.int64)
+    is_moment = pa.types.is_timestamp(chunk.schema.field(place).type)
+    array = _column(chunk, "timestamp", pa.timestamp("ms", MOMENT.tz) if is_moment else pa.int64())
+    return _numbers(pc.fill_null(array.view(pa.int64()), _NO_TIMESTAMP))
+
+
+def _numbers(array: pa.Array) -> Words:
+    return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))

@@ -1,0 +1,235 @@
+"""Reads the records of record batches into columns.
+
+Before a batch is begun every column has room for all its bytes, so that nothing has to be asked
+within it. Each length is compared with the bytes that remain of the record before it is used. What
+is out of the ordinary is refused: the batch is taken back, and `flexwire.records` is asked.
+"""
+
+from __future__ import annotations
+
+from flexwire.columnar.kernels.memory import inlined, store_int32_native
+from flexwire.columnar.record_kernels.layout import (
+    B_ATTRIBUTES,
+    B_BASE_OFFSET,
+    B_BASE_TIMESTAMP,
+    B_BUDGET,
+    B_COUNT,
+    B_END,
+    B_MAX_TIMESTAMP,
+    B_ROWS,
+    B_SKIP,
+    B_START,
+    BATCH,
+    DONE,
+    GROW,
+    R_BATCHES,
+    R_FIRST,
+    R_HEADER_KEY,
+    R_HEADER_OFFSETS,
+    R_HEADER_VALUE,
+    R_HEADERS,
+    R_HEADERS_CAPACITY,
+    R_HIGHEST_OFFSET,
+    R_HIGHEST_TIME,
+    R_KEY,
+    R_LOWEST_OFFSET,
+    R_LOWEST_TIME,
+    R_OFFSETS,
+    R_ROWS,
+    R_ROWS_CAPACITY,
+    R_TABLE,
+    R_TIMESTAMPS,
+    R_VALUE,
+    REFUSED,
+)
+from flexwire.columnar.record_kernels.parts import (
+    has_room,
+    put_bytes,
+    read_varint,
+    read_varlong,
+)
+from flexwire.native.machine import kernel, load_uint8, load_word, part, store_word
+
+_NULL = -1
+_LEAST_RECORD, _LEAST_HEADER = 7, 2
+_LOG_APPEND_TIME = 0x08
+_INT64_MAX, _INT64_MIN = 2**63 - 1, -(2**63)
+
+
+@part
+def read_headers(call: int, position: int, stop: int, count: int, budget: int, end: int) -> int:
+    """Read the record headers of one record; gives the position behind them, -1 where refused."""
+    if count > (stop - position) // _LEAST_HEADER or count > budget:
+        return -1
+    row = load_word(call + R_HEADERS)
+    wanted = load_word(call + R_HEADER_OFFSETS) != 0
+    for _ in range(count):
+        key_length, position = read_varint(position, stop)
+        if position < 0 or key_length < 0 or key_length > stop - position:
+            return -1
+        key = position
+        position += key_length
+        value_length, position = read_varint(position, stop)
+        if position < 0 or value_length < _NULL or value_length > stop - position:
+            return -1
+        if wanted:
+            put_bytes(call + R_HEADER_KEY, row, key, key_length, end)
+            put_bytes(call + R_HEADER_VALUE, row, position, value_length, end)
+            row += 1
+        if value_length > 0:
+            position += value_length
+    store_word(call + R_HEADERS, row)
+    return position
+
+
+@inlined
+def is_sum(base: int, delta: int) -> bool:
+    """Whether the sum of two numbers is one of 64 bits."""
+    return base <= _INT64_MAX - delta if delta >= 0 else base >= _INT64_MIN - delta
+
+
+@inlined
+def read_deltas(position: int, stop: int) -> tuple[int, int, int]:
+    """Read the timestamp delta and the offset delta; gives the position behind them too."""
+    timestamp_delta, position = read_varlong(position, stop)
+    if position < 0:
+        return 0, 0, -1
+    offset_delta, position = read_varint(position, stop)
+    return timestamp_delta, offset_delta, position
+
+
+@inlined
+def read_extent(position: int, stop: int) -> tuple[int, int, int]:
+    """Read the length of a key or value; gives where it begins, its length, where it ends."""
+    if position < 0:
+        return 0, 0, -1
+    length, position = read_varint(position, stop)
+    if position < 0 or length < _NULL or length > stop - position:
+        return 0, 0, -1
+    return position, length, position + max(length, 0)
+
+
+@inlined
+def count_headers(position: int, stop: int) -> tuple[int, int]:
+    """Read how many record headers there are; mostly none."""
+    if position < 0 or position >= stop:
+        return 0, -1
+    if load_uint8(position) == 0:
+        return 0, position + 1
+    count, position = read_varint(position, stop)
+    return (count, position) if count >= 0 else (0, -1)
+
+
+@inlined
+def is_wanted(call: int, offset: int, timestamp: int) -> bool:
+    """Whether a record is in the ranges."""
+    return load_word(call + R_LOWEST_OFFSET) <= offset <= load_word(
+        call + R_HIGHEST_OFFSET
+    ) and load_word(call + R_LOWEST_TIME) <= timestamp <= load_word(call + R_HIGHEST_TIME)
+
+
+@inlined
+def put_numbers(call: int, row: int, offset: int, timestamp: int) -> None:
+    """Put a record's offset and timestamp into their columns, if these are wanted."""
+    offsets, timestamps = load_word(call + R_OFFSETS), load_word(call + R_TIMESTAMPS)
+    if offsets != 0:
+        store_word(offsets + 8 * row, offset)
+    if timestamps != 0:
+        store_word(timestamps + 8 * row, timestamp)
+
+
+@part
+def read_batch(call: int, batch: int) -> bool:
+    """Read the records of one batch, for which there is room; False where it is refused."""
+    position, end = load_word(batch + B_START), load_word(batch + B_END)
+    count, budget = load_word(batch + B_COUNT), load_word(batch + B_BUDGET)
+    base_offset = load_word(batch + B_BASE_OFFSET)
+    base_timestamp = load_word(batch + B_BASE_TIMESTAMP)
+    is_append_time = load_word(batch + B_ATTRIBUTES) & _LOG_APPEND_TIME != 0
+    header_offsets = load_word(call + R_HEADER_OFFSETS)
+    row = load_word(call + R_ROWS)
+    if count < 0 or count > (end - position) // _LEAST_RECORD or count > budget:
+        return False
+    budget -= count
+    for _ in range(count):
+        length, position = read_varint(position, end)
+        if position < 0 or length < _LEAST_RECORD - 1 or length > end - position:
+            return False
+        stop = position + length
+        # No bit of a record's attributes has a meaning yet.
+        delta, offset_delta, position = read_deltas(position + 1, stop)
+        key, key_length, position = read_extent(position, stop)
+        value, value_length, position = read_extent(position, stop)
+        headers, position = count_headers(position, stop)
+        if position < 0 or not is_sum(base_timestamp, delta):
+            return False
+        if not is_sum(base_offset, offset_delta):
+            return False
+        before = load_word(call + R_HEADERS)
+        if headers > 0:
+            position = read_headers(call, position, stop, headers, budget, end)
+            budget -= headers
+        if position != stop:
+            return False
+        offset, timestamp = base_offset + offset_delta, base_timestamp + delta
+        if is_append_time:
+            timestamp = load_word(batch + B_MAX_TIMESTAMP)
+        if is_wanted(call, offset, timestamp):
+            put_numbers(call, row, offset, timestamp)
+            put_bytes(call + R_KEY, row, key, key_length, end)
+            put_bytes(call + R_VALUE, row, value, value_length, end)
+            row += 1
+            if header_offsets != 0:
+                store_int32_native(header_offsets + 4 * row, load_word(call + R_HEADERS))
+        else:
+            drop_headers(call, before)
+    store_word(batch + B_ROWS, row - load_word(call + R_ROWS))
+    store_word(call + R_ROWS, row)
+    return position == end
+
+
+@part
+def drop_headers(call: int, headers: int) -> None:
+    """Take back record headers; their nulls stay counted, which only costs a look."""
+    store_word(call + R_HEADERS, headers)
+
+
+@part
+def has_room_for(call: int, batch: int) -> bool:
+    """Whether every column has room for all that a batch could hold."""
+    size = load_word(batch + B_END) - load_word(batch + B_START)
+    rows = load_word(call + R_ROWS)
+    headers = load_word(call + R_HEADERS)
+    return (
+        # One that has more is refused.
+        min(load_word(batch + B_COUNT), size // _LEAST_RECORD)
+        <= load_word(call + R_ROWS_CAPACITY) - rows
+        and size // _LEAST_HEADER <= load_word(call + R_HEADERS_CAPACITY) - headers
+        and has_room(call + R_KEY, rows, size)
+        and has_room(call + R_VALUE, rows, size)
+        and has_room(call + R_HEADER_KEY, headers, size)
+        and has_room(call + R_HEADER_VALUE, headers, size)
+    )
+
+
+@kernel
+def read(call: int, _unused: int, _also_unused: int) -> int:
+    """Read the batches from R_FIRST to R_BATCHES; R_FIRST is then the first that is not read.
+
+    DONE, or GROW where a column is too small for that batch, or REFUSED where it is refused.
+    """
+    table = load_word(call + R_TABLE)
+    while load_word(call + R_FIRST) < load_word(call + R_BATCHES):
+        batch = table + BATCH * load_word(call + R_FIRST)
+        if load_word(batch + B_SKIP) == 0:
+            if not has_room_for(call, batch):
+                return GROW
+            rows, headers = load_word(call + R_ROWS), load_word(call + R_HEADERS)
+            if not read_batch(call, batch):
+                # Offsets and columns beyond these are written anew.
+                store_word(call + R_ROWS, rows)
+                store_word(call + R_HEADERS, headers)
+                store_word(batch + B_ROWS, 0)
+                return REFUSED
+        store_word(call + R_FIRST, load_word(call + R_FIRST) + 1)
+    return DONE

@@ -1,0 +1,330 @@
+"""Records in columns: record batches and message sets to Arrow, at about the speed of memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+
+from flexwire.columnar.pool import POOL
+from flexwire.columnar.record_columns import (
+    RECORD_COLUMNS,
+    Columns,
+    Hints,
+    address,
+    from_batch,
+    schema_of,
+)
+from flexwire.columnar.record_engine import record_engine
+from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.errors import RecordError
+from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
+from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
+from flexwire.records.batch import object_budget
+from flexwire.records.inflate import inflate, inflate_into
+from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE, RECORD_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Words = np.ndarray[Any, Any]
+
+Mode = Literal["FAILFAST", "PERMISSIVE"]
+Range = tuple["int | None", "int | None"]
+DEFAULT_COLUMNS = tuple(RECORD_COLUMNS)
+# Records of so many bytes are read at once: more than a cache holds would wait for memory.
+_GROUP = 1 << 24
+# So many batches have their crcs checked, and then are read.
+_BLOCK = 32
+# Behind what a group has inflated there is room for a batch of so many bytes.
+_SCRATCH = 4 << 20
+# As many batches are looked for at once.
+_TABLE = 4096
+_WORD = 8
+_INT64 = np.iinfo(np.int64)
+# A count of records that the kernel refuses, so that `flexwire.records` is asked.
+_ASK = -1
+_PROGRESS = [L.R_FIRST // _WORD, L.R_ROWS // _WORD, L.R_HEADERS // _WORD]
+_EXTENT = [L.B_START // _WORD, L.B_END // _WORD, L.B_BUDGET // _WORD]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records are wanted, and what of them.
+
+    Both ranges include their ends, and None is no end. Batches that their header places outside of
+    a range are not looked into, nor is their crc.
+    """
+
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    offsets: Range = (None, None)
+    timestamps: Range = (None, None)
+    check_crc: bool = True
+    max_inflated: int = MAX_INFLATED
+
+    @property
+    def limits(self) -> tuple[int, int, int, int]:
+        """The lowest and highest offset, the lowest and highest timestamp."""
+        low = [_INT64.min if one is None else one for one in (self.offsets[0], self.timestamps[0])]
+        high = [_INT64.max if one is None else one for one in (self.offsets[1], self.timestamps[1])]
+        return low[0], high[0], low[1], high[1]
+
+    def keeps(self, record: Record) -> bool:
+        """Whether a record is in the ranges."""
+        low, high, first, last = self.limits
+        return low <= record.offset <= high and first <= record.timestamp <= last
+
+
+class RecordReader:
+    """Gives the records in data as Arrow record batches, in order; see `decode_records`.
+
+    Who lets go of each batch before the next has the memory of the first for all of them. Who means
+    to keep them says ``kept``, and each then holds no more than it needs.
+
+    Attributes:
+        position: the bytes that are done with.
+        errors: what damaged batches raised, in ``PERMISSIVE`` mode.
+        partial: the partial batch at the end, as a full fetch ends; None if there is none.
+    """
+
+    def __init__(
+        self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST", kept: bool = False
+    ) -> None:
+        self.wanted = wanted
+        self.schema = schema_of(wanted.columns)
+        self.position = 0
+        self.errors: list[RecordError] = []
+        self.partial: PartialBatch | None = None
+        self._mode = mode
+        self._kept = kept
+        self._data: Words = np.frombuffer(data, np.uint8)
+        self._engine = record_engine()
+        self._ready: deque[pa.RecordBatch] = deque()
+        # Batches that were found and are still to be read.
+        self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
+        self._inflated: list[Words] = []
+        self._used = self._scratch = 0
+        self._budget = object_budget(wanted.max_inflated)
+        self._hints = Hints()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while self._ready or self.position < len(self._data):
+            if self._ready:
+                yield self._ready.popleft()
+            else:
+                self._advance()
+
+    def _advance(self) -> None:
+        """Read the next group of batches, or the next batch that is not for the kernels."""
+        if not len(self._found) and self._engine is not None:
+            self._found = self._scan()
+            self._skip(self._found)
+        if len(self._found):
+            last = self._inflate(self._found)
+            group, self._found = self._found[:last], self._found[last:]
+            self._read_group(group)
+        else:
+            self._read_one()
+
+    # Batches of magic 2.
+
+    def _scan(self) -> Words:
+        """Find the next batches; none where the next is not for the kernels."""
+        assert self._engine is not None  # noqa: S101 - asked before
+        table = np.empty((_TABLE, L.BATCH // _WORD), np.int64)
+        table[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
+        words = np.zeros(L.SCAN // _WORD, np.int64)
+        for word, value in (
+            (L.S_DATA, address(self._data)),
+            (L.S_POSITION, self.position),
+            (L.S_END, len(self._data)),
+            (L.S_TABLE, address(table)),
+            (L.S_CAPACITY, _TABLE),
+        ):
+            words[word // _WORD] = value
+        self._engine.scan(address(words), 0, 0)
+        return table[: int(words[L.S_COUNT // _WORD])]
+
+    def _skip(self, table: Words) -> None:
+        """Mark the batches that are outside of what is wanted."""
+        low, high, earliest, _ = self.wanted.limits
+        base, last = table[:, L.B_BASE_OFFSET // _WORD], table[:, L.B_LAST_DELTA // _WORD]
+        # The base timestamp is the first record's, and need not be the lowest.
+        skipped = (base > high) | (last + base < low)
+        skipped |= table[:, L.B_MAX_TIMESTAMP // _WORD] < earliest
+        table[:, L.B_SKIP // _WORD] = skipped
+
+    def _check(self, table: Words) -> bool:
+        """Check the crcs; a batch with a wrong one is marked for who words the error."""
+        if not self.wanted.check_crc:
+            return True
+        rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
+        starts = table[rows, L.B_POSITION // _WORD]
+        ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
+        data, value = self._data, google_crc32c.value
+        crcs = [
+            value(data[start:end])
+            for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
+        ]
+        wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
+        table[wrong, L.B_COUNT // _WORD] = _ASK
+        return not len(wrong)
+
+    def _inflate(self, table: Words) -> int:
+        """Inflate the batches of a group; gives the row behind it."""
+        self._inflated.clear()
+        sizes = table[:, L.B_SIZE // _WORD]
+        table[:, L.B_BUDGET // _WORD] = sizes
+        if not (table[:, L.B_ATTRIBUTES // _WORD] & COMPRESSION_MASK).any():
+            return 1 + int(np.searchsorted(np.cumsum(sizes)[:-1], _GROUP))
+        facts = (L.B_POSITION, L.B_SIZE, L.B_ATTRIBUTES, L.B_SKIP)
+        columns = [table[:, word // _WORD].tolist() for word in facts]
+        total = 0
+        for row, (position, size, attributes, skipped) in enumerate(zip(*columns, strict=True)):
+            body = size - HEADER_SIZE
+            if attributes & COMPRESSION_MASK and body and not skipped:
+                raw = self._data[position + HEADER_SIZE : position + size].tobytes()
+                start, body = self._inflate_one(COMPRESSIONS[attributes & COMPRESSION_MASK], raw)
+                if body < 0:
+                    table[row, L.B_COUNT // _WORD], body = _ASK, 0
+                else:
+                    table[row, _EXTENT] = start, start + body, self._budget
+            total += 0 if skipped else body
+            if total >= _GROUP:
+                return row + 1
+        return len(table)
+
+    def _inflate_one(self, compression: Compression, raw: bytes) -> tuple[int, int]:
+        """Inflate the records of a batch; gives their address and size, or -1 for an error."""
+        limit = self.wanted.max_inflated
+        if not self._inflated:
+            room = POOL.take(_GROUP + _SCRATCH)
+            self._inflated.append(room)
+            self._used, self._scratch = 0, address(room)
+        start = self._scratch + self._used
+        size = inflate_into(compression, raw, self._inflated[0][self._used :], limit)
+        if size >= 0:
+            self._used += size
+            return start, size
+        try:
+            inflated = inflate(compression, raw, magic=RECORD_BATCH, limit=limit)
+        except RecordError:
+            return 0, -1
+        self._inflated.append(np.frombuffer(inflated, np.uint8))
+        return address(self._inflated[-1]), len(inflated)
+
+    def _read_group(self, batches: Words) -> None:
+        assert self._engine is not None  # noqa: S101 - asked before
+        done = 0
+        while done < len(batches):
+            columns = self._columns(batches[done:])
+            columns.words[L.R_TABLE // _WORD] = address(batches)
+            columns.words[L.R_FIRST // _WORD] = done
+            status = self._fill(columns, batches)
+            stopped = columns.get(L.R_FIRST)
+            if columns.rows:
+                read = batches[done:stopped]
+                self._ready.append(columns.to_arrow(self.wanted.columns, read, kept=self._kept))
+            if stopped < len(batches):
+                self.position = int(batches[stopped][L.B_POSITION // _WORD])
+                if status == L.REFUSED:
+                    self._read_one()
+                    stopped += 1
+            done = stopped
+        last = batches[-1]
+        self.position = int(last[L.B_POSITION // _WORD] + last[L.B_SIZE // _WORD])
+
+    def _fill(self, columns: Columns, batches: Words) -> int:
+        """Have the kernel read batches, some at a time, which then are in the cache for the crc."""
+        assert self._engine is not None  # noqa: S101 - asked before
+        words, status = address(columns.words), L.DONE
+        while status == L.DONE and (first := columns.get(L.R_FIRST)) < len(batches):
+            before = columns.words[_PROGRESS].copy()
+            columns.words[L.R_BATCHES // _WORD] = min(first + _BLOCK, len(batches))
+            status = self._engine.read(words, 0, 0)
+            if not self._check(batches[first : columns.get(L.R_FIRST)]):
+                # Once more, and the one that is damaged is refused then.
+                columns.words[_PROGRESS], status = before, L.DONE
+        return status
+
+    def _columns(self, batches: Words) -> Columns:
+        kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
+        sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
+        rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
+        largest = int(sizes.max(initial=0))
+        columns = Columns(
+            self.wanted.columns, int(rows.sum()), int(sizes.sum()), largest, self._hints
+        )
+        for word, value in zip(
+            (L.R_LOWEST_OFFSET, L.R_HIGHEST_OFFSET, L.R_LOWEST_TIME, L.R_HIGHEST_TIME),
+            self.wanted.limits,
+            strict=True,
+        ):
+            columns.words[word // _WORD] = value
+        return columns
+
+    # What is not for the kernels, and what they refused.
+
+    def _read_one(self) -> None:
+        """Read the batch or message at the position into objects, and from these into columns."""
+        start, end = self.position, len(self._data)
+        if end - start < ENTRY.size:
+            self.partial = PartialBatch(start, end - start, None)
+            self.position = end
+            return
+        size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
+        # A byte more, by which a sound length can be told: reading stops before it.
+        taken = self._data[start : start + max(size, HEADER_SIZE) + 1].tobytes()
+        batches = decode_batches(
+            taken, check_crc=self.wanted.check_crc, max_inflated=self.wanted.max_inflated
+        )
+        try:
+            batch = next(batches, None)
+            if batch is None:
+                self._note_partial(batches.partial)
+            else:
+                kept = [one for one in batch.records if self.wanted.keeps(one)]
+                batch.position = start
+                if kept:
+                    self._ready.append(from_batch(batch, kept, self.wanted.columns))
+        except RecordError as error:
+            located = RecordError(error.reason, offset=start + error.offset)
+            if self._mode == "FAILFAST":
+                raise located from None
+            self.errors.append(located)
+        # Behind an unsound length nothing follows.
+        self.position = start + batches.position if batches.position < len(taken) else end
+
+    def _note_partial(self, partial: PartialBatch | None) -> None:
+        if partial is not None:
+            self.partial = partial._replace(
+                position=self.position, size=len(self._data) - self.position
+            )
+
+
+def decode_records(
+    data: Any,
+    *,
+    columns: Sequence[str] = DEFAULT_COLUMNS,
+    offsets: Range = (None, None),
+    timestamps: Range = (None, None),
+    check_crc: bool = True,
+    max_inflated: int = MAX_INFLATED,
+) -> pa.Table:
+    """Decode the records of record batches and message sets, of every magic and compression.
+
+    ``data`` is any buffer. ``columns`` are names of `RECORD_COLUMNS` and `BATCH_COLUMNS`; what is
+    not asked for is not copied. Both ranges include their ends, and None is no end; batches that
+    their header places outside of them are skipped whole. A table of many chunks, none of which
+    passes what Arrow's int32 offsets can tell.
+
+    Raises `RecordError` for the first damaged batch, and `KeyError` for a column there is not. For
+    data that does not fit in memory, and to go on behind damage, take a `RecordReader`.
+    """
+    wanted = Wanted(tuple(columns), offsets, timestamps, check_crc, max_inflated)
+    reader = RecordReader(data, wanted, kept=True)
+    return pa.Table.from_batches(reader, reader.schema)

@@ -1,0 +1,223 @@
+"""What reading and writing columns share: the rows' versions, and what becomes of refused rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from flexwire.columnar import buffers
+from flexwire.columnar.engine import kernel
+from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar.program import address
+from flexwire.columnar.schemas import schemas_of
+from flexwire.errors import CodecError, FlexwireError, UnknownMessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.columnar.engine import Kernel
+    from flexwire.columnar.program import Program
+    from flexwire.columnar.schemas import MessageLike
+    from flexwire.wire.encoding import Encoding
+    from flexwire.wire.schema import Schema
+
+    Words = np.ndarray[Any, Any]
+
+Mode = Literal["FAILFAST", "PERMISSIVE"]
+# Why a row is null, and where: the reason, the field's path in the JSON form's names, and the byte
+# in the row's message, which only reading knows. Null for a row that is null for no such reason.
+ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa.int64())])
+REFUSED, TOO_LARGE = 1, 2
+
+
+class Permissive(NamedTuple):
+    """What came of all rows: the values, and for each row of an error what it was."""
+
+    values: Any
+    errors: Any
+
+
+class Versions:
+    """The version of each row: one for all, or the rows' numbers in ``each`` of a few."""
+
+    def __init__(self, given: Any, rows: int) -> None:
+        self.each: list[int | None]
+        self.which: Words | None = None
+        if isinstance(given, int | np.integer):
+            self.each = [int(given)]
+            return
+        array = pa.chunked_array([given]) if isinstance(given, pa.Array) else given
+        if not isinstance(array, pa.ChunkedArray):
+            array = pa.chunked_array([pa.array(given)])
+        if len(array) != rows:
+            raise ValueError(f"{rows} rows but {len(array)} versions")
+        encoded = pa.concat_arrays(array.cast(pa.int64()).chunks or [pa.array([], pa.int64())])
+        encoded = encoded.dictionary_encode("encode")
+        self.each = encoded.dictionary.to_pylist()
+        self.which = encoded.indices.to_numpy().astype(np.int32)
+
+    def slice(self, begin: int, rows: int) -> Versions:
+        """Give the versions of some of the rows."""
+        part = Versions(0, rows)
+        part.each = self.each
+        part.which = None if self.which is None else self.which[begin : begin + rows]
+        return part
+
+    def of(self, row: int) -> int | None:
+        """Give the version of a row."""
+        return self.each[0 if self.which is None else self.which[row]]
+
+
+class Rows(ABC):
+    """The rows of one array on their way; ``refused`` are those that a kernel did not take.
+
+    ``kind`` is the type of what becomes of them, ``name`` that of the kernel that does it.
+    """
+
+    kind: pa.DataType
+    name: str
+
+    def __init__(
+        self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
+    ) -> None:
+        self.schemas = schemas_of(message)
+        self.data = data
+        self.versions = versions
+        self.encoding = encoding
+        self.refused = np.zeros(len(data), np.uint8)
+        known: set[int] = set()
+        for version in versions.each:
+            with suppress(UnknownMessageError):
+                known.add(self._known(version))
+        self.known = tuple(sorted(known))
+
+    def _known(self, version: int | None) -> int:
+        """Give a version that there is; raises `UnknownMessageError`."""
+        if version is None:
+            raise UnknownMessageError("no version is given")
+        self.schemas.schema(version, self.encoding)
+        return version
+
+    @abstractmethod
+    def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
+        """Do rows from ``first`` on, as many as one array can hold; gives the row to go on with."""
+
+    @abstractmethod
+    def reference(self, schema: Schema, row: int) -> Any:
+        """Do one row with the reference executor; raises what is wrong with it."""
+
+    def chunks(self, mode: Mode) -> Iterator[Permissive]:
+        """Do all rows; raises the first error where ``mode`` says so."""
+        compiled, rows, first = kernel(self.name), len(self.data), 0
+        while first < rows:
+            if compiled is None:
+                self.refused[:] = np.asarray(self.data.is_valid())
+                values, after = pa.nulls(rows, self.kind), rows
+            else:
+                values, after = self.run(compiled, first)
+            yield self._judge(values, first, mode)
+            first = after
+
+    def _judge(self, values: pa.Array, first: int, mode: Mode) -> Permissive:
+        """Have the reference executor do the rows that were refused, or say what is wrong."""
+        refused = np.flatnonzero(self.refused[first : first + len(values)])
+        if len(refused):
+            # The kernels look at each offset before they use it; what follows does not.
+            validate(self.data, full=True)
+        done: dict[int, Any] = {}
+        wrong: dict[int, FlexwireError] = {}
+        for index in refused.tolist():
+            try:
+                done[index] = self._one(first + index)
+            except FlexwireError as error:
+                if mode == "FAILFAST":
+                    error.add_note(f"in row {first + index}")
+                    raise
+                wrong[index] = error
+        return Permissive(_put(values, done), _errors(wrong, len(values)))
+
+    def _one(self, row: int) -> Any:
+        version = self._known(self.versions.of(row))
+        try:
+            if self.refused[row] == TOO_LARGE:
+                _refuse_too_large()
+            return self.reference(self.schemas.schema(version, self.encoding), row)
+        except CodecError as error:
+            raise error.within(self.schemas.name, version) from None
+
+    def words(self, program: Program, entries: Words, first: int) -> dict[int, int]:
+        """Give the words of a run that begins at row ``first``."""
+        which = self.versions.which
+        entries[:] = [program.entry(one) for one in self.versions.each]
+        return {
+            L.C_REFUSE: program.refuse,
+            L.C_ENTRIES: address(entries),
+            L.C_WHICH: 0 if which is None else address(which),
+            L.C_FIRST: first,
+            L.C_ROW: first,
+            L.C_ROWS: len(self.data),
+            L.C_REFUSED: address(self.refused),
+        }
+
+
+def _refuse_too_large() -> NoReturn:
+    raise CodecError(f"one column of it takes more than {buffers.MOST} bytes or elements")
+
+
+def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, mode: Mode) -> Any:
+    """Do an array or a chunked array; as it is, so is what becomes of it."""
+    made: list[Permissive] = []
+    begin = 0
+    for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
+        validate(chunk)
+        made += rows(chunk, begin).chunks(mode)
+        begin += len(chunk)
+    if isinstance(data, pa.ChunkedArray):
+        values = pa.chunked_array([one.values for one in made], kind)
+        errors = pa.chunked_array([one.errors for one in made], ERROR)
+    elif len(made) > 1:
+        raise CodecError(
+            f"one column of them takes more than {buffers.MOST} bytes or elements; "
+            "give a ChunkedArray, and get one"
+        )
+    else:
+        values = made[0].values if made else pa.array([], kind)
+        errors = made[0].errors if made else pa.array([], ERROR)
+    return values if mode == "FAILFAST" else Permissive(values, errors)
+
+
+def validate(data: pa.Array, *, full: bool = False) -> None:
+    """Raise `CodecError` for an array whose buffers are not what its type says."""
+    try:
+        data.validate(full=full)
+    except pa.ArrowInvalid as error:
+        raise CodecError(f"not a valid Arrow array: {error}") from None
+
+
+def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
+    """Put what was done row by row among what a kernel did."""
+    if not done:
+        return values
+    indices = np.arange(len(values))
+    indices[list(done)] = len(values) + np.arange(len(done))
+    return pa.concat_arrays([values, pa.array(done.values(), values.type)]).take(pa.array(indices))
+
+
+def _errors(wrong: dict[int, FlexwireError], rows: int) -> pa.StructArray:
+    if not wrong:
+        return pa.nulls(rows, ERROR)
+    told = [
+        {"reason": error.reason, "path": error.path, "offset": error.offset}
+        if isinstance(error, CodecError)
+        else {"reason": str(error), "path": "", "offset": None}
+        for error in wrong.values()
+    ]
+    indices = np.zeros(rows, np.int64)
+    indices[list(wrong)] = np.arange(len(wrong))
+    right = np.ones(rows, bool)
+    right[list(wrong)] = False
+    return pa.array(told, ERROR).take(pa.array(indices, mask=right))

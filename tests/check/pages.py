@@ -1,0 +1,71 @@
+"""The examples on the rules' pages, as specs, and where they say that something is flagged.
+
+An example is one spec, or several, each behind its file's name in a comment, or fields alone, which
+stand then in a request of versions 0 to 3 that is flexible from 1 on. A "^" stands under the place
+that is flagged.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flexwire.check.config import Config
+from flexwire.check.lint import lint
+from flexwire.check.sources import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.check.finding import Finding
+
+_BEFORE = (
+    '{ "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "0-3",'
+    ' "flexibleVersions": "1+", "fields": [\n'
+)
+_MARK = re.compile(r" *\^ *")
+_FILE = re.compile(r"// (\w+\.json)")
+
+
+@dataclass(frozen=True)
+class Example:
+    """Files by name, and the file, line and column of what is flagged, if anything is."""
+
+    files: dict[str, str]
+    flagged: tuple[str, int, int] | None
+
+
+def example(page: str, title: str) -> Example | None:
+    """Read the example under ``title``, if the page has one."""
+    match = re.search(rf"^{title}:\n\n((?: {{4}}.*\n|\n)+)", page, re.MULTILINE)
+    if match is None:
+        return None
+    files: dict[str, str] = {}
+    flagged = None
+    name, lines = "", list[str]()
+    for line in [*textwrap.dedent(match[1]).strip("\n").split("\n"), "// end.json"]:
+        if found := _FILE.fullmatch(line):
+            if lines:
+                text = "\n".join(lines)
+                wrapped = '"validVersions"' not in text
+                name = name or "FooRequest.json"
+                files[name] = f"{_BEFORE}{text}\n] }}" if wrapped else text
+                if flagged and not flagged[0]:
+                    flagged = (name, flagged[1] + wrapped, flagged[2])
+            name, lines = found[1], []
+        elif _MARK.fullmatch(line):
+            flagged = (name, len(lines), line.index("^") + 1)
+        else:
+            lines.append(line)
+    return Example(files, flagged)
+
+
+def findings(files: Mapping[str, str | bytes], config: Config | None = None) -> tuple[Finding, ...]:
+    """Lint files of one directory; several of them are all that it has."""
+    sources = [
+        Source(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
+        for name, text in files.items()
+    ]
+    return lint(sources, config or Config()).findings

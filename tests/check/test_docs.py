@@ -1,0 +1,92 @@
+"""docs/lint.md shows what there is.
+
+Write its tables of rules anew with ``python -m tests.check.test_docs``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from flexwire.check.config import read_config
+from flexwire.check.rule import Category
+from flexwire.check.rules import rules
+from flexwire.cli.app import app
+
+if TYPE_CHECKING:
+    import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
+BEGIN, END = "<!-- rules: begin -->\n", "<!-- rules: end -->\n"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def tables() -> str:
+    """Write the tables: the rules of each category, and the first sentence of their pages."""
+    text = ""
+    for category in Category:
+        value = category.value
+        text += f"### {category.name}\n\n{value[0].upper()}{value[1:]}.\n\n"
+        text += "| rule | flagged |\n|---|---|\n"
+        for rule in rules().values():
+            if rule.category is category:
+                text += f"| `{rule.id}` | {rule.summary.replace('|', chr(92) + '|')} |\n"
+        text += "\n"
+    return text
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_the_tables_are_what_the_rules_say() -> None:
+    assert TEXT.split(BEGIN)[1].split(END)[0] == tables()
+
+
+def test_every_rule_is_in_one_table() -> None:
+    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", tables(), re.MULTILINE)) == sorted(rules())
+
+
+def test_the_example_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = blocks("console")
+    _, spec, shown = re.split(r"^\$ .*\n", block, flags=re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "FooRequest.json").write_text(spec, encoding="utf-8")
+    done = CliRunner().invoke(app, ["schema", "lint", "specs/FooRequest.json"])
+    assert (done.exit_code, done.output) == (100, shown)
+
+
+def test_the_configuration_is_one(tmp_path: Path) -> None:
+    (block,) = blocks("toml")
+    path = tmp_path / "flexwire.toml"
+    path.write_text(block, encoding="utf-8")
+    config = read_config(path)
+    assert config.rules == rules().keys() - {"NAME_LOWERCASE"}
+    assert len(config.ignored) == 2
+
+
+def test_the_commands_of_the_examples_are_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    spec = '{"name": "F", "type": "data", "validVersions": "0", "flexibleVersions": "0+"}'
+    (tmp_path / "specs" / "F.json").write_text(spec, encoding="utf-8")
+    commands = [
+        line
+        for block in blocks("yaml")
+        for line in re.findall(r"(?:entry|run): (flexwire .*)", block)
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        assert CliRunner().invoke(app, shlex.split(command)[1:]).exit_code == 0
+
+
+if __name__ == "__main__":
+    head, tail = TEXT.split(BEGIN)[0], TEXT.split(END)[1]
+    PAGE.write_text(head + BEGIN + tables() + END + tail, encoding="utf-8")

@@ -1,0 +1,139 @@
+"""The verdict on a spec is that of Kafka's generator, but for what was decided otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flexwire.check.config import LINT, Config
+from flexwire.check.rule import Category
+from flexwire.check.rules import rules
+from tests.check.pages import findings
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "schema" / "spec-cases.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+# Whatever Kafka's generator says of one file alone.
+VERDICT = frozenset(
+    rule.id
+    for rule in rules().values()
+    if rule.category in {Category.SYNTAX, Category.GENERATOR} and rule.directory is None
+)
+DECIDED = {
+    # Generators from 4.0 on take it: so a release says that it removed a message.
+    ("valid-none", "GEN-FAIL"),
+    # VERSIONS_BACKWARDS tells of it, wherever it stands; Kafka's generator looks only here.
+    ("validVersions=3-1", "GEN-FAIL"),
+    # The generator writes Java of them that does not compile, or fails when it runs.
+    ("def int8='0x-5'", "OK"),
+    ("def uuid='00000000-0000-0000-0000-000000000001'", "OK"),
+}
+# Each is there twice, with nullableVersions and without, and both outcomes are those of the
+# same one of the two: facts and MessageDataGeneratorTest say which is which.
+MIXED_UP = {
+    "def string='null'": '"nullableVersions"',
+    "def []int8='null'": '"versions": "0+", "default": "null"}',
+}
+# Told besides, where the generator looks away.
+BESIDES = {
+    "structarr-nofields": {"STRUCT_WITHOUT_FIELDS"},
+    "def Foo='{}'": {"STRUCT_WITHOUT_FIELDS"},
+    "arr-bytes": {"BYTES_IN_ARRAY"},
+    "fields-on-primarr": {"FIELDS_OF_PRIMITIVE_ARRAY"},
+    "def uint32='3000000000'": {"DEFAULT_ABOVE_JAVA_INT"},
+    "def string='a\"b'": {"DEFAULT_NOT_ESCAPED"},
+    "def string='x\\\\y'": {"DEFAULT_NOT_ESCAPED"},
+    "common-unused": {"COMMON_STRUCT_UNUSED"},
+    "common-about": {"COMMON_STRUCT_UNUSED"},
+    "depr-outside": {"DEPRECATED_VERSIONS_OUTSIDE_VALID"},
+    "validVersions=3-1": {"VERSIONS_BACKWARDS"},
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+def test_the_verdict_is_the_generator_s(case: dict[str, str]) -> None:
+    found = {one.rule for one in findings({"FooRequest.json": case["spec"]}, Config(VERDICT))}
+    refused = case["outcome"] != "OK"
+    if (case["case"], case["outcome"]) in DECIDED:
+        refused = not refused
+    if MIXED_UP.get(case["case"], "…") in case["spec"]:
+        refused = not refused
+    assert bool(found) is refused, found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+def test_what_else_is_told_is_known(case: dict[str, str]) -> None:
+    of_one_file = {rule.id for rule in rules().values() if rule.directory is None}
+    config = Config((LINT.defaults() & of_one_file) - VERDICT)
+    found = {one.rule for one in findings({"FooRequest.json": case["spec"]}, config)}
+    assert found == BESIDES.get(case["case"], set())
+
+
+# The generator's 46 errors, in the order of its code, and the rule that tells of each.
+ERRORS = """
+1 KEY_UNKNOWN
+2 TEXT_AFTER_SPEC
+3 NAME_MISSING TYPE_MISSING
+4 VERSIONS_MISSING
+5 FLEXIBLE_VERSIONS_MISSING
+6 FLEXIBLE_VERSIONS_CLOSED
+7 LISTENERS_MISPLACED
+8 UNSTABLE_MISPLACED
+9 TAG_REPEATED
+10 NAME_REPEATED
+11 TAG_SKIPPED
+12 NAME_INVALID
+13 VERSIONS_MISSING
+14 TYPE_INVALID
+15 TYPE_NOT_NULLABLE
+16 ENTITY_TYPE_MISMATCHED
+17 TYPE_WITHOUT_FIELDS
+18 NAME_REPEATED TAG_REPEATED TAG_SKIPPED
+19 FLEXIBLE_OVERRIDE_MISPLACED
+20 MAP_KEY_TAGGED
+21 TAG_NEGATIVE
+22 TAGGED_VERSIONS_MISSING
+23 TAGGED_VERSIONS_PARTLY_NULLABLE
+24 TAGGED_VERSIONS_CLOSED
+25 TAGGED_VERSIONS_OUTSIDE_VERSIONS
+26 TAG_MISSING
+27 ZERO_COPY_MISPLACED
+28 STRUCT_NAME_LOWERCASE
+29 STRUCT_REPEATED
+30 STRUCT_REPEATED
+31 STRUCT_SHARED_INLINE STRUCT_REPEATED
+32 COMMON_STRUCT_INCOMPLETE
+33 VALID_VERSIONS_OPEN
+34 MAP_KEY_MISPLACED
+35 TAGGED_VERSIONS_NOT_FLEXIBLE
+36 FLEXIBLE_OVERRIDE_OUTSIDE_MESSAGE
+37 STRUCT_NEVER_PRESENT
+38 RECORDS_IN_ARRAY
+39 RECORDS_TAGGED
+40 DEFAULT_INVALID
+41 DEFAULT_NULL_MISPLACED
+42 COMMON_STRUCT_ABSENT STRUCT_CONTAINS_ITSELF
+43 API_KEY_REPEATED
+44 NAME_WITHOUT_SUFFIX
+45 API_KEY_MISSING PARTNER_MISSING
+46 API_KEY_REPEATED
+"""
+
+
+def test_every_error_of_the_generator_has_its_rule() -> None:
+    numbered = [line.split() for line in ERRORS.strip().splitlines()]
+    assert [int(number) for number, *_ in numbered] == list(range(1, 47))
+    named = {rule for _, *told in numbered for rule in told}
+    own = {
+        rule.id
+        for rule in rules().values()
+        if rule.category in {Category.SYNTAX, Category.GENERATOR}
+    }
+    # What Jackson and Java throw before the generator can speak.
+    assert own - named == {"TEXT_NOT_JSON", "VALUE_INVALID", "VERSIONS_INVALID"}
+    assert named <= own

@@ -1,0 +1,103 @@
+"""Every rule has a page, a category, and an example that it flags at the very place shown."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import flexwire
+from flexwire.check.config import LINT, Config
+from flexwire.check.rules import rules
+from tests.check.pages import Example, example, findings
+
+RULES = sorted(rules())
+# What no example of a page can show.
+BUILT = {
+    "STRUCTS_TOO_DEEP": (
+        {
+            "name": "Foo",
+            "type": "data",
+            "validVersions": "0",
+            "flexibleVersions": "0+",
+            "fields": [{"name": "A", "type": "S1", "versions": "0+"}],
+        },
+        (1, 1),
+    )
+}
+
+
+def deep(depth: int) -> str:
+    """Write a message with ``depth`` structures inside each other, itself the outermost."""
+    spec, _ = BUILT["STRUCTS_TOO_DEEP"]
+    common = [
+        {
+            "name": f"S{number}",
+            "versions": "0+",
+            "fields": [{"name": "A", "type": f"S{number + 1}", "versions": "0+"}],
+        }
+        for number in range(1, depth)
+    ]
+    common[-1]["fields"] = [{"name": "A", "type": "int8", "versions": "0+"}]
+    return json.dumps(spec | {"commonStructs": common})
+
+
+def pair(rule: str) -> tuple[Example, Example]:
+    """Give what the rule flags, and its mended twin."""
+    if rule in BUILT:
+        bad, good = {"Foo.json": deep(101)}, {"Foo.json": deep(100)}
+        return Example(bad, ("Foo.json", 1, 1)), Example(good, None)
+    flagged, instead = (example(rules()[rule].page, title) for title in ("Flagged", "Instead"))
+    assert flagged, f"{rule} shows nothing that it flags"
+    assert instead, f"{rule} does not show what to write instead"
+    return flagged, instead
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_flags_its_example_at_the_place_shown_and_nothing_else_does(rule: str) -> None:
+    flagged, _ = pair(rule)
+    found = findings(flagged.files, Config(LINT.defaults() | {rule}))
+    assert [(one.source, one.line, one.column, one.rule) for one in found] == [
+        (*(flagged.flagged or ()), rule)
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_mended_example_has_no_finding(rule: str) -> None:
+    _, instead = pair(rule)
+    assert instead.flagged is None
+    assert findings(instead.files, Config(LINT.defaults() | {rule})) == ()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_page_tells_what_and_who_says_so(rule: str) -> None:
+    page = rules()[rule].page
+    assert rules()[rule].summary.endswith(".")
+    assert re.search(r"^Source: \S", page, re.MULTILINE)
+    assert re.fullmatch(r"[A-Z]+(_[A-Z]+)+", rule)
+
+
+def test_the_parser_s_rules_are_those_that_it_names() -> None:
+    package = Path(flexwire.__file__).parent
+    named = {
+        node.value
+        for file in (package / "schema").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", node.value)
+    }
+    own = {rule.id for rule in rules().values() if rule.message is None and rule.directory is None}
+    assert own - {"TEXT_NOT_JSON"} == named & set(RULES)
+
+
+def test_a_mark_is_where_it_stands() -> None:
+    page = "About.\n\nFlagged:\n\n    { a,\n      b }\n      ^\n\nInstead:\n\n    { a }\n"
+    shown = example(page, "Flagged")
+    assert shown is not None
+    assert shown.flagged == ("FooRequest.json", 3, 3)
+    assert shown.files["FooRequest.json"].split("\n")[1:3] == ["{ a,", "  b }"]
+    assert example(page, "Source") is None

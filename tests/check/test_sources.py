@@ -1,0 +1,205 @@
+"""Specs are read from files, directories, jars and git revisions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from flexwire.check.config import Config
+from flexwire.check.lint import lint
+from flexwire.check.sources import LARGEST, Source, read_sources
+from flexwire.errors import SpecError
+
+
+def spec(name: str, api_key: int = 1) -> str:
+    kind = "response" if name.endswith("Response") else "request"
+    return json.dumps(
+        {
+            "name": name,
+            "type": kind,
+            "apiKey": api_key,
+            "validVersions": "0",
+            "flexibleVersions": "0+",
+            "fields": [],
+        }
+    )
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+FILES = {
+    "clients/FooRequest.json": spec("FooRequest"),
+    "clients/FooResponse.json": spec("FooResponse"),
+    "clients/README.md": "no spec",
+    ".hidden/Bar.json": "{",
+    "clients/.#FooRequest.json": "{",
+    "test/BarRequest.json": spec("BarRequest"),
+}
+
+
+def names(sources: list[Source]) -> list[tuple[str, bool]]:
+    return [(Path(one.path).name, one.whole) for one in sources]
+
+
+def rules(*paths: str) -> list[str]:
+    return [one.rule for one in lint(read_sources(paths), Config()).findings]
+
+
+def test_a_directory_is_read_with_all_those_in_it(tmp_path: Path) -> None:
+    root = tree(tmp_path, FILES)
+    assert names(read_sources([str(root)])) == [
+        ("FooRequest.json", True),
+        ("FooResponse.json", True),
+        ("BarRequest.json", True),
+    ]
+    # Api key 1 is there twice, and once in a directory; BarRequest has no response in its own.
+    assert rules(str(root)) == ["PARTNER_MISSING"]
+    assert rules(str(root / "clients")) == []
+
+
+def test_a_file_alone_misses_no_partner(tmp_path: Path) -> None:
+    root = tree(tmp_path, FILES)
+    request = str(root / "clients/FooRequest.json")
+    assert names(read_sources([request, request])) == [("FooRequest.json", False)]
+    assert rules(request) == []
+    # But with its directory it is part of the whole, by whatever name that is called.
+    for other in (root / "clients", root / "test" / ".." / "clients"):
+        for paths in ([request, str(other)], [str(other), request]):
+            assert names(read_sources(paths)) == [
+                ("FooRequest.json", True),
+                ("FooResponse.json", True),
+            ]
+
+
+def test_a_jar_has_the_specs_of_its_release(tmp_path: Path) -> None:
+    jar = tmp_path / "kafka-clients.jar"
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("META-INF/x.json", "{")
+        archive.writestr("common/message/FooRequest.json", spec("FooRequest"))
+        archive.writestr("common/message/BarResponse.json", spec("BarResponse", 2))
+        archive.writestr("org/Foo.class", b"\xca\xfe")
+        archive.writestr("common/message/Large.json", bytes(5 * LARGEST))
+    sources = read_sources([str(jar)])
+    assert [one.path for one in sources] == [
+        "common/message/BarResponse.json",
+        "common/message/FooRequest.json",
+        "common/message/Large.json",
+    ]
+    assert len(sources[2].content) == LARGEST + 1
+    (large,) = lint(sources, Config()).findings
+    assert (large.source, large.rule) == (f"{jar}:common/message/Large.json", "TEXT_NOT_JSON")
+    assert [one.rule for one in lint(sources[:2], Config()).findings] == ["PARTNER_MISSING"] * 2
+
+
+def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> None:
+        settings = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, timeout=60)
+
+    more = {"Ärger": "[]", "Large": " " * (LARGEST + 1), "Largest": " " * LARGEST}
+    tree(tmp_path, FILES | {f"clients/{name}.json": text for name, text in more.items()})
+    (tmp_path / "clients" / "Link.json").symlink_to("FooRequest.json")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one", "--no-gpg-sign")
+    tree(tmp_path, {"clients/FooRequest.json": "{"})
+    monkeypatch.chdir(tmp_path / "test")
+    # The path is one from the top of the repository, wherever the command is called.
+    sources = read_sources(["HEAD:clients"])
+    assert [one.path for one in sources] == [
+        "clients/FooRequest.json",
+        "clients/FooResponse.json",
+        "clients/Large.json",
+        "clients/Largest.json",
+        "clients/Ärger.json",
+    ]
+    assert sources[0].content == FILES["clients/FooRequest.json"].encode()
+    found = lint(sources, Config()).findings
+    assert [(one.source, one.rule, one.message) for one in found] == [
+        ("HEAD:clients/Large.json", "TEXT_NOT_JSON", "larger than 1 MiB, which no spec is"),
+        ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "a value was expected and the text ends"),
+        ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, not an array"),
+    ]
+    # On disk it is the same, and the file besides that was changed since.
+    monkeypatch.chdir(tmp_path)
+    told = lint(read_sources(["clients"]), Config()).findings
+    assert {one.message for one in found} < {one.message for one in told}
+    assert len(read_sources(["HEAD:"])) == 6
+    alone = read_sources(["HEAD:clients/FooRequest.json"])
+    assert names(alone) == [("FooRequest.json", False)]
+    for path, reason in {
+        "HEAD:nothing": r"no \*\.json files here",
+        "nowhere:clients": "git cannot read it: fatal: Not a valid object name",
+        "--help:clients": "no such file or directory",
+        ":clients": "no such file or directory",
+        "HEAD": "no such file or directory",
+    }.items():
+        with pytest.raises(SpecError, match=reason):
+            read_sources([path])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("none.json", None, "no such file or directory, and no REV:PATH of git"),
+        ("a.jar", b"PK", "cannot be read: File is not a zip file"),
+        ("a\0b", None, "no such file|cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    tmp_path: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(SpecError, match=reason) as caught:
+        read_sources([str(tmp_path / name)])
+    assert name in caught.value.source
+
+
+def test_a_damaged_jar_is_told_of(tmp_path: Path) -> None:
+    jar = tmp_path / "a.jar"
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("common/message/FooRequest.json", spec("FooRequest") * 50)
+    whole = jar.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), 3):
+        jar.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            read_sources([str(jar)])
+        except SpecError:
+            refused += 1
+    assert refused > 20
+
+
+def test_a_directory_without_specs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"no \*\.json files here"):
+        read_sources([str(tmp_path)])
+
+
+def test_a_directory_that_cannot_be_listed_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SpecError, match="cannot be read: Permission denied") as caught:
+        read_sources([str(tmp_path)])
+    assert caught.value.source == str(tmp_path)
+
+
+def test_git_need_not_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SpecError, match="git is not installed"):
+        read_sources(["HEAD:clients"])

@@ -1,0 +1,26 @@
+"""No row of a test takes the slow path unless the test says so: it would hide a kernel's fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flexwire.columnar import rows
+
+
+@pytest.fixture(autouse=True)
+def kernels_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where the reference executor reads or writes what a kernel refused."""
+
+    def fail(values: Any, slow: dict[int, Any]) -> Any:
+        assert not slow, f"refused without a reason: rows {sorted(slow)}"
+        return values
+
+    if "slow_path" not in request.fixturenames:
+        monkeypatch.setattr(rows, "_put", fail)
+
+
+@pytest.fixture
+def slow_path() -> None:
+    """Let rows take the slow path."""

@@ -1,0 +1,106 @@
+"""Reads record batches into columns, all of which end against pages that nobody may touch.
+
+``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie the kernel is told
+that one byte more is there, or is given columns that are too small, which proves that the pages
+guard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from flexwire.columnar.pool import POOL
+from flexwire.columnar.record_columns import RECORD_COLUMNS
+from flexwire.columnar.record_kernels.layout import SPARE
+from flexwire.columnar.records import RecordReader, Wanted
+from flexwire.records import Record, encode_batch
+from tests.native.guard import Guarded
+
+# Offsets and flags of a column take the most: four bytes for each two of the data.
+LONGEST = 40_000
+_BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
+
+
+class Rooms:
+    """Rooms that end against a page; as many as one reading needs, then the first again."""
+
+    def __init__(self, *, short: int) -> None:
+        self.pages = [Guarded() for _ in range(16)]
+        self.short = short
+        self.taken = 0
+
+    def take(self, size: int) -> Any:
+        """Give a room that ends, but for alignment, at its guard."""
+        pages = self.pages[self.taken % len(self.pages)]
+        self.taken += 1
+        return _array(pages.end - size + self.short, size)
+
+
+def _array(address: int, size: int) -> Any:
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
+    return np.frombuffer(memory, np.uint8)
+
+
+def batches(source: random.Random) -> list[bytes]:
+    """Give sound batches of all kinds of records."""
+    return [
+        encode_batch(
+            [
+                Record(
+                    number,
+                    source.randrange(10**6),
+                    source.choice([None, b"", b"k" * source.randrange(20)]),
+                    source.choice([None, b"", b"v" * source.randrange(300)]),
+                    [(b"h" * source.randrange(20), source.choice([None, b"w" * 15]))]
+                    * source.choice([0, 0, 1, 3]),
+                )
+                for number in range(source.choice([1, 5, 20]))
+            ]
+        )
+        for _ in range(20)
+    ]
+
+
+def main(rounds: int, lie: str | None) -> None:
+    """Read damaged batches; what is read has no more rows than bytes."""
+    source = random.Random(rounds)
+    sound = batches(source)
+    data = Guarded()
+    rooms = Rooms(short=SPARE + 1 if lie == "output" else 0)
+    read = 0
+    for _ in range(rounds):
+        raw = bytearray(b"".join(source.choices(sound, k=source.choice([1, 1, 2]))))[:LONGEST]
+        for _ in range(source.choice([0, 1, 1, 2, 4])):
+            raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
+        cut = len(raw) if source.random() < 0.7 else source.randrange(1, len(raw))
+        begin = data.put(bytes(raw[:cut]))
+        given = _array(begin, cut + (1 if lie == "input" else 0))
+        columns = tuple(name for name in RECORD_COLUMNS if source.random() < 0.8) or ("offset",)
+        reader = RecordReader(given, Wanted(columns=columns, check_crc=False))
+        with patch.object(POOL, "take", rooms.take):
+            rows = sum(len(batch) for batch in reader)
+        assert rows <= cut
+        read += rows
+    print(f"{rounds} rounds, {read} records read")  # noqa: T201 - what the test reads
+
+
+def _skip(reader: RecordReader) -> None:
+    """Stand for the way through objects, which is Python's."""
+    reader.position = len(reader._data)
+    reader._found = reader._found[:0]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--lie", choices=["input", "output"])
+    given_ = parser.parse_args()
+    # Only kernels are guarded; what they refuse is not read.
+    with patch.object(RecordReader, "_read_one", _skip):
+        main(given_.rounds, given_.lie)

@@ -1,0 +1,112 @@
+"""A compiled kernel is never older than its source, and a warm process starts at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
+DECODE = """
+import pyarrow
+from flexwire.columnar import decode_messages
+data = pyarrow.array([bytes.fromhex("000300000000002a000470696e6700")])
+print(decode_messages("RequestHeader", data, 2).field("correlation_id").to_pylist())
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the package, to be changed."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, root / "flexwire", ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def warm(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a cache that has the copy's kernels."""
+    cache = tmp_path_factory.mktemp("cache")
+    assert run(copy, cache) == "[42]"
+    return cache
+
+
+def run(root: Path, cache: Path, script: str = DECODE) -> str:
+    """Run a script on the copy, with a cache of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return done.stdout.strip()
+
+
+def test_an_edit_of_any_kernel_file_is_seen(copy: Path, warm: Path) -> None:
+    kept = sorted(warm.rglob("*.nbc"))
+    assert run(copy, warm) == "[42]"
+    assert sorted(warm.rglob("*.nbc")) == kept
+    # A helper in a file that no kernel stands in: numba alone would not notice.
+    machine = copy / "flexwire" / "native" / "machine.py"
+    source = machine.read_text()
+    load = "load_int32 = make_loader(32, swap=True, signed=True)"
+    assert load in source
+    machine.write_text(source.replace(load, load.replace("swap=True", "swap=False")))
+    assert run(copy, warm) == f"[{42 << 24}]"
+    machine.write_text(source)
+    assert run(copy, warm) == "[42]"
+
+
+def test_every_file_of_the_kernels_is_in_the_cache_s_name(copy: Path) -> None:
+    name = (
+        "from pathlib import Path; from flexwire.native.loader import cache_directory; "
+        "import flexwire.columnar.engine as e; "
+        "print(cache_directory(Path(e.__file__).with_name('kernels')).name)"
+    )
+    names = {run(copy, copy, name)}
+    kernels = [*(copy / "flexwire" / "columnar" / "kernels").glob("*.py")]
+    assert len(kernels) > 5
+    for file in [*kernels, copy / "flexwire" / "native" / "machine.py"]:
+        before = file.read_text()
+        file.write_text(before + "\n")
+        names.add(run(copy, copy, name))
+        file.write_text(before)
+    assert len(names) == len(kernels) + 2
+    assert run(copy, copy, name) in names
+
+
+def test_where_nothing_can_be_written_a_temporary_directory_will_do(
+    copy: Path, tmp_path: Path
+) -> None:
+    # A file where the cache would be, so that not even root can make it.
+    (tmp_path / "flexwire").write_text("")
+    (tmp_path / f"flexwire-{os.getuid()}").write_text("")
+    script = f"""
+import tempfile
+from flexwire.native.loader import cache_directory
+tempfile.tempdir = {str(tmp_path)!r}
+print(cache_directory())
+"""
+    found = Path(run(copy, tmp_path, script))
+    assert found.parent == tmp_path
+    assert os.access(found, os.W_OK)
+
+
+def test_without_kernels_the_reference_does_it_all(copy: Path, tmp_path: Path) -> None:
+    script = "import os; os.environ['FLEXWIRE_KERNELS'] = 'off'" + DECODE
+    assert run(copy, tmp_path, script) == "[42]"
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_a_warm_process_decodes_its_first_batch_at_once(copy: Path, warm: Path) -> None:
+    script = DECODE + "import time; print(time.process_time())"
+    times = [float(run(copy, warm, script).split()[-1]) for _ in range(3)]
+    # Other work on the machine takes its time too, but is not this process's.
+    assert min(times) < 1.0, times

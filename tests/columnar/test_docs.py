@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.house.test_readme import blocks
+
+PAGE = Path(__file__).parents[2] / "docs" / "columnar.md"
+
+
+def test_every_block_of_the_page_does_what_it_shows() -> None:
+    found = blocks(PAGE.read_text(encoding="utf-8"))
+    # One after the other, as a person would follow the page.
+    names: dict[str, Any] = {}
+    for block in found:
+        assert block.language == "python"
+        assert "assert " in block.text
+        program = compile("\n" * block.line + block.text, str(PAGE), "exec")
+        exec(program, names)  # noqa: S102 - the page is ours
+    assert len(found) == 5

@@ -1,0 +1,329 @@
+"""Records in columns are the records that `flexwire.records` reads, errors included."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexwire.columnar import record_encoding, records
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.record_encoding import encode_records
+from flexwire.columnar.record_engine import record_engine
+from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.errors import EncodeError, RecordError
+from flexwire.records import Compression, Record, RecordBatch, decode_batches, encode_batch
+from tests.records.strategies import message_sets, record_batches
+from tests.records.test_vectors import VECTORS
+
+DOCUMENTS = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
+ALL = (*RECORD_COLUMNS, *BATCH_COLUMNS)
+Row = tuple[Any, ...]
+
+
+@pytest.fixture(params=["kernels", "no kernels"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "kernels":
+        assert record_engine() is not None
+        return
+    for room in (records, record_encoding):
+        monkeypatch.setattr(room, "record_engine", lambda: None)
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
+    columns = []
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if pa.types.is_timestamp(column.type):
+            # Python has no dates before the year 1.
+            column = column.cast(pa.int64())
+        columns.append(column.to_pylist())
+    batch.validate(full=True)
+    return list(zip(*columns, strict=True))
+
+
+def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], Any]:
+    reader = RecordReader(data, Wanted(**wanted), mode="PERMISSIVE")
+    rows = [row for batch in reader for row in rows_of(batch)]
+    assert reader.position == len(data)
+    return rows, [str(error) for error in reader.errors], reader.partial
+
+
+def moment(timestamp: int) -> int | None:
+    return None if timestamp == -1 else timestamp
+
+
+def as_rows(batch: RecordBatch) -> list[Row]:
+    facts = (
+        batch.position,
+        batch.size,
+        batch.magic,
+        str(batch.compression),
+        batch.base_offset,
+        batch.last_offset,
+        batch.partition_leader_epoch,
+        moment(batch.max_timestamp),
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.is_transactional,
+        batch.is_control,
+        batch.has_delete_horizon,
+    )
+    return [
+        (
+            one.offset,
+            moment(one.timestamp),
+            str(batch.timestamp_type),
+            one.key,
+            one.value,
+            [{"key": key, "value": value} for key, value in one.headers],
+            *facts,
+        )
+        for one in batch.records
+    ]
+
+
+def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], Any]:
+    batches = decode_batches(data, **options)
+    rows: list[Row] = []
+    errors: list[str] = []
+    while batches.position < len(data):
+        try:
+            for batch in batches:
+                rows += as_rows(batch)
+        except RecordError as error:
+            errors.append(str(error))
+    return rows, errors, batches.partial
+
+
+@pytest.mark.usefixtures("engine")
+def test_every_document_has_the_rows_of_its_objects() -> None:
+    for document in DOCUMENTS:
+        assert in_columns(document, columns=ALL) == in_objects(document)
+    together = b"".join(DOCUMENTS)
+    assert in_columns(together, columns=ALL) == in_objects(together)
+
+
+def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RecordReader, "_read_one", lambda _: pytest.fail("asks for objects"))
+    for vector, document in zip(VECTORS, DOCUMENTS, strict=True):
+        if vector["magic"] == 2:
+            assert decode_records(document).num_rows == len(in_objects(document)[0])
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300)
+def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:
+    parts = data.draw(st.lists(st.sampled_from(DOCUMENTS), min_size=1, max_size=3))
+    raw = bytearray(b"".join(parts))
+    for _ in range(data.draw(st.integers(0, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    damaged = bytes(raw[: data.draw(st.integers(0, len(raw)))])
+    check_crc = data.draw(st.booleans())
+    given_ = {"check_crc": check_crc, "max_inflated": 1 << 20}
+    assert in_columns(damaged, columns=ALL, **given_) == in_objects(damaged, **given_)
+
+
+@given(st.lists(record_batches() | message_sets(), max_size=4), st.integers(0, 40))
+@settings(deadline=None)
+def test_any_batches_have_the_rows_of_their_objects(
+    batches: list[tuple[list[Record], dict[str, Any]]], cut: int
+) -> None:
+    whole = b"".join(encode_batch(given_, **fields) for given_, fields in batches)
+    data = whole[: max(0, len(whole) - cut)]
+    assert in_columns(data, columns=ALL) == in_objects(data)
+
+
+def some_batches(count: int, seed: int) -> tuple[bytes, list[Record]]:
+    source = random.Random(seed)
+    made: list[Record] = []
+    data = b""
+    for _ in range(count):
+        batch = [
+            Record(
+                len(made) + place,
+                1_000 + source.randrange(5000),
+                source.choice([None, b"", b"key", b"k" * 300]),
+                source.choice([None, b"", b"value", b"v" * source.randrange(3000)]),
+                [(b"h", source.choice([None, b"", b"x" * 40]))] * source.choice([0, 0, 1, 5]),
+            )
+            for place in range(source.choice([1, 3, 50]))
+        ]
+        data += encode_batch(batch, compression=source.choice(list(Compression)))
+        made += batch
+    return data, made
+
+
+@pytest.mark.parametrize("group", [1, 5_000, 1 << 23])
+def test_rooms_that_are_too_small_lose_nothing(group: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_GROUP", group)
+    monkeypatch.setattr(records, "_TABLE", 7)
+    data, _ = some_batches(60, 1)
+    assert in_columns(data, columns=ALL) == in_objects(data)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("offsets", "timestamps"),
+    [
+        ((10, 200), (None, None)),
+        ((None, 57), (2000, None)),
+        ((300, None), (None, 3000)),
+        ((10, 900), (1500, 5500)),
+        ((10**9, None), (None, None)),
+    ],
+)
+def test_ranges_keep_what_is_in_them(offsets: Any, timestamps: Any) -> None:
+    data, made = some_batches(40, 2)
+
+    def inside(value: int, ends: Any) -> bool:
+        low, high = ends
+        return (low is None or low <= value) and (high is None or value <= high)
+
+    expected = [
+        (one.offset, one.key, [{"key": key, "value": value} for key, value in one.headers])
+        for one in made
+        if inside(one.offset, offsets) and inside(one.timestamp, timestamps)
+    ]
+    columns = ("offset", "key", "headers")
+    given_ = {"columns": columns, "offsets": offsets, "timestamps": timestamps}
+    assert in_columns(data, **given_)[0] == expected
+
+
+def test_batches_out_of_range_are_not_looked_into() -> None:
+    data, made = some_batches(5, 3)
+    damaged = bytearray(data)
+    damaged[-1] ^= 0xFF
+    last = [*decode_batches(data)][-1]
+    reader = RecordReader(bytes(damaged), Wanted(offsets=(None, last.base_offset - 1)))
+    assert sum(map(len, reader)) == last.base_offset == len(made) - len(last.records)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_column_alone_is_that_column(name: str) -> None:
+    data = DOCUMENTS[0] + some_batches(6, 4)[0] + DOCUMENTS[-1]
+    place = ALL.index(name)
+    assert in_columns(data, columns=(name,))[0] == [(row[place],) for row in in_objects(data)[0]]
+
+
+def test_any_buffer_is_taken_and_a_table_given() -> None:
+    data, made = some_batches(3, 5)
+    for given_ in (
+        data,
+        bytearray(data),
+        memoryview(data),
+        pa.py_buffer(data),
+        np.frombuffer(data, np.uint8),
+    ):
+        table = decode_records(given_, columns=["offset", "value"])
+        assert table.column_names == ["offset", "value"]
+        assert table["value"].to_pylist() == [one.value for one in made]
+    assert decode_records(b"").num_rows == 0
+    with pytest.raises(KeyError):
+        decode_records(data, columns=["ofset"])
+
+
+def test_failing_fast_raises_what_the_objects_raise() -> None:
+    data = bytearray(DOCUMENTS[0] + DOCUMENTS[-1])
+    data[-1] ^= 0xFF
+    with pytest.raises(RecordError) as caught:
+        decode_records(data)
+    assert [str(caught.value)] == in_objects(bytes(data))[1]
+
+
+@pytest.mark.usefixtures("engine")
+@given(batches=st.lists(record_batches(), max_size=4), each=st.integers(1, 7))
+@settings(deadline=None)
+def test_what_is_decoded_is_encoded_again(
+    batches: list[tuple[list[Record], dict[str, Any]]], each: int
+) -> None:
+    data = b"".join(encode_batch(given_, **fields) for given_, fields in batches)
+    rows = decode_records(data)
+    with suppress(EncodeError):
+        # Offsets of batches that are far from each other, or go down, are refused.
+        again = encode_records(rows, records_per_batch=each, compression="lz4")
+        columns = ("offset", "timestamp", "key", "value", "headers")
+        assert in_columns(again, columns=columns)[0] == in_columns(data, columns=columns)[0]
+        assert all(len(batch.records) <= each for batch in decode_batches(again))
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("compression", Compression)
+def test_columns_are_written_as_objects_are(compression: Compression) -> None:
+    made = [Record(7, 50, None, b"v", []), Record(9, 10, b"k", None, [(b"h", None), (b"", b"x")])]
+    made += [Record(10 + n, 20 + n, b"k" * n, b"v" * 300, [(b"a", b"b")] * n) for n in range(200)]
+    data = encode_batch(made, compression=compression)
+    rows = decode_records(data)
+    assert encode_records(rows, compression=compression) == data
+    sliced = rows.slice(1, 150)
+    assert encode_records(sliced, compression=compression, records_per_batch=150) == encode_batch(
+        made[1:151], compression=compression
+    )
+
+
+@pytest.mark.usefixtures("engine")
+def test_columns_that_are_missing_or_of_a_near_type_have_their_meaning() -> None:
+    rows = pa.RecordBatch.from_pydict({"value": ["größe", None], "other": [1, 2]})
+    [batch] = decode_batches(encode_records(rows))
+    assert batch.records == [
+        Record(0, -1, None, "größe".encode(), []),
+        Record(1, -1, None, None, []),
+    ]
+    seconds = pa.array([5, None], pa.timestamp("s"))
+    headers = pa.array(
+        [None, [("k", b"v")]],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.large_binary())])),
+    )
+    rows = pa.RecordBatch.from_pydict({"timestamp": seconds, "headers": headers})
+    [batch] = decode_batches(encode_records(rows))
+    assert [one.timestamp for one in batch.records] == [5000, -1]
+    assert [one.headers for one in batch.records] == [[], [(b"k", b"v")]]
+    assert encode_records(rows.slice(0, 0)) == b""
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("columns", "path", "reason"),
+    [
+        ({"offset": [1, None]}, "offset", "null in row 1"),
+        ({"offset": [0, 2**40]}, "offset", "further than 32 bits"),
+        ({"offset": [5, 4]}, "last_offset", "behind the base offset"),
+        ({"timestamp": [-(2**62), 2**63 - 1]}, "timestamp", "further than 64 bits"),
+        ({"value": [1.5, 2.5]}, "value", "a column of double is none of binary"),
+        ({"headers": [[(None, b"x")], []]}, "headers", "expected bytes"),
+    ],
+)
+def test_what_no_record_can_hold_is_refused(
+    columns: dict[str, Any], path: str, reason: str
+) -> None:
+    pairs = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+    arrays = {
+        name: pa.array(values, pairs if name == "headers" else None)
+        for name, values in columns.items()
+    }
+    with pytest.raises(EncodeError, match=reason) as caught:
+        encode_records(pa.RecordBatch.from_pydict(arrays))
+    assert path in caught.value.path
+
+
+def test_threads_read_at_the_same_time() -> None:
+    data, _ = some_batches(50, 6)
+    expected = in_columns(data, columns=ALL)
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(in_columns(data, columns=ALL)))
+        for _ in range(4)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [expected] * 4

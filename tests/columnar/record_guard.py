@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from flexwire.columnar.pool import POOL
+from flexwire.columnar import record_columns
 from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.columnar.record_kernels.layout import SPARE
 from flexwire.columnar.records import RecordReader, Wanted
@@ -83,7 +83,7 @@ def main(rounds: int, lie: str | None) -> None:
         given = _array(begin, cut + (1 if lie == "input" else 0))
         columns = tuple(name for name in RECORD_COLUMNS if source.random() < 0.8) or ("offset",)
         reader = RecordReader(given, Wanted(columns=columns, check_crc=False))
-        with patch.object(POOL, "take", rooms.take):
+        with patch.object(record_columns, "allocate", rooms.take):
             rows = sum(len(batch) for batch in reader)
         assert rows <= cut
         read += rows

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.columnar import record_encoding, records
+from flexwire.columnar.engine import kernel
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
-from flexwire.columnar.record_engine import record_engine
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
 from flexwire.records import Compression, Record, RecordBatch, decode_batches, encode_batch
@@ -31,10 +31,10 @@ Row = tuple[Any, ...]
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert record_engine() is not None
+        assert kernel("read_records") is not None
         return
     for room in (records, record_encoding):
-        monkeypatch.setattr(room, "record_engine", lambda: None)
+        monkeypatch.setattr(room, "kernel", lambda _: None)
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:

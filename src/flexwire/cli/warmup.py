@@ -16,14 +16,12 @@ def warmup() -> None:
     ~/.cache.
     """
     from flexwire.columnar.engine import KERNELS, kernel
-    from flexwire.columnar.record_engine import record_engine
     from flexwire.errors import FlexwireError
     from flexwire.native.loader import load
 
     for what, compiled in (
         ("messages as objects", load),
-        ("messages as columns", lambda: [kernel(name) for name in KERNELS]),
-        ("records as columns", record_engine),
+        ("messages and records as columns", lambda: [kernel(name) for name in KERNELS]),
     ):
         began = time.monotonic()
         if compiled() is None:

@@ -17,8 +17,17 @@ _WORD = ctypes.c_int64
 _KERNEL = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 # A kernel takes the address of a run's words, and two words that it ignores.
 Kernel = Callable[[int, int, int], int]
-# The kernels by the file that each stands in; numba loads a file's at once.
-KERNELS = {"decode": "reading", "encode": "writing", "measure": "writing"}
+# The kernels by the file and function that each is; numba loads a file's at once.
+KERNELS = {
+    "decode": ("kernels.reading", "decode"),
+    "encode": ("kernels.writing", "encode"),
+    "measure": ("kernels.writing", "measure"),
+    "scan_records": ("record_kernels.scanning", "scan"),
+    "read_records": ("record_kernels.reading", "read"),
+    "write_records": ("record_kernels.writing", "write"),
+}
+ROOMS = tuple(Path(__file__).with_name(room) for room in ("kernels", "record_kernels"))
+"""The directories of their files; those of records use some of the other."""
 
 
 @cache
@@ -29,6 +38,7 @@ def kernel(name: str) -> Kernel | None:
     """
     if not is_supported() or find_spec("numba") is None:
         return None
-    with keeping(cache_directory(Path(__file__).with_name("kernels"))):
-        file: Any = import_module(f"flexwire.columnar.kernels.{KERNELS[name]}")
-    return _KERNEL(getattr(file, name).address)
+    file, function = KERNELS[name]
+    with keeping(cache_directory(*ROOMS)):
+        loaded: Any = import_module(f"flexwire.columnar.{file}")
+    return _KERNEL(getattr(loaded, function).address)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.pool import POOL, buffer_of
+from flexwire.columnar.buffers import MOST, allocate, bits, buffer
+from flexwire.columnar.program import address
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records.attributes import (
     COMPRESSION_MASK,
@@ -63,8 +64,6 @@ _CREATE_TIME = _TIMESTAMP_TYPES.index(TimestampType.CREATE_TIME)
 _APPEND_TIME = _TIMESTAMP_TYPES.index(TimestampType.LOG_APPEND_TIME)
 _NO_TIMESTAMP = -1
 _WORD = 8
-# An Arrow offset is an int32: the most bytes of a column of bytes.
-MOST = 2**31 - 1
 _NUMBERS = {
     "batch_position": L.B_POSITION,
     "batch_size": L.B_SIZE,
@@ -121,7 +120,6 @@ class Columns:
     ) -> None:
         self.words = np.zeros(L.READ // _WORD, np.int64)
         self._kept: dict[int, Words] = {}
-        self._keep = False
         self._hints = hints
         self._set(L.R_ROWS_CAPACITY, rows)
         if "offset" in columns:
@@ -147,7 +145,7 @@ class Columns:
         return int(self.words[word // _WORD])
 
     def _room(self, word: int, size: int) -> None:
-        room = self._kept[word] = POOL.take(size)
+        room = self._kept[word] = allocate(max(size, _WORD))
         # Where there are offsets, this is the first.
         room[:_WORD] = 0
         self._set(word, address(room))
@@ -163,12 +161,8 @@ class Columns:
         """How many records there are so far."""
         return self.get(L.R_ROWS)
 
-    def to_arrow(self, columns: Sequence[str], batches: Words, *, kept: bool) -> pa.RecordBatch:
-        """Give the records so far, which are those of the batches given.
-
-        Where they are ``kept``, they hold no more memory than they need.
-        """
-        self._keep = kept
+    def to_arrow(self, columns: Sequence[str], batches: Words) -> pa.RecordBatch:
+        """Give the records so far, which are those of the batches given."""
         self._learn(int((batches[:, L.B_END // _WORD] - batches[:, L.B_START // _WORD]).sum()))
         counts = batches[:, L.B_ROWS // _WORD]
         made = [self._column(name, batches, counts) for name in columns]
@@ -188,7 +182,7 @@ class Columns:
             return pa.Array.from_buffers(pa.int64(), rows, [None, data])
         if name == "timestamp":
             missing = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64) == _NO_TIMESTAMP
-            valid = bits_of(~missing) if missing.any() else None
+            valid = bits(~missing) if missing.any() else None
             data = self._buffer(L.R_TIMESTAMPS, 8 * rows)
             return pa.Array.from_buffers(MOMENT, rows, [valid, data])
         if name in _BYTES:
@@ -207,32 +201,22 @@ class Columns:
         used = _end(offsets, rows)
         valid = None
         if self.get(column + L.K_NULLS):
-            valid = bits_of(self._kept[column + L.K_VALID][:rows])
+            valid = bits(self._kept[column + L.K_VALID][:rows])
         ends = self._buffer(column + L.K_OFFSETS, 4 * rows + 4)
         data = self._buffer(column + L.K_DATA, used)
         return pa.Array.from_buffers(pa.binary(), rows, [valid, ends, data])
 
     def _buffer(self, word: int, size: int) -> pa.Buffer:
-        return buffer_of(self._kept[word], size, kept=self._keep)
+        return buffer(self._kept[word], size)
 
 
 def _end(offsets: Words, rows: int) -> int:
     return int(offsets[4 * rows : 4 * rows + 4].view(np.int32)[0])
 
 
-def address(array: Words) -> int:
-    """Give where an array's values begin."""
-    return int(array.ctypes.data)
-
-
-def bits_of(flags: Words) -> pa.Buffer:
-    """Give flags of a byte each as Arrow has them."""
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))
-
-
 def _moments(milliseconds: Words) -> pa.Array:
     missing = milliseconds == _NO_TIMESTAMP
-    valid = bits_of(~missing) if missing.any() else None
+    valid = bits(~missing) if missing.any() else None
     data = pa.py_buffer(milliseconds)
     return pa.Array.from_buffers(MOMENT, len(milliseconds), [valid, data])
 

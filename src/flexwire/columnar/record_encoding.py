@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.columnar.pool import POOL
-from flexwire.columnar.record_columns import MOMENT, address
-from flexwire.columnar.record_engine import record_engine
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.engine import Kernel, kernel
+from flexwire.columnar.program import address
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - in front of some thirty
 from flexwire.errors import EncodeError
 from flexwire.records import Record
@@ -171,7 +172,7 @@ class _Source:
         self.headers = _headers(chunk)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
-        self._engine = record_engine()
+        self._kernel = kernel("write_records")
         self._words = np.zeros(L.WRITE // _WORD, np.int64)
         self._fill()
 
@@ -205,7 +206,7 @@ class _Source:
         first, rows = 0, len(self.offsets)
         while first < rows:
             last = min(rows, first + max(self.each, _GROUP // self.each * self.each))
-            group = None if self._engine is None else self._run(first, last)
+            group = self._run(self._kernel, first, last) if self._kernel else None
             if group is None:
                 last = min(first + self.each, rows)
                 group = self._ask(first, last)
@@ -219,11 +220,10 @@ class _Source:
             out, extents[:, 0], extents[:, 1], firsts, lasts, self.offsets, self.timestamps
         )
 
-    def _run(self, first: int, last: int) -> _Group | None:
+    def _run(self, write: Kernel, first: int, last: int) -> _Group | None:
         """Have the kernel write batches; None where it refuses the first."""
-        assert self._engine is not None  # noqa: S101 - asked before
         batches = -(-(last - first) // self.each)
-        room = POOL.take(self._most(first, last) + HEADER_SIZE * batches)
+        room = allocate(self._most(first, last) + HEADER_SIZE * batches)
         extents = np.empty((batches, L.EXTENT // _WORD), np.int64)
         for word, value in (
             (L.W_FIRST, first),
@@ -237,7 +237,7 @@ class _Source:
             (L.W_BATCHES, 0),
         ):
             self._set(word, value)
-        self._engine.write(address(self._words), 0, 0)
+        write(address(self._words), 0, 0)
         written = int(self._words[L.W_BATCHES // _WORD])
         return self._group(room, extents[:written], first, last) if written else None
 

@@ -10,16 +10,16 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.pool import POOL
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.engine import Kernel, kernel
+from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import (
     RECORD_COLUMNS,
     Columns,
     Hints,
-    address,
     from_batch,
     schema_of,
 )
-from flexwire.columnar.record_engine import record_engine
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.errors import RecordError
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
@@ -82,8 +82,7 @@ class Wanted:
 class RecordReader:
     """Gives the records in data as Arrow record batches, in order; see `decode_records`.
 
-    Who lets go of each batch before the next has the memory of the first for all of them. Who means
-    to keep them says ``kept``, and each then holds no more than it needs.
+    Who lets go of each batch before the next has the memory of the first for all of them.
 
     Attributes:
         position: the bytes that are done with.
@@ -91,18 +90,16 @@ class RecordReader:
         partial: the partial batch at the end, as a full fetch ends; None if there is none.
     """
 
-    def __init__(
-        self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST", kept: bool = False
-    ) -> None:
+    def __init__(self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST") -> None:
         self.wanted = wanted
         self.schema = schema_of(wanted.columns)
         self.position = 0
         self.errors: list[RecordError] = []
         self.partial: PartialBatch | None = None
         self._mode = mode
-        self._kept = kept
         self._data: Words = np.frombuffer(data, np.uint8)
-        self._engine = record_engine()
+        # Both or neither.
+        self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
@@ -120,8 +117,8 @@ class RecordReader:
 
     def _advance(self) -> None:
         """Read the next group of batches, or the next batch that is not for the kernels."""
-        if not len(self._found) and self._engine is not None:
-            self._found = self._scan()
+        if not len(self._found) and self._scan_kernel is not None:
+            self._found = self._scan(self._scan_kernel)
             self._skip(self._found)
         if len(self._found):
             last = self._inflate(self._found)
@@ -132,9 +129,8 @@ class RecordReader:
 
     # Batches of magic 2.
 
-    def _scan(self) -> Words:
+    def _scan(self, scan: Kernel) -> Words:
         """Find the next batches; none where the next is not for the kernels."""
-        assert self._engine is not None  # noqa: S101 - asked before
         table = np.empty((_TABLE, L.BATCH // _WORD), np.int64)
         table[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
         words = np.zeros(L.SCAN // _WORD, np.int64)
@@ -146,7 +142,7 @@ class RecordReader:
             (L.S_CAPACITY, _TABLE),
         ):
             words[word // _WORD] = value
-        self._engine.scan(address(words), 0, 0)
+        scan(address(words), 0, 0)
         return table[: int(words[L.S_COUNT // _WORD])]
 
     def _skip(self, table: Words) -> None:
@@ -202,7 +198,7 @@ class RecordReader:
         """Inflate the records of a batch; gives their address and size, or -1 for an error."""
         limit = self.wanted.max_inflated
         if not self._inflated:
-            room = POOL.take(_GROUP + _SCRATCH)
+            room = allocate(_GROUP + _SCRATCH)
             self._inflated.append(room)
             self._used, self._scratch = 0, address(room)
         start = self._scratch + self._used
@@ -218,7 +214,6 @@ class RecordReader:
         return address(self._inflated[-1]), len(inflated)
 
     def _read_group(self, batches: Words) -> None:
-        assert self._engine is not None  # noqa: S101 - asked before
         done = 0
         while done < len(batches):
             columns = self._columns(batches[done:])
@@ -228,7 +223,7 @@ class RecordReader:
             stopped = columns.get(L.R_FIRST)
             if columns.rows:
                 read = batches[done:stopped]
-                self._ready.append(columns.to_arrow(self.wanted.columns, read, kept=self._kept))
+                self._ready.append(columns.to_arrow(self.wanted.columns, read))
             if stopped < len(batches):
                 self.position = int(batches[stopped][L.B_POSITION // _WORD])
                 if status == L.REFUSED:
@@ -240,12 +235,12 @@ class RecordReader:
 
     def _fill(self, columns: Columns, batches: Words) -> int:
         """Have the kernel read batches, some at a time, which then are in the cache for the crc."""
-        assert self._engine is not None  # noqa: S101 - asked before
+        assert self._read_kernel is not None  # noqa: S101 - it found the batches
         words, status = address(columns.words), L.DONE
         while status == L.DONE and (first := columns.get(L.R_FIRST)) < len(batches):
             before = columns.words[_PROGRESS].copy()
             columns.words[L.R_BATCHES // _WORD] = min(first + _BLOCK, len(batches))
-            status = self._engine.read(words, 0, 0)
+            status = self._read_kernel(words, 0, 0)
             if not self._check(batches[first : columns.get(L.R_FIRST)]):
                 # Once more, and the one that is damaged is refused then.
                 columns.words[_PROGRESS], status = before, L.DONE
@@ -326,5 +321,5 @@ def decode_records(
     data that does not fit in memory, and to go on behind damage, take a `RecordReader`.
     """
     wanted = Wanted(tuple(columns), offsets, timestamps, check_crc, max_inflated)
-    reader = RecordReader(data, wanted, kept=True)
+    reader = RecordReader(data, wanted)
     return pa.Table.from_batches(reader, reader.schema)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from flexwire.check.page import Page
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -30,23 +32,16 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule. Its module's name is its id, and its module's docstring is its page.
+class Rule(Page):
+    """One rule.
 
     ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
     neither is one of the parser's own.
     """
 
-    module: str
-    docstring: str | None
     category: Category
     message: Callable[[Message], Iterator[tuple[Position, str]]] | None = None
     directory: Callable[[Directory], Iterator[tuple[Message, Position, str]]] | None = None
-
-    @property
-    def id(self) -> str:
-        """The id: in capitals, and made to be read behind "allow"."""
-        return self.module.rpartition(".")[2].upper()
 
     @property
     def level(self) -> Level:
@@ -57,13 +52,3 @@ class Rule:
     def unreadable(self) -> bool:
         """Whether what breaks the rule leaves it open what was meant."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"
-
-    @property
-    def summary(self) -> str:
-        """The first sentence of the page."""
-        return self.page.partition("\n\n")[0].replace("\n", " ")
-
-    @property
-    def page(self) -> str:
-        """What is flagged, why, an example, what to write instead, and who says so."""
-        return (self.docstring or "").strip()

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, cast
 from numba import types
 
 from flexwire.native.layout import C_SCRATCH
-from flexwire.native.machine import load_int32_native, load_word, long_as, part, store_word
+from flexwire.native.machine import (
+    load_int32_native,
+    load_uint8,
+    load_word,
+    long_as,
+    part,
+    store_word,
+)
 from flexwire.native.records_layout import C_SHARED, R_INT
 
 if TYPE_CHECKING:
@@ -35,6 +42,32 @@ compare_memory = cast(
     "Callable[[int, int, int], int]",
     types.ExternalFunction("memcmp", types.int32(_WORD, _WORD, _WORD)),
 )
+
+
+_ALL_BUT_SIGN = 2**63 - 1
+# How many groups of 7 bits a number of 32 or 64 bits has, and the most the last of them can be.
+GROUPS_32, LAST_32 = 5, 0x0F
+GROUPS_64, LAST_64 = 10, 0x01
+
+
+@part
+def read_wide(position: int, end: int, groups: int, last: int) -> tuple[int, int]:
+    """Read a zig-zag varint of any length; gives the position behind it too.
+
+    That is -1 for one that is cut off, overlong, or too large.
+    """
+    raw = 0
+    for group in range(groups):
+        if position >= end:
+            return 0, -1
+        byte = load_uint8(position)
+        position += 1
+        raw |= (byte & 0x7F) << (7 * group)
+        if byte < 0x80:
+            if (byte == 0 and group > 0) or (byte > last and group == groups - 1):
+                return 0, -1
+            return (raw >> 1 & _ALL_BUT_SIGN) ^ -(raw & 1), position
+    return 0, -1
 
 
 @part

@@ -50,10 +50,15 @@ from flexwire.native.records_layout import (
     R_VALUE,
 )
 from flexwire.native.records_machine import (
+    GROUPS_32,
+    GROUPS_64,
+    LAST_32,
+    LAST_64,
     LIST_ITEMS,
     LIST_SIZE,
     TYPE,
     compare_memory,
+    read_wide,
     take_integer,
     tuple_get,
     tuple_new,
@@ -62,30 +67,14 @@ from flexwire.native.records_machine import (
 
 _NULL = -1
 _LEAST_RECORD, _LEAST_HEADER = 7, 2
-# How many groups of 7 bits a number of 32 or 64 bits has, and the most the last of them can be.
-_GROUPS_32, _LAST_32 = 5, 0x0F
-_GROUPS_64, _LAST_64 = 10, 0x01
-_ALL_BUT_SIGN = 2**63 - 1
 
 
 @part
-def read_wide(call: int, stop: int, groups: int, last: int) -> int:
-    """Read a zig-zag varint of any length."""
-    position = load_word(call)
-    raw = 0
-    for group in range(groups):
-        if position >= stop:
-            break
-        byte = load_uint8(position)
-        position += 1
-        raw |= (byte & 0x7F) << (7 * group)
-        if byte < 0x80:
-            if (byte == 0 and group > 0) or (byte > last and group == groups - 1):
-                break
-            store_word(call, position)
-            return (raw >> 1 & _ALL_BUT_SIGN) ^ -(raw & 1)
-    store_word(call, stop + 1)
-    return 0
+def take_wide(call: int, stop: int, groups: int, last: int) -> int:
+    """Read a zig-zag varint of any length, and move the position behind it."""
+    number, position = read_wide(load_word(call), stop, groups, last)
+    store_word(call, position if position >= 0 else stop + 1)
+    return number
 
 
 @part
@@ -97,7 +86,7 @@ def read_varint(call: int, stop: int) -> int:
         if byte < 0x80:
             store_word(call, position + 1)
             return (byte >> 1) ^ -(byte & 1)
-    return read_wide(call, stop, _GROUPS_32, _LAST_32)
+    return take_wide(call, stop, GROUPS_32, LAST_32)
 
 
 @part
@@ -197,7 +186,7 @@ def read_fields(call: int, stop: int, made: int) -> bool:
     """Read what is in a record behind its length and attributes."""
     shared = load_word(call + C_SHARED)
     none = load_word(shared + R_NONE)
-    timestamp = read_wide(call, stop, _GROUPS_64, _LAST_64)
+    timestamp = take_wide(call, stop, GROUPS_64, LAST_64)
     if not put_sum(
         made, load_word(shared + R_TIMESTAMP), load_word(call + C_BASE_TIMESTAMP), timestamp
     ):

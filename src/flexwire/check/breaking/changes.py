@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from importlib import import_module
-from pkgutil import iter_modules
+from functools import cache
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking import rules
 from flexwire.check.breaking.pairs import Side, structure_pairs
+from flexwire.check.page import rules_of
 from flexwire.schema.merge import write_versions
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     Matched = tuple["Edition", "Edition | None"]
 
 
+@cache
 def breaking_rules() -> dict[str, BreakingRule]:
-    """Every rule by its id."""
-    names = sorted(one.name for one in iter_modules(rules.__path__))
-    found = [import_module(f"{rules.__name__}.{name}").RULE for name in names]
-    return {rule.id: rule for rule in found}
+    """Every rule by its id, in alphabetical order."""
+    return rules_of(rules)
 
 
 @dataclass(frozen=True, slots=True)

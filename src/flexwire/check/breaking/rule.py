@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from flexwire.check.page import Page
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -25,39 +27,22 @@ class Breaks(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakingRule:
-    """One rule. Its module's name is its id, and its module's docstring is its page.
+class BreakingRule(Page):
+    """One rule.
 
     ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
     of a message, whose new one is None where it is gone. Both give the place in the new spec, and
     what has changed there.
     """
 
-    module: str
-    docstring: str | None
     category: Breaks
     structure: Callable[[StructurePair], Differences] | None = None
     message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
 
     @property
-    def id(self) -> str:
-        """The id: in capitals, and made to be read behind "allow"."""
-        return self.module.rpartition(".")[2].upper()
-
-    @property
     def level(self) -> Level:
         """How grave a finding is: bytes that are misread are an error, all else is a warning."""
         return "error" if self.category is Breaks.WIRE else "warning"
-
-    @property
-    def summary(self) -> str:
-        """The first sentence of the page."""
-        return self.page.partition("\n\n")[0].replace("\n", " ")
-
-    @property
-    def page(self) -> str:
-        """What is flagged, why, what to do instead, and who says so."""
-        return (self.docstring or "").strip()
 
 
 def has_other_default(old: Member, new: Member) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING
+
+from flexwire.check.page import rules_of
 
 if TYPE_CHECKING:
     from flexwire.check.rule import Rule
@@ -14,5 +15,4 @@ if TYPE_CHECKING:
 @cache
 def rules() -> dict[str, Rule]:
     """Every rule by its id, in alphabetical order."""
-    found = [import_module(f"{__name__}.{one.name}").RULE for one in iter_modules(__path__)]
-    return {rule.id: rule for rule in found}
+    return rules_of(sys.modules[__name__])

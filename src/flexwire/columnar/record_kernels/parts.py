@@ -24,28 +24,13 @@ from flexwire.native.machine import (
     store_int8,
     store_word,
 )
-
-_ALL_BUT_SIGN = 2**63 - 1
-# How many groups of 7 bits a number of 32 or 64 bits has, and the most the last of them can be.
-GROUPS_32, LAST_32 = 5, 0x0F
-GROUPS_64, LAST_64 = 10, 0x01
-
-
-@part
-def read_wide(position: int, end: int, groups: int, last: int) -> tuple[int, int]:
-    """Read a zig-zag varint of any length: not cut off, not overlong."""
-    raw = 0
-    for group in range(groups):
-        if position >= end:
-            return 0, -1
-        byte = load_uint8(position)
-        position += 1
-        raw |= (byte & 0x7F) << (7 * group)
-        if byte < 0x80:
-            if (byte == 0 and group > 0) or (byte > last and group == groups - 1):
-                return 0, -1
-            return (raw >> 1 & _ALL_BUT_SIGN) ^ -(raw & 1), position
-    return 0, -1
+from flexwire.native.records_machine import (
+    GROUPS_32,
+    GROUPS_64,
+    LAST_32,
+    LAST_64,
+    read_wide,
+)
 
 
 @inlined

@@ -198,6 +198,19 @@ def test_ranges_keep_what_is_in_them(offsets: Any, timestamps: Any) -> None:
     assert in_columns(data, **given_)[0] == expected
 
 
+@pytest.mark.usefixtures("engine")
+def test_the_ends_of_a_range_are_inside_at_the_edges_of_batches_too() -> None:
+    data, made = some_batches(8, 7)
+    for batch in decode_batches(data):
+        for edge in (batch.base_offset, batch.last_offset):
+            assert in_columns(data, columns=("offset",), offsets=(edge, edge))[0] == [(edge,)]
+        newest = batch.max_timestamp
+        expected = [(one.offset,) for one in made if one.timestamp == newest]
+        assert expected
+        found = in_columns(data, columns=("offset",), timestamps=(newest, newest))
+        assert found[0] == expected
+
+
 def test_batches_out_of_range_are_not_looked_into() -> None:
     data, made = some_batches(5, 3)
     damaged = bytearray(data)

@@ -4,16 +4,18 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 FUZZ_ARGS ?=
+GUARD_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz lock clean environment
+.PHONY: help run test lint bench fuzz guard lock clean environment
 
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make test   lint, types, import directions, tests"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
-	@echo "make fuzz   any bytes against seven laws, a minute each: messages, JSON, records, captures, specs"
+	@echo "make fuzz   any bytes against eleven laws, a minute each: messages, JSON, records, captures, specs"
+	@echo "make guard  a million damaged inputs for each kernel, against protected pages: half an hour"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -42,6 +44,9 @@ bench: environment
 fuzz: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock
 	.venv/bin/python -m fuzz $(FUZZ_ARGS)
+
+guard: environment
+	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
 
 lock: environment
 	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \

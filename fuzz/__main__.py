@@ -11,7 +11,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PLACE = ROOT / ".build" / "fuzz"
-NAMES = ("reference", "generated", "kernels", "json", "records", "captures", "specs")
+NAMES = (
+    *("reference", "generated", "kernels", "json", "records", "captures"),
+    *("specs", "lint", "breaking", "kip82", "conventions"),
+)
 
 
 def main() -> int:

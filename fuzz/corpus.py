@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.codec import Encoding, message
+from flexwire.errors import RecordHeaderError
+from flexwire.records.conventions import write_headers
+from flexwire.records.headers import Headers
+from flexwire.records.kip82 import Message, encode_messages
+from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC
+from flexwire.records.layout import MAGIC_POSITION
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
-from fuzz.targets import ENCODINGS, MODES, head
+from fuzz.modes import MODES
+from fuzz.record_headers import join
+from fuzz.targets import ENCODINGS, head
 from tests.capture import traffic
 from tests.codec.vectors import PREVIEW, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_RECORDS = Path(__file__).parents[1] / "tests" / "vectors" / "records.jsonl.gz"
+_VECTORS = Path(__file__).parents[1] / "tests" / "vectors"
 LONGEST = 2000
 """Longer inputs are left out: fuzzing is the quicker, and they hold nothing else."""
 
@@ -59,7 +69,7 @@ def _json() -> Iterator[bytes]:
 
 
 def _records() -> Iterator[bytes]:
-    with gzip.open(_RECORDS, "rt", encoding="ascii") as lines:
+    with gzip.open(_VECTORS / "records.jsonl.gz", "rt", encoding="ascii") as lines:
         for line in lines:
             raw = bytes.fromhex(json.loads(line)["hex"])
             yield b"\x00" + raw
@@ -85,4 +95,62 @@ def _specs() -> Iterator[bytes]:
                 yield bytes([mode]) + write_spec(spec).encode()
 
 
-_CORPORA = {"json": _json, "records": _records, "captures": _captures, "specs": _specs}
+def _lint() -> Iterator[bytes]:
+    """Specs, and some with comments that allow what they may have."""
+    rules = ("ABOUT_MISSING", "TAG_SKIPPED", "KEY_UNKNOWN", "FIELD_REMOVED")
+    for place, data in enumerate(_specs()):
+        yield data
+        if place % 7 == 0:
+            comment = f"// flexwire: allow {rules[place % len(rules)]} it is so\n".encode()
+            yield data[:1] + comment + data[1:].replace(b"\n", b"\n" + comment, 2)
+
+
+def _changes() -> Iterator[bytes]:
+    """Each spec with the one before it, and with itself but for some word of it."""
+    for name in catalog().names():
+        texts = [write_spec(spec) for spec, _ in catalog().entry(name).specs()]
+        for old, new in pairwise([*reversed(texts), texts[0].replace('"0+"', '"1+"', 3)]):
+            yield b"\x00" + old.encode() + b"\x00" + new.encode()
+
+
+def _kip82() -> Iterator[bytes]:
+    """KIP-82's messages in each compression, and the older message sets of the vectors."""
+    headers = Headers()
+    headers.put_long("user", 7)
+    headers.put_string("tag", "new")
+    headers.put_bytes("tag", b"\x00")
+    messages = [Message(at, 1000 + at, b"key", b"value" * at, headers) for at in range(3)]
+    for check_crc in (b"\x00", b"\xff"):
+        for compression in KNOWN_COMPRESSIONS:
+            yield check_crc + encode_messages(messages, compression=compression)
+        yield check_crc + encode_messages([Message(5, -1, None, None), *messages])
+    for data in _records():
+        if len(data) > MAGIC_POSITION + 1 and data[MAGIC_POSITION + 1] < MAGIC:
+            yield data
+
+
+def _conventions() -> Iterator[bytes]:
+    """What Java wrote by a convention, alone and with the classes that Spring names."""
+    with gzip.open(_VECTORS / "header-conventions.jsonl.gz", "rt", encoding="ascii") as lines:
+        for line in lines:
+            vector = json.loads(line)
+            with suppress(OverflowError):
+                # Longer values than `join` can tell the length of are left out.
+                yield join([(b"a", bytes.fromhex(vector.get("hex", ""))), (b"ce_id", None)])
+    values = {"i": 3, "l": 1 << 40, "f": 1.5, "b": True, "s": "text", "m": {"a": [1, None]}}
+    for name in ("spring-json", "connect", "utf-8"):
+        for key, value in values.items():
+            with suppress(RecordHeaderError):
+                yield join(write_headers([(key, value), (key, value)], name))
+
+
+_CORPORA = {
+    "json": _json,
+    "records": _records,
+    "captures": _captures,
+    "specs": _specs,
+    "lint": _lint,
+    "breaking": _changes,
+    "kip82": _kip82,
+    "conventions": _conventions,
+}

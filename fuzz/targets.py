@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.capture.segments import SegmentCounts, Unreadable, read_segments
@@ -28,8 +28,12 @@ from flexwire.errors import (
 from flexwire.protocol.requests import parse_request
 from flexwire.records import decode_batches
 from flexwire.schema.catalog import catalog
-from flexwire.schema.parse import Mode, parse_spec
+from flexwire.schema.parse import parse_spec
 from flexwire.schema.write import write_spec
+from fuzz.checks import breaking, lint_specs
+from fuzz.law import LawBrokenError
+from fuzz.modes import mode_of
+from fuzz.record_headers import conventions, kip82
 from tests.native.harness import REFUSED, functions, has_unknown_tags
 
 if TYPE_CHECKING:
@@ -37,13 +41,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 3
 ENCODINGS = tuple(Encoding)
-MODES: tuple[Mode, ...] = get_args(Mode)
 _MOST_INFLATED = 1 << 18
 _MOST_FRAME_BYTES = 1 << 16
-
-
-class LawBrokenError(Exception):
-    """Two answers that should be one."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def specs(data: bytes) -> None:
     except UnicodeDecodeError:
         return
     try:
-        spec = parse_spec(text, mode=MODES[sum(data[:1]) % len(MODES)])
+        spec = parse_spec(text, mode=mode_of(data))
     except SpecError:
         return
     again = write_spec(parse_spec(write_spec(spec)))
@@ -246,4 +245,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "records": records,
     "captures": captures,
     "specs": specs,
+    "lint": lint_specs,
+    "breaking": breaking,
+    "kip82": kip82,
+    "conventions": conventions,
 }

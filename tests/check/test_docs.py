@@ -5,8 +5,11 @@ Write its tables of rules anew with ``python -m tests.check.test_docs``.
 
 from __future__ import annotations
 
+import json
+import os
 import re
-import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,7 @@ from flexwire.check.config import read_config
 from flexwire.check.rule import Category
 from flexwire.check.rules import rules
 from flexwire.cli.app import app
+from tests.check.pages import findings
 
 if TYPE_CHECKING:
     import pytest
@@ -70,21 +74,53 @@ def test_the_configuration_is_one(tmp_path: Path) -> None:
     assert len(config.ignored) == 2
 
 
-def test_the_commands_of_the_examples_are_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_comment_allows_what_the_page_says() -> None:
+    (block,) = blocks("json")
+    assert findings({"FooRequest.json": block}) == ()
+    without = re.sub(r"^ *//.*\n", "", block, flags=re.MULTILINE)
+    assert [one.rule for one in findings({"FooRequest.json": without})] == ["TAG_SKIPPED"]
+    (line,) = (line for line in TEXT.splitlines() if "`ALLOW_WITHOUT_REASON`," in line)
+    assert "`ALLOW_UNKNOWN`, `ALLOW_UNUSED`" in line
+
+
+def test_the_commands_of_the_examples_do_what_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "specs").mkdir()
-    spec = '{"name": "F", "type": "data", "validVersions": "0", "flexibleVersions": "0+"}'
-    (tmp_path / "specs" / "F.json").write_text(spec, encoding="utf-8")
+    spec = tmp_path / "specs" / "F.json"
+    good = '{"name": "F", "type": "data", "validVersions": "0", "flexibleVersions": "0+"}'
+    spec.write_text(good, encoding="utf-8")
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x", "--no-gpg-sign"]):
+        subprocess.run(["git", *identity, *arguments], check=True, cwd=tmp_path)
+    reference = ["update-ref", "refs/remotes/origin/main", "HEAD"]
+    subprocess.run(["git", *reference], check=True, cwd=tmp_path)
     commands = [
-        line
+        line.replace("${{ github.base_ref }}", "main")
         for block in blocks("yaml")
         for line in re.findall(r"(?:entry|run): (flexwire .*)", block)
     ]
-    assert len(commands) == 2
-    for command in commands:
-        assert CliRunner().invoke(app, shlex.split(command)[1:]).exit_code == 0
+    assert len(commands) == 4
+
+    def exits() -> list[int]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return [
+            subprocess.run(
+                ["sh", "-ec", command],
+                cwd=tmp_path,
+                env=os.environ | {"PATH": path},
+                stdout=subprocess.DEVNULL,
+                check=False,
+            ).returncode
+            for command in commands
+        ]
+
+    # Of the last one, findings are no failure.
+    assert exits() == [0, 0, 0, 0]
+    spec.write_text(good.replace('"0+"', '"0"').replace('"0",', '"1",', 1), encoding="utf-8")
+    assert exits() == [100, 100, 100, 0]
+    (sarif,) = json.loads((tmp_path / "lint.sarif").read_text(encoding="utf-8"))["runs"]
+    assert [one["ruleId"] for one in sarif["results"]] == ["FLEXIBLE_VERSIONS_CLOSED"]
+    spec.unlink()
+    assert exits() == [1, 1, 1, 1]
 
 
 if __name__ == "__main__":

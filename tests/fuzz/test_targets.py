@@ -16,7 +16,8 @@ from flexwire.codec import Encoding, message
 from flexwire.codec.definition import Definition
 from fuzz.__main__ import NAMES
 from fuzz.corpus import corpus, write
-from fuzz.targets import HEAD_BYTES, TARGETS, LawBrokenError, case_of, head, pairs
+from fuzz.law import LawBrokenError
+from fuzz.targets import HEAD_BYTES, TARGETS, case_of, head, pairs
 
 ROOT = Path(__file__).parents[2]
 RAW = bytes.fromhex("001200030000000700016100")

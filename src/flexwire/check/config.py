@@ -135,6 +135,9 @@ def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
         if hint.startswith("known"):
             command = f"flexwire schema {of.table} --explain ALL"
             hint = f"'{command}' lists the rules and categories"
+            for other in (LINT, BREAKING):
+                if name in other.rules():
+                    hint = f"it is one of 'flexwire schema {other.table}'"
         raise ConfigError(f"{where}no rule or category {name!r}; {hint}")
     return ids
 

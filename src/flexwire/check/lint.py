@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from flexwire.check.allow import Allowed
 from flexwire.check.finding import found
 from flexwire.check.message import Directory, Message
 from flexwire.check.report import Report
@@ -16,7 +17,7 @@ from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from flexwire.check.config import Config
     from flexwire.check.finding import Finding
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from flexwire.check.sources import Source
     from flexwire.schema.parse import Mode
     from flexwire.schema.text import Problem
+
+_UNUSED = "ALLOW_UNUSED"
 
 
 def lint(sources: Iterable[Source], config: Config) -> Report:
@@ -45,24 +48,44 @@ def lint(sources: Iterable[Source], config: Config) -> Report:
 def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -> Iterator[Finding]:
     ids = {rule.id for rule in chosen}
     messages: dict[Message, Source] = {}
+    allowed: dict[Message, Allowed] = {}
     broken = False
     for source in sources:
         message, problems = read_message(source, config.mode)
         if message is None:
             broken = True
-        else:
-            messages[message] = source
-            problems += [one for rule in chosen for one in _found_in(message, rule)]
+            yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
+            continue
+        messages[message] = source
+        comments = allowed[message] = Allowed(message.allows)
+        problems += [one for rule in chosen for one in _found_in(message, rule)]
         yield from (
-            one for one in problems if one.rule in ids and not config.ignores(one.rule, source.path)
+            one
+            for one in problems
+            if _is_asked_for(one.rule, source, ids, config) and not comments.takes(one)
         )
     whole = all(source.whole for source in sources) and not broken
     directory = Directory(tuple(messages), whole)
     for rule in chosen:
         found_here = rule.directory(directory) if rule.directory else ()
         for message, at, reason in islice(found_here, MOST_PROBLEMS):
-            if not config.ignores(rule.id, messages[message].path):
-                yield _finding(message.text, rule.id, reason, at)
+            finding = _finding(message.text, rule.id, reason, at)
+            asked_for = _is_asked_for(rule.id, messages[message], ids, config)
+            if asked_for and not allowed[message].takes(finding):
+                yield finding
+    # What was not looked for may be there.
+    judged = {rule.id for rule in chosen if whole or not rule.directory}
+    for message, source in messages.items():
+        if _is_asked_for(_UNUSED, source, ids, config):
+            yield from (
+                _finding(message.text, _UNUSED, f"no finding of {one.rule} here; remove it", one.at)
+                for one in islice(allowed[message].unused(), MOST_PROBLEMS)
+                if _is_asked_for(one.rule, source, judged, config)
+            )
+
+
+def _is_asked_for(rule: str, source: Source, ids: Collection[str], config: Config) -> bool:
+    return rule in ids and not config.ignores(rule, source.path)
 
 
 def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Finding]]:

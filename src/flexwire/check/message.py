@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from flexwire.check.allow import allows
 from flexwire.schema.spec import MessageType, Position
 from flexwire.schema.text import Array, Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from flexwire.check.allow import Allow
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
     from flexwire.schema.text import Node, SpecText
@@ -122,6 +124,11 @@ class Message:
             for one in structure.fields:
                 if one.position not in self.damaged:
                     yield one, structure
+
+    @cached_property
+    def allows(self) -> tuple[Allow, ...]:
+        """The comments that allow something, or try to."""
+        return allows(self.text)
 
     @cached_property
     def nesting(self) -> Nesting:

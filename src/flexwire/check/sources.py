@@ -92,6 +92,9 @@ def _from_directory(root: Path) -> Iterator[Source]:
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         for name in sorted(files):
             if _is_spec(name):
+                if not (Path(directory) / name).is_file():
+                    # What is no regular file may never end, or never begin.
+                    raise SpecError("no regular file", source=str(Path(directory) / name))
                 yield _from_file(Path(directory) / name, whole=True)
 
 

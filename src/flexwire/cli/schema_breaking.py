@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,8 +10,6 @@ import click
 from flexwire.cli.check import check_options, configured, page, tell
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from flexwire.schema.parse import Mode
 
 
@@ -64,7 +63,10 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
     for path in paths:
         before, dots, after = path.partition("..")
         revision, colon, inside = after.partition(":")
-        if dots and colon and before and "/" not in before and revision:
+        if dots and colon and before and revision and not Path(path).exists():
+            if revision.startswith("."):
+                reason = "a range has two dots; for three, name what 'git merge-base' gives"
+                raise click.UsageError(f"{path}: {reason}")
             old.append(f"{before}:{inside}")
             new.append(f"{revision}:{inside}")
         else:

@@ -33,6 +33,7 @@ def schema_lint(
     path in a git revision. What --use names alone is used, where nothing is named DEFAULT: all but
     PEDANTIC. Exits with 100 where there are findings.
     """
+    from flexwire.check.breaking.editions import RELEASE
     from flexwire.check.config import LINT, ConfigError
     from flexwire.check.lint import lint
     from flexwire.check.sources import read_sources
@@ -43,6 +44,9 @@ def schema_lint(
             return
         if not paths:
             raise click.UsageError("name files, directories, jars or REV:PATH")
+        if released := [path for path in paths if path.startswith(RELEASE)]:
+            reason = "the catalog has facts, and no texts to lint; breaking takes it"
+            raise click.UsageError(f"{released[0]}: {reason}")
         chosen = configured(LINT, config, mode, use, leave_out)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None

@@ -245,7 +245,8 @@ class Definition:
         """Encode with the wire types; the judge of what `encode` gives."""
         writer = Writer()
         try:
-            self.schema(version, encoding).write(writer, to_plain(message))
+            schema = self.schema(version, encoding)
+            schema.write(writer, to_plain(message, schema))
         except CodecError as error:
             raise error.within(self.entry.name, version) from None
         return bytes(writer.buffer)

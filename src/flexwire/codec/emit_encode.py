@@ -124,7 +124,7 @@ class _EncoderEmitter:
         if inner is None:
             return f"{name} != {default_expression(self.source, one.type, one.default, None)}"
         default = self.classes[inner.name]()
-        if not one.is_default(to_plain(default)):
+        if not one.is_default(to_plain(default, inner)):
             # NaN is unlike itself, and a structure that has it by default unlike its default.
             return "True"
         return f"{name} != {self.source.constant(f'D_{inner.name}', default)}"

@@ -128,7 +128,7 @@ class Message(MessageStruct, gc=False):
         reader gives: that has a JSON form, and no other.
         """
         schema = self.definition.schema(version)
-        plain = to_plain(self)
+        plain = to_plain(self, schema)
         try:
             # What cannot be encoded has no JSON form either; the wire types judge it.
             schema.write(Writer(lenient=True), plain)

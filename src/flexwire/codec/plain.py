@@ -5,20 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.codec.structs import MessageStruct
-from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
-from flexwire.wire.types import Array, Type
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema, struct_of
+from flexwire.wire.types import BOOLEAN, Array, Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def to_plain(value: Any) -> Any:
-    """Turn message structs into mappings, at every depth; other values stay as they are."""
-    if isinstance(value, MessageStruct):
-        return {name: to_plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    return value
+def to_plain(value: Any, kind: Type) -> Any:
+    """Turn message structs into mappings wherever the type has a structure.
+
+    Other values stay as they are, and nothing is looked at below what the type knows: a list may
+    contain itself, or be its own elements so often that nobody could go through them all.
+    """
+    if isinstance(kind, NullableStruct):
+        kind = kind.schema
+    if isinstance(kind, Array) and struct_of(kind) and isinstance(value, list | tuple):
+        return [to_plain(item, kind.element) for item in value]
+    if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
+        return value
+    types = {one.attribute: one.type for one in kind.fields}
+    given = {name: getattr(value, name) for name in value.__struct_fields__}
+    return {name: to_plain(one, types.get(name, BOOLEAN)) for name, one in given.items()}
 
 
 def from_plain(

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking import rules
 from flexwire.check.breaking.pairs import Side, structure_pairs
 from flexwire.check.page import rules_of
+from flexwire.schema.loading import turning_points
 from flexwire.schema.merge import write_versions
+from flexwire.schema.spec import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.check.breaking.rule import BreakingRule
-    from flexwire.schema.spec import MessageSpec, Position
+    from flexwire.schema.spec import MessageSpec
 
     Matched = tuple["Edition", "Edition | None"]
+
+
+# Where rules put what concerns the message as a whole; no field stands there.
+_FIRST = Position(1, 1)
 
 
 @cache
@@ -57,11 +64,14 @@ class Edition:
     """A message as a directory or a release has it.
 
     ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
-    bundled catalog holds what differs, not every release's own file.
+    bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
+    begins in its text, behind the comments, and ``path`` what the configuration calls its file.
     """
 
     spec: MessageSpec
     by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
+    top: Position = _FIRST
+    path: str = ""
 
     def at(self, version: int) -> MessageSpec:
         """The spec that lays out a version."""
@@ -97,16 +107,29 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     if new is None:
         return found
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
-    for version in old.spec.valid_versions:
-        if version in new.spec.valid_versions:
-            sides = Side(old.at(version), version), Side(new.at(version), version)
-            for difference in _differences(*sides, wanted):
-                versions[difference].append(version)
+    for run in _runs(old, new):
+        sides = Side(old.at(run[0]), run[0]), Side(new.at(run[0]), run[0])
+        for difference in _differences(*sides, wanted):
+            versions[difference] += run
     found += [
         Change(rule, name, position, reason, tuple(broken))
         for (rule, position, reason), broken in versions.items()
     ]
+    found = [replace(one, position=new.top) if one.position == _FIRST else one for one in found]
     return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
+
+
+def _runs(old: Edition, new: Edition) -> Iterator[range]:
+    """The versions that both have, in runs in which neither side's layout changes."""
+    common = old.spec.valid_versions & new.spec.valid_versions
+    begins = {common.lowest}
+    for one in (old, new):
+        begins.update(*({version, version + 1} for version in one.by_version))
+        for spec in (one.spec, *one.by_version.values()):
+            begins.update(turning_points(spec))
+    edges = sorted(begin for begin in begins if begin in common)
+    for begin, end in pairwise([*edges, common.highest + 1]):
+        yield range(begin, end)
 
 
 def _differences(

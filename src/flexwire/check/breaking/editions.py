@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.changes import Edition
-from flexwire.check.sources import read_sources
+from flexwire.check.sources import LARGEST, read_sources
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_node
@@ -14,6 +14,8 @@ from flexwire.schema.text import SpecText
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from flexwire.check.sources import Source
 
 RELEASE = "release:"
 """What stands before the name of a release of the bundled catalog."""
@@ -33,17 +35,37 @@ def read_editions(
     for path in paths:
         if path.startswith(RELEASE):
             editions |= released_editions(path.removeprefix(RELEASE))
-    for source in read_sources(path for path in paths if not path.startswith(RELEASE)):
+    found, texts = editions_of(
+        read_sources(path for path in paths if not path.startswith(RELEASE)), mode
+    )
+    return editions | found, texts
+
+
+def editions_of(
+    sources: Iterable[Source], mode: Mode
+) -> tuple[dict[str, Edition], dict[str, SpecText]]:
+    """Read specs and give them by name, and their texts; raises as `read_editions` does."""
+    editions: dict[str, Edition] = {}
+    texts: dict[str, SpecText] = {}
+    for source in sources:
+        if len(source.content) > LARGEST:
+            reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
+            raise SpecError(reason, source=source.name)
         try:
             text = SpecText(source.content.decode("utf-8"), source.name)
         except UnicodeDecodeError as error:
             reason = f"not UTF-8 at byte {error.start}"
             raise SpecError(reason, source=source.name) from None
-        spec = parse_node(text, text.read(whole=mode != "legacy"), mode=mode)
+        root = text.read(whole=mode != "legacy")
+        spec = parse_node(text, root, mode=mode)
+        if spec.valid_versions.open_ended:
+            reason = f"the valid versions {spec.valid_versions} have no end; write the last one"
+            raise text.error(reason, root.offset)
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        editions[spec.name], texts[spec.name] = Edition(spec), text
+        editions[spec.name] = Edition(spec, top=text.position(root.offset), path=source.path)
+        texts[spec.name] = text
     return editions, texts
 
 

@@ -153,10 +153,18 @@ class StructurePair:
 
 
 def structure_pairs(old: Side, new: Side) -> Iterator[StructurePair]:
-    """Every structure that both have, the message first, outer before inner."""
+    """Every structure that both have, the message first, outer before inner.
+
+    Where several fields are of one structure, it is told of at the first: specs may double it at
+    every level.
+    """
+    seen: set[tuple[str, str]] = set()
     pending = [("", Position(1, 1), old.schema, new.schema)]
     while pending:
         path, position, old_schema, new_schema = pending.pop()
+        if (old_schema.name, new_schema.name) in seen:
+            continue
+        seen.add((old_schema.name, new_schema.name))
         pair = StructurePair(
             path,
             position,

@@ -16,7 +16,7 @@ def write(report: Report) -> str:
     """Write one suite; a file without findings is a test that passed."""
     found: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
     for one in report.findings:
-        found[one.source].append(one)
+        found.setdefault(one.source, []).append(one)
     failed = sum(1 for findings in found.values() if findings)
     counts = f'tests="{len(found)}" failures="{failed}" errors="0"'
     name = quoteattr(report.command)

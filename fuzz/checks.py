@@ -1,0 +1,93 @@
+"""The laws of checking specs: any texts are told of, in every format, and never fail otherwise.
+
+The first byte chooses the mode. What follows is a spec or, for breaking changes, two of them with a
+zero byte between.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from flexwire.check.breaking.changes import breaking_rules
+from flexwire.check.breaking.editions import editions_of
+from flexwire.check.breaking.report import compare
+from flexwire.check.config import Config, named
+from flexwire.check.formats import github_actions, junit, sarif, text
+from flexwire.check.formats import json as json_format
+from flexwire.check.lint import lint, read_message
+from flexwire.check.sources import Source
+from flexwire.errors import SpecError
+from flexwire.schema.parse import parse_spec
+from fuzz.law import LawBrokenError
+from fuzz.modes import mode_of
+
+if TYPE_CHECKING:
+    from flexwire.check.report import Report
+    from flexwire.schema.parse import Mode
+
+_NAME = "Fuzzed.json"
+
+
+def lint_specs(data: bytes) -> None:
+    """Lint tells of any bytes, at places that are there, and of all that the parser refuses."""
+    mode, content = mode_of(data), data[1:]
+    source = Source(_NAME, _NAME, "", content, whole=False)
+    told = read_message(source, mode)[1]
+    report = lint([source], Config(named("ALL"), mode))
+    _check_places(report, content)
+    _check_formats(report)
+    if not told:
+        try:
+            parse_spec(content.decode(), mode=mode)
+        except SpecError as error:
+            raise LawBrokenError(f"{mode}: {error}, and lint has nothing: {content!r}") from error
+
+
+def _check_places(report: Report, content: bytes) -> None:
+    """Hold every finding to stand in the text, or just behind the end of one of its lines."""
+    lines = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for one in report.findings:
+        if not (0 < one.line <= len(lines) and 0 < one.column <= len(lines[one.line - 1]) + 1):
+            raise LawBrokenError(f"no such place: {one}, of {content!r}")
+
+
+def _check_formats(report: Report) -> None:
+    count = len(report.findings)
+    shown = text.write(report, 80, colour=True)
+    if not shown.replace("\x1b", "").replace("\n", "").isprintable():
+        raise LawBrokenError(f"not for a terminal: {shown!r}")
+    found = (
+        len(json.loads(json_format.write(report))),
+        len(json.loads(sarif.write(report))["runs"][0]["results"]),
+        len(github_actions.write(report).splitlines()),
+    )
+    ET.fromstring(junit.write(report))  # noqa: S314 - our own text
+    if found != (count,) * len(found):
+        raise LawBrokenError(f"{count} findings, of which the formats have {found}: {report}")
+
+
+def breaking(data: bytes) -> None:
+    """Two specs are compared, or one of them is refused; a spec breaks nothing of itself."""
+    mode = mode_of(data)
+    old, _, new = data[1:].partition(b"\0")
+    try:
+        _compare(new, new, mode)
+        report = _compare(old, new, mode)
+    except SpecError:
+        return
+    _check_places(report, new)
+    _check_formats(report)
+
+
+def _compare(old: bytes, new: bytes, mode: Mode) -> Report:
+    (before, _), (after, texts) = (
+        editions_of([Source(_NAME, _NAME, "", content, whole=False)], mode)
+        for content in (old, new)
+    )
+    rules = breaking_rules().keys()
+    report = compare(before, after, texts, rules, Config(frozenset(rules), mode))
+    if old == new and report.findings:
+        raise LawBrokenError(f"a spec against itself: {report.findings[0]}, {new!r}")
+    return report

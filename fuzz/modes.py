@@ -1,0 +1,14 @@
+"""The first byte of a target of specs chooses the mode in which they are read."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from flexwire.schema.parse import Mode
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def mode_of(data: bytes) -> Mode:
+    """Give the mode that the first byte chooses; no byte is the first mode."""
+    return MODES[sum(data[:1]) % len(MODES)]

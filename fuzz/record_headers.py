@@ -1,0 +1,158 @@
+"""The laws of record headers: those of KIP-82's messages, and those by conventions.
+
+KIP-82's targets begin with a byte that says whether checksums are checked. Those of conventions
+are record headers one after the other: a length and a key, a length and a value, each length one
+byte; 255 is a null value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import DecodeError, RecordError, RecordHeaderError
+from flexwire.records.conventions import CONVENTIONS, detect, read_headers, write_headers
+from flexwire.records.kip82 import decode_messages, down_convert, up_convert
+from flexwire.records.typed import TypedDialect
+from fuzz.law import LawBrokenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from flexwire.records.kip82 import Message
+
+_MOST_INFLATED = 1 << 18
+_DIALECTS = tuple(TypedDialect)
+_NULL = 0xFF
+_NO_TIMESTAMP = -1
+
+
+def kip82(data: bytes) -> None:
+    """Any bytes are the document's messages or refused; converting them keeps what they say."""
+    check_crc, raw = data[:1] > b"\x7f", data[1:]
+    dialect = _DIALECTS[sum(data[:1]) % len(_DIALECTS)]
+    messages = _read(raw, check_crc=check_crc, dialect=dialect)
+    for convert, same in ((down_convert, _body), (up_convert, _all)):
+        converted = _converted(convert, raw, check_crc=check_crc)
+        if converted is None:
+            continue
+        # What needs no conversion comes back unread, and is refused as it was.
+        again = _read(converted, check_crc=check_crc, dialect=dialect)
+        if [same(one) for one in again] != [same(one) for one in messages]:
+            raise LawBrokenError(f"{convert.__name__} says otherwise: {raw.hex()}")
+
+
+def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Message]:
+    """Read on behind every error."""
+    found = decode_messages(raw, check_crc=check_crc, max_inflated=_MOST_INFLATED, dialect=dialect)
+    messages: list[Message] = []
+    position = -1
+    while position < len(raw):
+        if found.position <= position:
+            raise LawBrokenError(f"reading does not go on from byte {position}: {raw.hex()}")
+        position = found.position
+        try:
+            for message in found:
+                messages.append(message)
+                _read_headers(message)
+            break
+        except RecordError as error:
+            if not 0 <= error.offset <= len(raw):
+                raise LawBrokenError(f"an error outside the data: {raw.hex()}") from error
+    return messages
+
+
+def _read_headers(message: Message) -> None:
+    raw = message.headers.as_bytes()
+    try:
+        items = list(message.headers)
+    except DecodeError:
+        return
+    for key, typed in items:
+        if typed not in message.headers.get_typed(key) and typed == typed:  # noqa: PLR0124 - NaN
+            raise LawBrokenError(f"{key!r} is lost: {raw.hex()}")
+
+
+def _converted(convert: Callable[..., bytes], raw: bytes, *, check_crc: bool) -> bytes | None:
+    try:
+        return convert(raw, check_crc=check_crc, max_inflated=_MOST_INFLATED)
+    except RecordError:
+        return None
+
+
+def _body(message: Message) -> tuple[Any, ...]:
+    return message.offset, message.timestamp, message.key, message.value
+
+
+def _all(message: Message) -> tuple[Any, ...]:
+    return *_body(message), message.headers.as_bytes()
+
+
+def conventions(data: bytes) -> None:
+    """Every convention reads any headers or refuses them; what it writes of them reads the same."""
+    headers = list(split(data))
+    candidates = detect(headers)
+    if {one.convention for one in candidates} != CONVENTIONS.keys():
+        raise LawBrokenError(f"not every convention is judged: {data.hex()}")
+    for name in CONVENTIONS:
+        lax = read_headers(headers, name, lenient=True)
+        try:
+            strict = read_headers(headers, name)
+        except RecordHeaderError:
+            _write(lax, name, data)
+            continue
+        if repr(lax) != repr(strict):
+            raise LawBrokenError(f"{name}: lenient reads otherwise: {data.hex()}")
+        _write(strict, name, data)
+
+
+def _write(values: list[tuple[Any, Any]], name: str, data: bytes) -> None:
+    """Hold values to be what is read of them when they are written.
+
+    Connect's numbers are of the type that their text has, and may lose digits, but once only.
+    """
+    again = _written_and_read(values, name)
+    if again is None:
+        return
+    if name == "connect":
+        values, again = again, _written_and_read(again, name)
+    if repr(again) != repr(values):
+        told = f"  read     {again}\n  expected {values}"
+        raise LawBrokenError(f"{name}: written and read again: {data.hex()}\n{told}")
+
+
+def _written_and_read(values: list[tuple[Any, Any]], name: str) -> list[tuple[Any, Any]] | None:
+    try:
+        written = write_headers(values, name)
+    except RecordHeaderError:
+        return None
+    return read_headers(written, name)
+
+
+def split(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    """Cut bytes into record headers; what is cut off is shorter."""
+    position = 0
+
+    def take(size: int) -> bytes:
+        nonlocal position
+        position += size
+        return data[position - size : position]
+
+    while position < len(data):
+        key = take(sum(take(1)))
+        size = sum(take(1))
+        yield key, None if size == _NULL else take(size)
+
+
+def join(headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
+    """Give the bytes that `split` cuts so.
+
+    Raises `OverflowError` for a key or value of more than 254 bytes.
+    """
+    joined = b""
+    for key, value in headers:
+        for part in (key, value):
+            size = _NULL if part is None else len(part)
+            if part is not None and size >= _NULL:
+                raise OverflowError(f"{size} bytes")
+            joined += bytes([size]) + (part or b"")
+    return joined

@@ -1,0 +1,25 @@
+"""A comment allows what its rule does not find there.
+
+It may be left over, or stand at the wrong line: behind something it is for its own line, else for
+the next one that holds more than comments. Told of rules of lint that are asked for; whether a
+breaking change is still one depends on what the spec is compared with.
+
+Flagged:
+
+    // flexwire: allow TAG_SKIPPED tag 0 was never released
+                       ^
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
+
+Source: flexwire.
+"""
+
+from __future__ import annotations
+
+from flexwire.check.rule import Category, Rule
+
+# Lint finds it, once all other rules have spoken.
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY)

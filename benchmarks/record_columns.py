@@ -14,15 +14,20 @@ import random
 import statistics
 import threading
 import time
+import zlib
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import aiokafka
 import cramjam
 import numpy as np
+import zstandard
 from aiokafka.record import MemoryRecords
+from isal import isal_zlib
 
 from flexwire import __version__
-from flexwire.columnar.record_encoding import encode_records
+from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.records import Record, encode_batch
 
@@ -30,16 +35,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RECORDS, SIZE = 100, 32 << 20
+# What flexwire inflates with, bare, and what else there is.
 BARE = {
     "gzip": cramjam.gzip.decompress,
-    "snappy": None,
     "lz4": cramjam.lz4.decompress,
     "zstd": cramjam.zstd.decompress,
 }
+_CONTEXT = zstandard.ZstdDecompressor()
+PEERS: dict[str, dict[str, Callable[[bytes], Any]]] = {
+    "gzip": {
+        "zlib": lambda body: zlib.decompressobj(31).decompress(body),
+        "isal": lambda body: isal_zlib.decompressobj(31).decompress(body),
+    },
+    "lz4": {},
+    "zstd": {
+        "zstandard, one context": lambda body: _CONTEXT.decompress(body, max_output_size=1 << 20)
+    },
+}
 
 
-def made(compression: str) -> tuple[bytes, int]:
-    """Batches of 100 records of 100 bytes, a key, and a record header on every other."""
+def made(compression: str, each: int = RECORDS) -> tuple[bytes, int]:
+    """Batches of so many records of 100 bytes, a key, and a record header on every other."""
     source = random.Random(1)
     words = [source.randbytes(6).hex().encode() for _ in range(200)]
     records = [
@@ -50,11 +66,11 @@ def made(compression: str) -> tuple[bytes, int]:
             b" ".join(source.choices(words, k=8))[:100],
             [(b"trace", source.randbytes(16))] if number % 2 else [],
         )
-        for number in range(RECORDS)
+        for number in range(each)
     ]
     one = encode_batch(records, compression=compression)
-    count = max(1, SIZE // max(len(one), 12_000))
-    return one * count, count * RECORDS
+    count = max(1, SIZE // max(len(one), 120 * each))
+    return one * count, count * each
 
 
 def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -74,6 +90,11 @@ def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 def consume(data: bytes, **wanted: Any) -> int:
     """Read as a pipeline does: a batch is let go before the next."""
     return sum(len(batch) for batch in RecordReader(data, Wanted(**wanted)))
+
+
+def write(rows: Any) -> int:
+    """Write as a pipeline does: a piece is let go before the next."""
+    return sum(len(piece) for piece in encode_record_pieces(rows, records_per_batch=RECORDS))
 
 
 def iterate(data: bytes, *, crc: bool) -> None:
@@ -99,7 +120,8 @@ def uncompressed(rounds: int) -> None:
             "all columns": lambda: consume(data, check_crc=False),
             "all columns, crc": lambda: consume(data),
             "offset and value": lambda: consume(data, check_crc=False, columns=("offset", "value")),
-            "encode": lambda: encode_records(rows, records_per_batch=RECORDS),
+            "encode, crc": lambda: write(rows),
+            "encode, crc, joined": lambda: encode_records(rows, records_per_batch=RECORDS),
             "aiokafka, iterated": lambda: iterate(data, crc=False),
             "aiokafka, crc": lambda: iterate(data, crc=True),
         },
@@ -117,28 +139,40 @@ def uncompressed(rounds: int) -> None:
         )
 
 
+def inflate_all(inflate: Callable[[bytes], Any], bodies: list[bytes]) -> None:
+    """Inflate as a pipeline does: what was inflated is let go before the next."""
+    for body in bodies:
+        inflate(body)
+
+
 def compressed(rounds: int) -> None:
+    """Batches as columns, and other codecs, beside the bare codec that the same batches need."""
     print(
-        f"\n{'compressed, with crc':22}{'M records/s':>12}{'MB/s':>9}{'x codec':>9}"
-        f"{'x aiokafka':>12}"
+        f"\n{'compressed, with crc':22}{'M records/s':>12}{'MB/s':>9}{'us/batch':>10}{'x codec':>9}"
+        f"{'x aiokafka':>12}   other codecs, x codec"
     )
-    for compression in ("gzip", "lz4", "zstd"):
-        data, count = made(compression)
+    for compression, each in product(BARE, (RECORDS, 10 * RECORDS)):
+        data, count = made(compression, each)
         bodies = [batch.data[61:] for batch in batches(data)]
-        bare = BARE[compression]
-        size = sum(len(bytes(bare(body))) for body in bodies)
+        codec, peers = BARE[compression], PEERS[compression]
+        size = sum(len(bytes(codec(body))) for body in bodies)
+        for peer in peers.values():
+            assert bytes(peer(bodies[0])) == bytes(codec(bodies[0]))
         found = timed(
             {
-                "codec": lambda bodies=bodies, bare=bare: [bare(body) for body in bodies],
-                "ours": lambda data=data: consume(data),
-                "aiokafka": lambda data=data: iterate(data, crc=True),
+                "codec": partial(inflate_all, codec, bodies),
+                "ours": partial(consume, data),
+                "aiokafka": partial(iterate, data, crc=True),
+                **{name: partial(inflate_all, peer, bodies) for name, peer in peers.items()},
             },
             rounds,
         )
-        ours = found["ours"]
+        ours, bare = found["ours"], found["codec"]
         print(
-            f"{compression:22}{count / ours / 1e6:12.1f}{size / ours / 1e6:9,.0f}"
-            f"{ours / found['codec']:9.2f}{found['aiokafka'] / ours:12.1f}"
+            f"{f'{compression}, {each} in a batch':22}{count / ours / 1e6:12.1f}"
+            f"{size / ours / 1e6:9,.0f}{ours / len(bodies) * 1e6:10.1f}{ours / bare:9.2f}"
+            f"{found['aiokafka'] / ours:12.1f}   "
+            + ", ".join(f"{name} {found[name] / bare:.2f}" for name in peers)
         )
 
 

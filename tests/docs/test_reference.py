@@ -1,6 +1,6 @@
 """docs/reference is what the catalog says.
 
-Write it anew with ``flexwire schema docs --out docs/reference``.
+Write it anew with ``flexwire schema docs --format markdown --out docs/reference``.
 """
 
 from __future__ import annotations
@@ -89,9 +89,8 @@ def test_pages_that_no_message_has_any_more_are_removed(tmp_path: Path) -> None:
     stale.parent.mkdir()
     stale.write_text(PAGES["clients/Fetch.md"], encoding="utf-8")
     own.write_text("# Notes\n", encoding="utf-8")
-    told = CliRunner().invoke(
-        app, ["schema", "docs", "--out", str(tmp_path)], catch_exceptions=False
-    )
+    arguments = ["schema", "docs", "--format", "markdown", "--out", str(tmp_path)]
+    told = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert told.output == f"wrote {len(PAGES)} pages to {tmp_path}\n"
     assert not stale.exists()
     assert own.exists()

@@ -20,6 +20,7 @@ from flexwire.cli import (
     explain,
     records_dump,
     schema_breaking,
+    schema_cost,
     schema_docs,
     schema_error_tags,
     schema_import,
@@ -78,6 +79,7 @@ schema.add_command(schema_import.schema_import)
 schema.add_command(schema_docs.schema_docs)
 schema.add_command(schema_lint.schema_lint)
 schema.add_command(schema_breaking.schema_breaking)
+schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)
 records.add_command(records_dump.records_dump)
 

@@ -1,20 +1,34 @@
-"""`flexwire schema docs`: the reference of the bundled messages as Markdown."""
+"""`flexwire schema docs`: a guide to message specs as a web site, or as Markdown."""
 
 from __future__ import annotations
 
+import sys
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from flexwire.cli.options import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from flexwire.check.report import Report
     from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
+    from flexwire.schema.parse import Mode
 
-_MARK = "<!-- Written by `flexwire schema docs`; do not edit. -->\n"
+_OURS = "Written by `flexwire schema docs`"
+_MARK = f"<!-- {_OURS}; do not edit. -->\n"
+# Of a file, where the mark would be.
+_BEGINNING = 200
+# What lint calls no error, and yet has no layout, or no page of its own.
+_WITHOUT_LAYOUT = frozenset(
+    {"ELEMENTS_WITHOUT_BYTES", "MESSAGE_REPEATED", "STRUCTS_TOO_DEEP", "STRUCT_WITHOUT_FIELDS"}
+)
+# A request may be told of without its response.
+_HARMLESS = frozenset({"PARTNER_MISSING"})
 _INDEX = "README.md"
 _INTRODUCTION = """
 # Every message
@@ -35,30 +49,106 @@ message that is none's. It says for each message:
 
 
 @click.command("docs")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
     help="The directory for the pages.",
 )
-def schema_docs(*, out: Path) -> None:
-    """Write the reference of the bundled messages.
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["html", "markdown"]),
+    default="html",
+    show_default=True,
+    help="A web site that needs no network, or the reference of the bundled messages as Markdown.",
+)
+@click.option(
+    "--specs-mode",
+    type=click.Choice(["strict", "legacy", "kip"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+    "what KIP-482 says.",
+)
+def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: Mode) -> None:
+    """Write a guide to message specs.
 
-    Markdown: an index, and a page for each API and for each message that is none's. Pages that an
-    earlier run left there and that no message has any more are removed.
+    Every API and message, version by version: its fields as they are on the wire, header versions,
+    the releases that support it, what changed between any two versions, and a search. Open
+    index.html in a browser; nothing is asked of a network.
+
+    PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
+    path in a git revision, or release:NAME, a release of the bundled catalog. Without one, the
+    guide is to all bundled messages. Pages that an earlier run left in the directory and that no
+    message has any more are removed; a file of somebody else's is never replaced. Exits with 1
+    where specs are invalid, and tells all that is wrong with them, as lint does.
     """
     from flexwire.schema.catalog import catalog
 
-    written = pages(catalog())
-    for name, text in written.items():
+    if output == "markdown":
+        if paths:
+            raise click.UsageError("Markdown is for the bundled messages; leave PATH out")
+        files, suffix = pages(catalog()), ".md"
+    else:
+        files, suffix = _guide(paths, specs_mode), ".html"
+    _write(out, files, suffix)
+    count = sum(name.endswith(suffix) for name in files)
+    print(f"wrote {count} pages to {out}")
+
+
+def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
+    """Give the files of the web site."""
+    from flexwire.check.breaking.editions import read_editions
+    from flexwire.guide import bundled_messages, given_messages, render
+    from flexwire.schema.catalog import catalog
+
+    bundled = catalog()
+    if not paths:
+        title = f"Kafka {bundled.newest_release}"
+        return render(bundled_messages(bundled), title, bundled.releases)
+    report = _invalid(paths, mode)
+    if report.findings:
+        from flexwire.check.formats import text
+
+        click.echo(text.write(report), nl=False)
+        sys.exit(1)
+    editions, _ = read_editions(paths, mode)
+    return render(given_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases)
+
+
+def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
+    """What lint finds in specs that no guide can be written from."""
+    from flexwire.check.breaking.editions import RELEASE
+    from flexwire.check.config import Config
+    from flexwire.check.lint import lint
+    from flexwire.check.rules import rules
+    from flexwire.check.sources import read_sources
+
+    errors = {name for name, rule in rules().items() if rule.level == "error"}
+    wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS
+    sources = read_sources(path for path in paths if not path.startswith(RELEASE))
+    return lint(sources, Config(wanted, mode))
+
+
+def _write(out: Path, files: dict[str, str], suffix: str) -> None:
+    """Write files, and remove what an earlier run left; raises `InputError` for a foreign file."""
+    for name in files:
+        if (out / name).exists() and not _is_ours(out / name):
+            raise InputError(f"{out / name} is not of flexwire schema docs; name another directory")
+    for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    for path in out.rglob("*.md"):
-        stale = path.relative_to(out).as_posix() not in written
-        if stale and path.read_text(encoding="utf-8").startswith(_MARK):
+        path.write_text(content, encoding="utf-8", newline="\n")
+    for path in sorted(out.rglob(f"*{suffix}")):
+        if path.relative_to(out).as_posix() not in files and _is_ours(path):
             path.unlink()
-    print(f"wrote {len(written)} pages to {out}")
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _OURS.encode() in file.read(_BEGINNING)
 
 
 def pages(bundled: Catalog) -> dict[str, str]:

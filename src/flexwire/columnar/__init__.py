@@ -3,7 +3,7 @@
 from flexwire.columnar.decoding import decode_messages
 from flexwire.columnar.encoding import encode_messages, message_sizes
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
-from flexwire.columnar.record_encoding import encode_records
+from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.columnar.rows import ERROR, Permissive
 from flexwire.columnar.types import message_type
@@ -18,6 +18,7 @@ __all__ = [
     "decode_messages",
     "decode_records",
     "encode_messages",
+    "encode_record_pieces",
     "encode_records",
     "message_sizes",
     "message_type",

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from flexwire.native.loader import cache_directory, is_supported, keeping
+from flexwire.native.loader import addresses, cache_directory, is_supported
 
 _WORD = ctypes.c_int64
 # What ctypes calls as this, it calls without the GIL.
@@ -23,8 +21,11 @@ KERNELS = {
     "encode": ("kernels.writing", "encode"),
     "measure": ("kernels.writing", "measure"),
     "scan_records": ("record_kernels.scanning", "scan"),
+    "inflate_lz4": ("record_kernels.inflating", "inflate"),
+    "bound_zstd": ("record_kernels.bounding", "bound"),
     "read_records": ("record_kernels.reading", "read"),
     "write_records": ("record_kernels.writing", "write"),
+    "seal_records": ("record_kernels.sealing", "seal"),
 }
 ROOMS = tuple(Path(__file__).with_name(room) for room in ("kernels", "record_kernels"))
 """The directories of their files; those of records use some of the other."""
@@ -39,6 +40,8 @@ def kernel(name: str) -> Kernel | None:
     if not is_supported() or find_spec("numba") is None:
         return None
     file, function = KERNELS[name]
-    with keeping(cache_directory(*ROOMS)):
-        loaded: Any = import_module(f"flexwire.columnar.{file}")
-    return _KERNEL(getattr(loaded, function).address)
+    together = [one for where, one in KERNELS.values() if where == file]
+    found = addresses(
+        cache_directory(*ROOMS), [(f"flexwire.columnar.{file}", one) for one in together]
+    )
+    return _KERNEL(found[together.index(function)])

@@ -181,8 +181,10 @@ class Columns:
             data = self._buffer(L.R_OFFSETS, 8 * rows)
             return pa.Array.from_buffers(pa.int64(), rows, [None, data])
         if name == "timestamp":
-            missing = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64) == _NO_TIMESTAMP
-            valid = bits(~missing) if missing.any() else None
+            valid = None
+            if self.get(L.R_NO_TIMESTAMPS):
+                stamps = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64)
+                valid = bits(stamps != _NO_TIMESTAMP)
             data = self._buffer(L.R_TIMESTAMPS, 8 * rows)
             return pa.Array.from_buffers(MOMENT, rows, [valid, data])
         if name in _BYTES:
@@ -244,8 +246,13 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
 
 
 def _named(codes: Words, counts: Words, names: list[str]) -> pa.Array:
-    indices = pa.array(np.repeat(codes.astype(np.int8), counts))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(names))
+    codes = codes.astype(np.int8)
+    if len(codes) and (codes == codes[0]).all():
+        repeated = np.full(counts.sum(), codes[0])
+    else:
+        repeated = np.repeat(codes, counts)
+    # Codes stand for names: that they do need not be looked at again.
+    return pa.DictionaryArray.from_arrays(pa.array(repeated), pa.array(names), safe=False)
 
 
 def from_batch(

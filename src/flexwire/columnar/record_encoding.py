@@ -73,18 +73,43 @@ def encode_records(
     Raises `EncodeError`, naming the row, for what no record can hold, and for a column of another
     type.
     """
+    return b"".join(
+        encode_record_pieces(
+            rows,
+            records_per_batch=records_per_batch,
+            compression=compression,
+            level=level,
+            timestamp_type=timestamp_type,
+        )
+    )
+
+
+def encode_record_pieces(
+    rows: pa.RecordBatch | pa.Table,
+    *,
+    records_per_batch: int = MOST_RECORDS,
+    compression: Compression | str = Compression.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
+) -> Iterator[bytes | memoryview]:
+    """Encode rows as `encode_records` does, and give the bytes in pieces of some batches.
+
+    Who lets go of each piece before the next, having written it to a file, has the memory of the
+    first for all of them. Raises `EncodeError` where `encode_records` does, once it gets there.
+    """
     if records_per_batch < 1:
         raise EncodeError(f"{records_per_batch} records in a batch; one at least")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
-    written: list[bytes | memoryview] = []
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         source = _Source(chunk, done, records_per_batch)
         for group in source.groups():
             sealed = None if compression_of(attributes) != "none" else group.sealed(attributes)
-            written += [sealed] if sealed is not None else group.compressed(attributes, level)
+            if sealed is not None:
+                yield sealed
+            else:
+                yield from group.compressed(attributes, level)
         done += len(chunk)
-    return b"".join(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +165,22 @@ class _Group:
             headers[f"f{place}"] = value
         gaps = self.starts[:, None] + np.arange(HEADER_SIZE)
         self.out[gaps] = headers.view(np.uint8).reshape(-1, HEADER_SIZE)
+        if not self._seal():
+            self._put_crcs()
+        return self.out.data[: self.ends[-1]]
+
+    def _seal(self) -> bool:
+        """Have the kernel put the crcs into the headers; whether it can."""
+        if (seal := kernel("seal_records")) is None:
+            return False
+        words = np.zeros(L.WRITE // _WORD, np.int64)
+        extents = np.stack([self.starts, self.ends], axis=1)
+        words[L.W_OUT // _WORD] = address(self.out)
+        words[L.W_TABLE // _WORD] = address(extents)
+        words[L.W_BATCHES // _WORD] = len(extents)
+        return bool(seal(address(words), 0, 0))
+
+    def _put_crcs(self) -> None:
         crcs = [
             google_crc32c.value(self.out[start:end])
             for start, end in zip(
@@ -148,7 +189,6 @@ class _Group:
         ]
         places = (self.starts + CRC_START - CRC_SIZE)[:, None] + np.arange(CRC_SIZE)
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
-        return self.out.data[: self.ends[-1]]
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
         """Give the batches one by one, compressed as the attributes say. Raises `EncodeError`."""

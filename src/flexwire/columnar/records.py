@@ -10,8 +10,8 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.buffers import allocate
 from flexwire.columnar.engine import Kernel, kernel
+from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import (
     RECORD_COLUMNS,
@@ -23,10 +23,7 @@ from flexwire.columnar.record_columns import (
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.errors import RecordError
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
-from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
-from flexwire.records.batch import object_budget
-from flexwire.records.inflate import inflate, inflate_into
-from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE, RECORD_BATCH
+from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,20 +33,15 @@ if TYPE_CHECKING:
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 Range = tuple["int | None", "int | None"]
 DEFAULT_COLUMNS = tuple(RECORD_COLUMNS)
-# Records of so many bytes are read at once: more than a cache holds would wait for memory.
-_GROUP = 1 << 24
-# So many batches have their crcs checked, and then are read.
-_BLOCK = 32
-# Behind what a group has inflated there is room for a batch of so many bytes.
-_SCRATCH = 4 << 20
+# Records of so many bytes are read at once: more than a cache holds would wait for memory. At first
+# there are fewer: what their columns took tells how much room the others need.
+_GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # As many batches are looked for at once.
 _TABLE = 4096
 _WORD = 8
 _INT64 = np.iinfo(np.int64)
 # A count of records that the kernel refuses, so that `flexwire.records` is asked.
 _ASK = -1
-_PROGRESS = [L.R_FIRST // _WORD, L.R_ROWS // _WORD, L.R_HEADERS // _WORD]
-_EXTENT = [L.B_START // _WORD, L.B_END // _WORD, L.B_BUDGET // _WORD]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +95,11 @@ class RecordReader:
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
-        self._inflated: list[Words] = []
-        self._used = self._scratch = 0
-        self._budget = object_budget(wanted.max_inflated)
+        self._inflater = Inflater(self._data, wanted.max_inflated)
         self._hints = Hints()
+        # Whether the kernel checks crcs, which is soonest.
+        self._kernel_checks = False
+        self._group = _FIRST_GROUP
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while self._ready or self.position < len(self._data):
@@ -124,6 +117,7 @@ class RecordReader:
             last = self._inflate(self._found)
             group, self._found = self._found[:last], self._found[last:]
             self._read_group(group)
+            self._group = _GROUP
         else:
             self._read_one()
 
@@ -143,6 +137,7 @@ class RecordReader:
         ):
             words[word // _WORD] = value
         scan(address(words), 0, 0)
+        self._kernel_checks = bool(words[L.S_CRC // _WORD])
         return table[: int(words[L.S_COUNT // _WORD])]
 
     def _skip(self, table: Words) -> None:
@@ -154,10 +149,8 @@ class RecordReader:
         skipped |= table[:, L.B_MAX_TIMESTAMP // _WORD] < earliest
         table[:, L.B_SKIP // _WORD] = skipped
 
-    def _check(self, table: Words) -> bool:
+    def _check(self, table: Words) -> None:
         """Check the crcs; a batch with a wrong one is marked for who words the error."""
-        if not self.wanted.check_crc:
-            return True
         rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
         starts = table[rows, L.B_POSITION // _WORD]
         ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
@@ -168,58 +161,27 @@ class RecordReader:
         ]
         wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
         table[wrong, L.B_COUNT // _WORD] = _ASK
-        return not len(wrong)
 
     def _inflate(self, table: Words) -> int:
         """Inflate the batches of a group; gives the row behind it."""
-        self._inflated.clear()
-        sizes = table[:, L.B_SIZE // _WORD]
-        table[:, L.B_BUDGET // _WORD] = sizes
-        if not (table[:, L.B_ATTRIBUTES // _WORD] & COMPRESSION_MASK).any():
-            return 1 + int(np.searchsorted(np.cumsum(sizes)[:-1], _GROUP))
-        facts = (L.B_POSITION, L.B_SIZE, L.B_ATTRIBUTES, L.B_SKIP)
-        columns = [table[:, word // _WORD].tolist() for word in facts]
-        total = 0
-        for row, (position, size, attributes, skipped) in enumerate(zip(*columns, strict=True)):
-            body = size - HEADER_SIZE
-            if attributes & COMPRESSION_MASK and body and not skipped:
-                raw = self._data[position + HEADER_SIZE : position + size].tobytes()
-                start, body = self._inflate_one(COMPRESSIONS[attributes & COMPRESSION_MASK], raw)
-                if body < 0:
-                    table[row, L.B_COUNT // _WORD], body = _ASK, 0
-                else:
-                    table[row, _EXTENT] = start, start + body, self._budget
-            total += 0 if skipped else body
-            if total >= _GROUP:
-                return row + 1
-        return len(table)
-
-    def _inflate_one(self, compression: Compression, raw: bytes) -> tuple[int, int]:
-        """Inflate the records of a batch; gives their address and size, or -1 for an error."""
-        limit = self.wanted.max_inflated
-        if not self._inflated:
-            room = allocate(_GROUP + _SCRATCH)
-            self._inflated.append(room)
-            self._used, self._scratch = 0, address(room)
-        start = self._scratch + self._used
-        size = inflate_into(compression, raw, self._inflated[0][self._used :], limit)
-        if size >= 0:
-            self._used += size
-            return start, size
-        try:
-            inflated = inflate(compression, raw, magic=RECORD_BATCH, limit=limit)
-        except RecordError:
-            return 0, -1
-        self._inflated.append(np.frombuffer(inflated, np.uint8))
-        return address(self._inflated[-1]), len(inflated)
+        return self._inflater.inflate_group(table, self._group)
 
     def _read_group(self, batches: Words) -> None:
+        assert self._read_kernel is not None  # noqa: S101 - it found the batches
+        if self.wanted.check_crc and not self._kernel_checks:
+            self._check(batches)
         done = 0
         while done < len(batches):
             columns = self._columns(batches[done:])
-            columns.words[L.R_TABLE // _WORD] = address(batches)
-            columns.words[L.R_FIRST // _WORD] = done
-            status = self._fill(columns, batches)
+            for word, value in (
+                (L.R_TABLE, address(batches)),
+                (L.R_FIRST, done),
+                (L.R_BATCHES, len(batches)),
+                (L.R_DATA, address(self._data)),
+                (L.R_CHECK, self.wanted.check_crc and self._kernel_checks),
+            ):
+                columns.words[word // _WORD] = value
+            status = self._read_kernel(address(columns.words), 0, 0)
             stopped = columns.get(L.R_FIRST)
             if columns.rows:
                 read = batches[done:stopped]
@@ -232,19 +194,6 @@ class RecordReader:
             done = stopped
         last = batches[-1]
         self.position = int(last[L.B_POSITION // _WORD] + last[L.B_SIZE // _WORD])
-
-    def _fill(self, columns: Columns, batches: Words) -> int:
-        """Have the kernel read batches, some at a time, which then are in the cache for the crc."""
-        assert self._read_kernel is not None  # noqa: S101 - it found the batches
-        words, status = address(columns.words), L.DONE
-        while status == L.DONE and (first := columns.get(L.R_FIRST)) < len(batches):
-            before = columns.words[_PROGRESS].copy()
-            columns.words[L.R_BATCHES // _WORD] = min(first + _BLOCK, len(batches))
-            status = self._read_kernel(words, 0, 0)
-            if not self._check(batches[first : columns.get(L.R_FIRST)]):
-                # Once more, and the one that is damaged is refused then.
-                columns.words[_PROGRESS], status = before, L.DONE
-        return status
 
     def _columns(self, batches: Words) -> Columns:
         kept = batches[batches[:, L.B_SKIP // _WORD] == 0]

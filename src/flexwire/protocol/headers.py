@@ -74,15 +74,15 @@ def request_header_version(
     >>> request_header_version(18, 3, Numbering.KIP_482)
     1
     """
-    for versions, header_version in _exceptions(api_key, MessageType.REQUEST):
-        if version in versions:
-            if numbering is Numbering.KIP_482:
-                raise UnknownMessageError(
-                    f"KIP-482 numbers no header without client id: api key {api_key} v{version}"
-                )
-            return header_version
     flexible = version in _flexible_versions(api_key, MessageType.REQUEST)
-    return int(flexible) if numbering is Numbering.KIP_482 else 1 + flexible
+    found = header_version(api_key, MessageType.REQUEST, version, flexible=flexible)
+    if numbering is Numbering.KAFKA:
+        return found
+    if found == 0:
+        raise UnknownMessageError(
+            f"KIP-482 numbers no header without client id: api key {api_key} v{version}"
+        )
+    return int(flexible)
 
 
 def response_header_version(
@@ -97,11 +97,22 @@ def response_header_version(
     >>> response_header_version(18, 3, Numbering.KIP_482)
     1
     """
-    if numbering is Numbering.KAFKA:
-        for versions, header_version in _exceptions(api_key, MessageType.RESPONSE):
-            if version in versions:
-                return header_version
-    return 1 if version in _flexible_versions(api_key, MessageType.RESPONSE) else 0
+    flexible = version in _flexible_versions(api_key, MessageType.RESPONSE)
+    if numbering is Numbering.KIP_482:
+        return int(flexible)
+    return header_version(api_key, MessageType.RESPONSE, version, flexible=flexible)
+
+
+def header_version(api_key: int, kind: MessageType, version: int, *, flexible: bool) -> int:
+    """The version of the header before a message that is flexible, or is not.
+
+    For messages whose specs are no release's. ``kind`` is a request or a response; an api key that
+    no release has is no exception.
+    """
+    for versions, found in _exceptions(api_key, kind):
+        if version in versions:
+            return found
+    return int(flexible) + (kind is MessageType.REQUEST)
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:

@@ -20,7 +20,7 @@ _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
 _ZSTD_RLE, _ZSTD_COMPRESSED, _ZSTD_RESERVED = 1, 2, 3
 
 
-def lz4_header_size(data: bytes, start: int = 0) -> int:
+def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
     """Give the size of the frame header at ``start``, its checksum byte included.
 
     Raises `RecordError` where there is none, or one that needs a dictionary or another version.
@@ -33,7 +33,7 @@ def lz4_header_size(data: bytes, start: int = 0) -> int:
     return 15 if flags & 0x08 else 7
 
 
-def lz4_bound(data: bytes) -> int:
+def lz4_bound(data: bytes | memoryview) -> int:
     """Give a size that the lz4 frames in ``data`` cannot inflate beyond."""
     bound = position = 0
     while position < len(data):
@@ -51,7 +51,7 @@ def lz4_bound(data: bytes) -> int:
     return bound
 
 
-def zstd_bound(data: bytes) -> int:
+def zstd_bound(data: bytes | memoryview) -> int:
     """Give a size that the zstd frames in ``data`` cannot inflate beyond."""
     bound = position = 0
     while position < len(data):
@@ -73,7 +73,7 @@ def zstd_bound(data: bytes) -> int:
     return bound
 
 
-def _little(data: bytes, position: int, size: int, name: str) -> int:
+def _little(data: bytes | memoryview, position: int, size: int, name: str) -> int:
     if position + size > len(data):
         raise RecordError(f"the {name} frame is cut off")
     return int.from_bytes(data[position : position + size], "little")

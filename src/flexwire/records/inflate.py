@@ -7,9 +7,14 @@ size it declares against the most its format can expand, gzip by streaming.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from threading import local
+from typing import TYPE_CHECKING
 
 import cramjam
+
+with suppress(ImportError):
+    import zstandard
 
 from flexwire.errors import RecordError
 from flexwire.records.attributes import Compression
@@ -54,20 +59,30 @@ def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) ->
     return data
 
 
-def inflate_into(compression: Compression, data: bytes, room: Any, limit: int) -> int:
+def inflate_into(
+    compression: Compression, data: memoryview, room: memoryview, *, bound: int | None = None
+) -> int:
     """Inflate ``data`` of a record batch into a room; gives how many bytes there are then.
 
-    It gives -1 where `inflate` is to be asked: there may be too little room, or none of the limit
-    left, or what is there is damaged, or the codec cannot tell before how much there will be.
+    ``bound`` is what `flexwire.records.bounds` gives for the data, if it is known, and below 0 for
+    what is refused there.
+
+    It gives -1 where `inflate` is to be asked: there may be too little room, or what is there is
+    damaged, or of a codec that is not asked here. What stands in the room then means nothing.
     """
-    bound_of, codec = _BOUNDED.get(compression, (None, None))
-    if bound_of is None or codec is None:
-        return -1
     try:
-        if bound_of(data) > min(limit, len(room)):
+        if compression is Compression.GZIP:
+            return _inflate_gzip_into(data, room)
+        bound_of, codec = _BOUNDED.get(compression, (None, None))
+        if bound_of is None or codec is None:
             return -1
+        bound = bound_of(data) if bound is None else bound
+        if not 0 <= bound <= len(room):
+            return -1
+        if compression is Compression.ZSTD and (size := _inflate_zstd_into(data, room)) >= 0:
+            return size
         return int(codec.decompress_into(data, room))
-    except (RecordError, cramjam.DecompressionError):
+    except (RecordError, cramjam.DecompressionError, zlib.error):
         return -1
 
 
@@ -105,6 +120,41 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
     raise RecordError(f"gzip data of more than {_GZIP_MOST_MEMBERS} members")
 
 
+def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
+    # A member ends with its size, and zlib is quicker where it is told when to stop.
+    declared = int.from_bytes(data[-4:], "little")
+    if declared > len(room):
+        return -1
+    member = zlib.decompressobj(GZIP_WBITS)
+    inflated = member.decompress(data, declared + 1)
+    if not member.eof or member.unused_data:
+        return -1
+    room[: len(inflated)] = inflated
+    return len(inflated)
+
+
+def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
+    """Inflate one frame by the context that this thread keeps; -1 where cramjam is to be asked.
+
+    The bound of all frames is known to fit into the room.
+    """
+    if not _HAS_CONTEXTS:
+        return -1
+    context = getattr(_KEPT, "context", None)
+    if context is None:
+        context = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+        _KEPT.context = context
+    frame = context.decompressobj()
+    try:
+        inflated = frame.decompress(data)
+    except zstandard.ZstdError:
+        return -1
+    if not frame.eof or frame.unused_data:
+        return -1
+    room[: len(inflated)] = inflated
+    return len(inflated)
+
+
 def _inflate_snappy(data: bytes, limit: int) -> bytes:
     if not data.startswith(XERIAL_MAGIC):
         return _inflate_raw_snappy(data, limit, limit)
@@ -136,6 +186,11 @@ def _inflate_raw_snappy(data: bytes, room: int, limit: int) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(data))
 
 
+# Making a context costs as much as inflating a batch of 12 kB; one is not for two threads at once.
+_KEPT = local()
+# The most bytes of a frame's window, which a context gets memory for because the frame says so.
+_MOST_WINDOW = 8 << 20
+_HAS_CONTEXTS = "zstandard" in globals()
 # The codecs whose frames tell before how much they inflate to at most.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, cramjam.lz4),

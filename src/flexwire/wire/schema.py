@@ -102,8 +102,9 @@ class Schema(Type):
         """What a value's mapping may hold."""
         return frozenset(one.attribute for one in self.fields) | {UNKNOWN_TAGGED_FIELDS}
 
-    @property
+    @cached_property
     def least_size(self) -> int:
+        # Once for each structure: specs may double it at every level.
         return sum(one.type.least_size for one in self.inline) + self.flexible
 
     def layout(self) -> object:

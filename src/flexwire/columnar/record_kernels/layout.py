@@ -32,9 +32,10 @@ BATCH = 152
     B_WANTED,
 ) = range(0, BATCH, 8)
 
-# What scanning takes and gives: the data from S_POSITION to S_END, and a table of batches.
-SCAN = 48
-S_DATA, S_POSITION, S_END, S_TABLE, S_CAPACITY, S_COUNT = range(0, SCAN, 8)
+# What scanning takes and gives: the data from S_POSITION to S_END, and a table of batches. S_CRC is
+# whether reading can check crcs, 1 or 0.
+SCAN = 56
+S_DATA, S_POSITION, S_END, S_TABLE, S_CAPACITY, S_COUNT, S_CRC = range(0, SCAN, 8)
 # Why it stopped.
 (FULL, AT_END, OTHER) = range(3)
 
@@ -45,7 +46,9 @@ K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_NULLS = range(0, COLUMN, 8)
 SPARE = 16
 
 # What reading takes and gives. Records from R_FIRST to R_BATCHES of the table go into the columns,
-# R_ROWS and R_HEADERS rows into each so far.
+# R_ROWS and R_HEADERS rows into each so far. R_DATA is what batches' positions count from; with
+# R_CHECK their crcs are checked. R_NO_TIMESTAMPS is how many have none; some of these may have been
+# taken back.
 (
     R_TABLE,
     R_FIRST,
@@ -61,9 +64,11 @@ SPARE = 16
     R_HEADER_OFFSETS,
     R_HEADERS,
     R_HEADERS_CAPACITY,
-    R_POSITION,
-) = range(0, 120, 8)
-R_KEY = 120
+    R_DATA,
+    R_CHECK,
+    R_NO_TIMESTAMPS,
+) = range(0, 136, 8)
+R_KEY = 136
 R_VALUE = R_KEY + COLUMN
 R_HEADER_KEY = R_VALUE + COLUMN
 R_HEADER_VALUE = R_HEADER_KEY + COLUMN

@@ -8,21 +8,27 @@ is out of the ordinary is refused: the batch is taken back, and `flexwire.record
 from __future__ import annotations
 
 from flexwire.columnar.kernels.memory import inlined, store_int32_native
+from flexwire.columnar.record_kernels.checking import crc_of
 from flexwire.columnar.record_kernels.layout import (
     B_ATTRIBUTES,
     B_BASE_OFFSET,
     B_BASE_TIMESTAMP,
     B_BUDGET,
     B_COUNT,
+    B_CRC,
     B_END,
     B_MAX_TIMESTAMP,
+    B_POSITION,
     B_ROWS,
+    B_SIZE,
     B_SKIP,
     B_START,
     BATCH,
     DONE,
     GROW,
     R_BATCHES,
+    R_CHECK,
+    R_DATA,
     R_FIRST,
     R_HEADER_KEY,
     R_HEADER_OFFSETS,
@@ -34,6 +40,7 @@ from flexwire.columnar.record_kernels.layout import (
     R_KEY,
     R_LOWEST_OFFSET,
     R_LOWEST_TIME,
+    R_NO_TIMESTAMPS,
     R_OFFSETS,
     R_ROWS,
     R_ROWS_CAPACITY,
@@ -50,13 +57,14 @@ from flexwire.columnar.record_kernels.parts import (
 )
 from flexwire.native.machine import kernel, load_uint8, load_word, part, store_word
 
-_NULL = -1
+_NULL = _NO_TIMESTAMP = -1
+_CRC_START = 21
 _LEAST_RECORD, _LEAST_HEADER = 7, 2
 _LOG_APPEND_TIME = 0x08
 _INT64_MAX, _INT64_MIN = 2**63 - 1, -(2**63)
 
 
-@part
+@inlined
 def read_headers(call: int, position: int, stop: int, count: int, budget: int, end: int) -> int:
     """Read the record headers of one record; gives the position behind them, -1 where refused."""
     if count > (stop - position) // _LEAST_HEADER or count > budget:
@@ -136,6 +144,8 @@ def put_numbers(call: int, row: int, offset: int, timestamp: int) -> None:
         store_word(offsets + 8 * row, offset)
     if timestamps != 0:
         store_word(timestamps + 8 * row, timestamp)
+        if timestamp == _NO_TIMESTAMP:
+            store_word(call + R_NO_TIMESTAMPS, load_word(call + R_NO_TIMESTAMPS) + 1)
 
 
 @part
@@ -212,6 +222,16 @@ def has_room_for(call: int, batch: int) -> bool:
     )
 
 
+@part
+def is_intact(call: int, batch: int) -> bool:
+    """Whether the crc of a batch is that of its bytes, if that is asked."""
+    if load_word(call + R_CHECK) == 0:
+        return True
+    start = load_word(call + R_DATA) + load_word(batch + B_POSITION)
+    crc = crc_of(start + _CRC_START, start + load_word(batch + B_SIZE))
+    return crc == load_word(batch + B_CRC)
+
+
 @kernel
 def read(call: int, _unused: int, _also_unused: int) -> int:
     """Read the batches from R_FIRST to R_BATCHES; R_FIRST is then the first that is not read.
@@ -225,7 +245,7 @@ def read(call: int, _unused: int, _also_unused: int) -> int:
             if not has_room_for(call, batch):
                 return GROW
             rows, headers = load_word(call + R_ROWS), load_word(call + R_HEADERS)
-            if not read_batch(call, batch):
+            if not (is_intact(call, batch) and read_batch(call, batch)):
                 # Offsets and columns beyond these are written anew.
                 store_word(call + R_ROWS, rows)
                 store_word(call + R_HEADERS, headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flexwire.columnar.record_kernels.checking import HAS_CRC
 from flexwire.columnar.record_kernels.layout import (
     AT_END,
     B_ATTRIBUTES,
@@ -24,6 +25,7 @@ from flexwire.columnar.record_kernels.layout import (
     OTHER,
     S_CAPACITY,
     S_COUNT,
+    S_CRC,
     S_DATA,
     S_END,
     S_POSITION,
@@ -45,6 +47,7 @@ _LENGTH_END = 12
 _MAGIC, _MAGIC_POSITION = 2, 16
 _COMPRESSION_MASK, _ZSTD = 0x07, 4
 _INT64_MAX = 2**63 - 1
+_HAS_CRC = int(HAS_CRC)
 
 
 @kernel
@@ -59,6 +62,7 @@ def scan(call: int, _unused: int, _also_unused: int) -> int:
     end = load_word(call + S_END)
     position = load_word(call + S_POSITION)
     count = load_word(call + S_COUNT)
+    store_word(call + S_CRC, _HAS_CRC)
     while True:
         store_word(call + S_POSITION, position)
         store_word(call + S_COUNT, count)

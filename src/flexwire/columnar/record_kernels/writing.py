@@ -6,7 +6,7 @@ a column, and a delta that does not fit, are refused.
 
 from __future__ import annotations
 
-from flexwire.columnar.kernels.memory import inlined
+from flexwire.columnar.kernels.memory import copy_bytes, inlined
 from flexwire.columnar.record_kernels.layout import (
     DONE,
     EXTENT,
@@ -38,7 +38,6 @@ from flexwire.columnar.record_kernels.layout import (
     W_VALUE,
 )
 from flexwire.native.machine import (
-    copy_memory,
     kernel,
     load_int32_native,
     load_uint8,
@@ -107,13 +106,12 @@ def measure_bytes(length: int) -> int:
 
 
 @inlined
-def write_bytes(position: int, column: int, row: int) -> int:
-    """Write a row of a column of bytes, or null; gives the position behind it."""
-    length = length_of(column, row)
+def write_bytes(position: int, column: int, row: int, length: int) -> int:
+    """Write a row of a column of bytes, as long as `length_of` says; gives the position behind."""
     position = write_varint(position, length)
     if length > 0:
         start = load_int32_native(load_word(column + V_OFFSETS) + 4 * row)
-        copy_memory(position, load_word(column + V_DATA) + start, length)
+        copy_bytes(position, load_word(column + V_DATA) + start, length)
         position += length
     return position
 
@@ -170,12 +168,12 @@ def write_record(call: int, row: int) -> int:
     store_int8(position, 0)
     position = write_varint(position + 1, timestamp_delta)
     position = write_varint(position, offset_delta)
-    position = write_bytes(position, call + W_KEY, row)
-    position = write_bytes(position, call + W_VALUE, row)
+    position = write_bytes(position, call + W_KEY, row, key)
+    position = write_bytes(position, call + W_VALUE, row, value)
     position = write_varint(position, last - first)
     for header in range(first, last):
-        position = write_bytes(position, call + W_HEADER_KEY, header)
-        position = write_bytes(position, call + W_HEADER_VALUE, header)
+        for column in (call + W_HEADER_KEY, call + W_HEADER_VALUE):
+            position = write_bytes(position, column, header, length_of(column, header))
     store_word(call + W_USED, used + whole)
     return DONE
 

@@ -1,0 +1,146 @@
+"""From capture files to the messages in them, one after the other and without Spark.
+
+Files are read one behind the other, in the order of their first segments; what is held is what the
+assemblers hold of the connections that are open. A response takes its version from its request.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.capture.assembly import FrameAssembler, connection_key
+from flexwire.capture.model import Unreadable
+from flexwire.capture.segments import SegmentCounts, read_segments
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import Pairing, SaslToken, parse_response
+from flexwire.schema.spec import MessageType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.model import Segment
+    from flexwire.codec import Message
+
+OPEN_CONNECTIONS = 4096
+"""So many connections are assembled at once; beyond, the one that was silent longest is ended."""
+
+
+class CapturedMessage(NamedTuple):
+    """A message as a frame carried it; ``body`` is not decoded.
+
+    ``name`` is the newest name that the catalog has for the api key at the version. The version of
+    a response can be 0 where that of its request is another (KIP-511).
+    """
+
+    name: str
+    api_key: int
+    type: MessageType
+    version: int
+    header: Message
+    header_version: int
+    body: bytes
+
+
+class Unused(NamedTuple):
+    """What gave no message: the kind, the reason, and how many bytes of the wire it was.
+
+    Kinds: "packet" (none that holds a TCP segment, or the file breaks off), "frame" (no whole one),
+    "header" (it does not decode), "unpaired" (a response without its request) and "token" (of a
+    SASL exchange).
+    """
+
+    kind: str
+    reason: str
+    size: int
+
+
+def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | Unused]:
+    """Read the messages of capture files, and what gave none; every frame is one of them.
+
+    Raises `CaptureError` for a file that is no capture.
+    """
+    open_: OrderedDict[str, _Connection] = OrderedDict()
+    for path in sorted(paths, key=_first_us):
+        counts = SegmentCounts()
+        for item in read_segments(path, counts):
+            if isinstance(item, Unreadable):
+                yield Unused("packet", item.reason, item.size)
+                continue
+            key = connection_key(item)
+            connection = open_.pop(key, None) or _Connection()
+            open_[key] = connection
+            yield from connection.push(item)
+            if len(open_) > OPEN_CONNECTIONS:
+                yield from open_.popitem(last=False)[1].finish()
+        for reason, packets in counts.skipped.items():
+            yield from repeat(Unused("packet", reason, 0), packets)
+    while open_:
+        yield from open_.popitem(last=False)[1].finish()
+
+
+def _first_us(path: Path) -> int:
+    segments = (one for one in read_segments(path) if not isinstance(one, Unreadable))
+    return next((one.timestamp_us for one in segments), 0)
+
+
+class _Connection:
+    """What the frames between two ports say, connection after connection."""
+
+    def __init__(self) -> None:
+        self._assembler = FrameAssembler()
+        self._pairing = Pairing()
+        self._name = ""
+
+    def push(self, segment: Segment) -> Iterator[CapturedMessage | Unused]:
+        return map(self._read, self._assembler.push(segment))
+
+    def finish(self) -> Iterator[CapturedMessage | Unused]:
+        return map(self._read, self._assembler.finish())
+
+    def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
+        if frame.error is not None:
+            return Unused("frame", frame.error, frame.size)
+        if frame.connection != self._name:
+            self._name, self._pairing = frame.connection, Pairing()
+        try:
+            if frame.direction == "request":
+                return self._request(frame)
+            return self._response(frame)
+        except (CodecError, FrameError, UnknownMessageError) as error:
+            return Unused("header", str(error), frame.size)
+
+    def _request(self, frame: CapturedFrame) -> CapturedMessage | Unused:
+        request = self._pairing.request(frame.payload)
+        if isinstance(request, SaslToken):
+            return Unused("token", "a SASL token has no message", frame.size)
+        return CapturedMessage(
+            request.message_name,
+            request.api_key,
+            MessageType.REQUEST,
+            request.api_version,
+            request.header,
+            request.header_version,
+            frame.payload[request.body_offset :],
+        )
+
+    def _response(self, frame: CapturedFrame) -> CapturedMessage | Unused:
+        request = self._pairing.response(frame.payload)
+        if request is None:
+            reason = "no request with its correlation id waits on this connection"
+            return Unused("unpaired", reason, frame.size)
+        if isinstance(request, SaslToken):
+            return Unused("token", "a SASL token has no message", frame.size)
+        response = parse_response(frame.payload, request.api_key, request.api_version)
+        return CapturedMessage(
+            response.message_name,
+            request.api_key,
+            MessageType.RESPONSE,
+            response.body_version,
+            response.header,
+            response.header_version,
+            frame.payload[response.body_offset :],
+        )

@@ -1,0 +1,180 @@
+"""`flexwire schema cost`: what a change of specs, or another encoding, would save."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flexwire.cli.options import ENCODINGS, InputError
+
+if TYPE_CHECKING:
+    from flexwire.cost.meter import Meter, Side
+    from flexwire.cost.specs import Specs
+    from flexwire.schema.parse import Mode
+
+_NARROWEST = 80
+_BUNDLED = "the bundled specs"
+
+
+@click.command("cost")
+@click.argument("captures", nargs=-1, metavar="[CAPTURE]...")
+@click.option(
+    "--vectors",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help='Measure messages of a file too: {"message": …, "version": …, "hex": …} in each line, '
+    "without headers. Can be given several times.",
+)
+@click.option(
+    "--specs",
+    multiple=True,
+    metavar="NEW",
+    help="The specs to measure, as in 'schema breaking'; by default those compared with.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="OLD",
+    help="The specs to compare with; by default all bundled ones. Can be given several times.",
+)
+@click.option("--error-tags", is_flag=True, help="Measure OLD with its errors tagged (KIP-636).")
+@click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding to measure.")
+@click.option(
+    "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding to compare with."
+)
+@click.option(
+    "--at",
+    type=click.Choice(["sent", "newest", "upgrade"]),
+    default="sent",
+    show_default=True,
+    help="Compare each message at the version it was sent at; at the newest of either side; or as "
+    "it was sent with the newest.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["strict", "legacy", "kip", "draft"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec, as in 'schema breaking'.",
+)
+@click.option("--all", "whole", is_flag=True, help="Print every line of each table.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "csv"]),
+    default="text",
+    show_default=True,
+    help="What to print; JSON has everything.",
+)
+def schema_cost(
+    *,
+    captures: tuple[str, ...],
+    vectors: tuple[Path, ...],
+    specs: tuple[str, ...],
+    against: tuple[str, ...],
+    error_tags: bool,
+    encoding: str | None,
+    against_encoding: str | None,
+    at: str,
+    mode: Mode,
+    whole: bool,
+    output: str,
+) -> None:
+    """Measure what a change would save.
+
+    Every message in the captures is written as the old side and as the new side would, and the
+    bytes are compared: by message, version and field, headers apart. One change a run: other specs
+    (--specs), errors as tagged fields (--error-tags), or another encoding (--encoding,
+    --against-encoding).
+
+    CAPTURE is a pcap or pcapng file, a directory of them, or a pattern. What cannot be compared is
+    counted by its reason. Exits with 1 where nothing was compared.
+    """
+    from flexwire.cost import machine, text
+    from flexwire.cost.meter import At, Meter
+
+    if not captures and not vectors:
+        raise click.UsageError("name a capture, or --vectors with a file of messages")
+    if bool(specs) + error_tags + bool(encoding or against_encoding) != 1:
+        raise click.UsageError(
+            "name one change: --specs, --error-tags, or --encoding and --against-encoding"
+        )
+    old, new, names = _sides(
+        specs, against, mode, encoding or "kafka", against_encoding or "kafka", tagged=error_tags
+    )
+    meter = Meter(old, new, At(at))
+    _measure(meter, captures, vectors)
+    if output == "json":
+        question = {"old": names[0], "new": names[1], "at": at}
+        print(machine.to_json(meter, question))
+    elif output == "csv":
+        print(machine.to_csv(meter), end="")
+    else:
+        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        asked = f"{names[1]}, against {names[0]}; versions: {at}"
+        print(text.write(meter, asked, width=width, whole=whole), end="")
+    if not any(row.messages for row in meter.rows.values()):
+        sys.stdout.flush()
+        raise InputError("no message was compared")
+
+
+def _sides(
+    specs: tuple[str, ...],
+    against: tuple[str, ...],
+    mode: Mode,
+    encoding: str,
+    against_encoding: str,
+    *,
+    tagged: bool,
+) -> tuple[Side, Side, tuple[str, str]]:
+    """Give the old side, the new side, and what they are called."""
+    from flexwire.cost.error_tags import ErrorTagged
+    from flexwire.cost.meter import Side
+    from flexwire.wire.encoding import Encoding
+
+    before = _specs(against, mode)
+    after, changed = before, ", ".join(against) or _BUNDLED
+    name = changed
+    if specs:
+        after, changed = _specs(specs, mode), ", ".join(specs)
+    elif tagged:
+        after, changed = ErrorTagged(before, mode), f"{name} with errors tagged"
+    else:
+        name, changed = f"{name} as {against_encoding}", f"{changed} as {encoding}"
+    return (
+        Side(before, Encoding(against_encoding)),
+        Side(after, Encoding(encoding)),
+        (name, changed),
+    )
+
+
+def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
+    from flexwire.check.breaking.editions import read_editions
+    from flexwire.cost.specs import Specs, bundled_specs
+
+    return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
+
+
+def _measure(meter: Meter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+    from flexwire.capture.messages import Unused, read_messages
+    from flexwire.cost.meter import Sent
+    from flexwire.cost.vectors import read_vectors
+
+    for one in read_messages(_files(captures)):
+        if isinstance(one, Unused):
+            meter.leave_out(one.kind, one.reason, one.size)
+        else:
+            meter.add(Sent(one.name, one.api_key, one.type, one.version, one.body, one.header))
+    for path in vectors:
+        for sent in read_vectors(path):
+            meter.add(sent)
+
+
+def _files(captures: tuple[str, ...]) -> list[Path]:
+    from flexwire.spark.paths import capture_files
+
+    return capture_files(captures)

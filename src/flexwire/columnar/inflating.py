@@ -1,0 +1,174 @@
+"""Inflates the batches of a table, a group at a time, into one room that is used again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.engine import kernel
+from flexwire.columnar.program import address
+from flexwire.columnar.record_kernels import inflating_layout as F  # noqa: N812 - as L is one
+from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.errors import RecordError
+from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
+from flexwire.records.batch import object_budget
+from flexwire.records.inflate import inflate, inflate_into
+from flexwire.records.layout import HEADER_SIZE, RECORD_BATCH
+
+if TYPE_CHECKING:
+    Words = np.ndarray[Any, Any]
+
+_WORD = 8
+MOST_ENOUGH = 1 << 24
+"""The most bytes that a group can be asked to have."""
+# Behind them there is room for a batch of so many bytes.
+_SPARE = 4 << 20
+
+_FACTS = (L.B_POSITION // _WORD, L.B_SIZE // _WORD, L.B_SKIP // _WORD)
+_COUNT, _BUDGET = L.B_COUNT // _WORD, L.B_BUDGET // _WORD
+_START, _END = L.B_START // _WORD, L.B_END // _WORD
+# A count of records that the kernel refuses, so that `flexwire.records` is asked.
+_REFUSED = -1
+_LZ4, _ZSTD = COMPRESSIONS.index(Compression.LZ4), COMPRESSIONS.index(Compression.ZSTD)
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(slots=True)
+class _Todo:
+    """What is known of each batch of a group, and what became of those that codecs were asked for.
+
+    Lists, because single items of an array are slow to take and to set.
+    """
+
+    compressions: list[int]
+    positions: list[int]
+    sizes: list[int]
+    skipped: list[int]
+    bounds: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+
+    def put(self, table: Words, budget: int) -> None:
+        """Tell the table."""
+        table[self.rows, _START] = self.starts
+        table[self.rows, _END] = self.ends
+        table[self.rows, _BUDGET] = budget
+        table[self.refused, _COUNT] = _REFUSED
+
+
+class Inflater:
+    """Inflates batches of magic 2, none of them beyond ``max_inflated`` bytes.
+
+    ``data`` is what their positions count from. What is inflated stays where it is until the next
+    group.
+    """
+
+    def __init__(self, data: Words, max_inflated: int) -> None:
+        self._data = data.data
+        self._limit = max_inflated
+        self._budget = object_budget(max_inflated)
+        self._room: memoryview = memoryview(b"")
+        self._begin = self._used = 0
+        # What there was no room for.
+        self._beside: list[Words] = []
+
+    def inflate_group(self, table: Words, enough: int) -> int:
+        """Inflate batches from the table's first on, until they have ``enough`` bytes.
+
+        Gives the row behind them. Sets where their records stand, B_START and B_END, and B_BUDGET;
+        a batch that does not inflate gets a B_COUNT that is refused.
+        """
+        sizes = table[:, L.B_SIZE // _WORD]
+        table[:, _BUDGET] = sizes
+        table = table[: 1 + int(np.searchsorted(np.cumsum(sizes)[:-1], enough))]
+        compressions = table[:, L.B_ATTRIBUTES // _WORD] & COMPRESSION_MASK
+        if not compressions.any():
+            return len(table)
+        self._prepare()
+        todo = _Todo(compressions.tolist(), *(table[:, word].tolist() for word in _FACTS))
+        if _ZSTD in todo.compressions:
+            todo.bounds = _zstd_bounds(table)
+        row = total = 0
+        while row < len(table) and total < enough:
+            if todo.compressions[row] == _LZ4:
+                row, total = self._run_kernel(table, row, total, enough)
+            if row < len(table) and total < enough:
+                total += self._ask_codec(todo, row)
+                row += 1
+        todo.put(table, self._budget)
+        return row
+
+    def _prepare(self) -> None:
+        self._beside.clear()
+        self._used = 0
+        if not self._room:
+            room = allocate(MOST_ENOUGH + _SPARE)
+            self._begin, self._room = address(room), room.data
+
+    def _run_kernel(self, table: Words, row: int, total: int, enough: int) -> tuple[int, int]:
+        """Inflate lz4 batches up to one for a codec; gives its row, and the bytes until then."""
+        run = kernel("inflate_lz4")
+        if run is None:
+            return row, total
+        words = np.zeros(F.INFLATE // _WORD, np.int64)
+        for word, value in (
+            (F.I_TABLE, address(table)),
+            (F.I_FIRST, row),
+            (F.I_ROWS, len(table)),
+            (F.I_TOTAL, total),
+            (F.I_ENOUGH, enough),
+            (F.I_TARGET, self._begin + self._used),
+            (F.I_STOP, self._begin + len(self._room)),
+            (F.I_LIMIT, min(self._limit, _INT64_MAX)),
+            (F.I_BUDGET, self._budget),
+        ):
+            words[word // _WORD] = value
+        run(address(words), 0, 0)
+        self._used = int(words[F.I_TARGET // _WORD]) - self._begin
+        return int(words[F.I_FIRST // _WORD]), int(words[F.I_TOTAL // _WORD])
+
+    def _ask_codec(self, todo: _Todo, row: int) -> int:
+        """Inflate one batch; gives how many bytes it has then, 0 where it is refused."""
+        begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
+        if todo.skipped[row] or not size:
+            return 0
+        number = todo.compressions[row]
+        if not number:
+            return size
+        compression, data = COMPRESSIONS[number], self._data[begin : begin + size]
+        bound = todo.bounds[row] if number == _ZSTD and todo.bounds else None
+        room = self._room[self._used : self._used + self._limit]
+        size = inflate_into(compression, data, room, bound=bound)
+        start = self._begin + self._used
+        if size >= 0:
+            self._used += size
+        else:
+            try:
+                inflated = inflate(compression, bytes(data), magic=RECORD_BATCH, limit=self._limit)
+            except RecordError:
+                todo.refused.append(row)
+                return 0
+            self._beside.append(np.frombuffer(inflated, np.uint8))
+            start, size = address(self._beside[-1]), len(inflated)
+        todo.rows.append(row)
+        todo.starts.append(start)
+        todo.ends.append(start + size)
+        return size
+
+
+def _zstd_bounds(table: Words) -> list[int]:
+    """Give the bound of each zstd batch, at its row; none where there is no kernel."""
+    run = kernel("bound_zstd")
+    if run is None:
+        return []
+    bounds = np.zeros(len(table), np.int64)
+    words = np.array([address(table), len(table), address(bounds)], np.int64)
+    assert words.nbytes == F.BOUND  # noqa: S101 - of the layout, not of the input
+    run(address(words), 0, 0)
+    found: list[int] = bounds.tolist()
+    return found

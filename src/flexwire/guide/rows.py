@@ -1,0 +1,189 @@
+"""The fields of one version of a message as the rows of a table, in the order of the wire."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import SpecError
+from flexwire.report.units import printable, shorten
+from flexwire.schema.resolve import ZERO_UUID
+from flexwire.wire.schema import NullableStruct, Schema, struct_of
+from flexwire.wire.types import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.wire.schema import Field
+    from flexwire.wire.types import Type
+
+# A structure is written out wherever it stands, so a spec of few lines could fill a disk. What
+# Kafka released takes 90,000 characters at most, its words about fields included.
+LARGEST = 1_000_000
+_ROW = 100
+_LONGEST_TEXT = 1000
+ASPECTS = ("type", "wire", "default", "properties")
+"""What a field can have otherwise in another version, as `Row` names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A field of one version.
+
+    ``path`` are the names of the spec from the message on, with dots between; ``depth`` counts the
+    dots. ``type`` is the spec's word, ``wire`` says how it is written in this version, ``default``
+    is JSON or "zero uuid", ``properties`` are "nullable", "tag 0" and the like. ``versions`` and
+    ``about`` are the same in all versions.
+    """
+
+    path: str
+    name: str
+    depth: int
+    type: str
+    wire: str
+    default: str
+    properties: tuple[str, ...]
+    versions: str = ""
+    about: str = ""
+
+    @property
+    def aspects(self) -> tuple[str | tuple[str, ...], ...]:
+        """What another version can have otherwise, in the order of `ASPECTS`."""
+        return (self.type, self.wire, self.default, self.properties)
+
+
+class Room:
+    """How many characters the fields of a message may still take, over all its versions."""
+
+    def __init__(self, message: str, left: int = LARGEST) -> None:
+        self.message = message
+        self.left = left
+
+    def take(self, row: Row) -> None:
+        """Make room for a field; raises `SpecError` where there is none left."""
+        self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
+        if self.left < 0:
+            reason = f"its fields take more than {LARGEST:,} characters over all its versions"
+            raise SpecError(f"too large for a guide: {reason}", source=self.message)
+
+
+def make_rows(
+    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
+) -> tuple[Row, ...]:
+    """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
+
+    What is inside a structure follows the field that holds it. ``present`` has the versions of
+    every field, by structure and attribute. Raises `SpecError` where there are too many fields.
+    """
+    structs = spec.structs() | {spec.name: spec.fields}
+    specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
+
+    def walk(structure: Schema, prefix: str, depth: int) -> Iterator[Row]:
+        for one in (*structure.inline, *structure.tagged.values()):
+            key = structure.name, one.attribute
+            row = _row(one, specs[key], prefix, depth, present[key])
+            room.take(row)
+            yield row
+            inner = struct_of(one.type)
+            if inner is not None:
+                yield from walk(inner, f"{row.path}.", depth + 1)
+
+    return tuple(walk(schema, "", 0))
+
+
+def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> Row:
+    return Row(
+        path=prefix + one.name,
+        name=one.name,
+        depth=depth,
+        type=str(told.type),
+        wire=wire_form(one.type),
+        default=_text(_default(one.default)),
+        properties=tuple(_properties(one, told)),
+        versions=versions,
+        about=_text(told.about),
+    )
+
+
+def wire_form(kind: Type) -> str:
+    """How a field of the type is written.
+
+    >>> from flexwire.wire.types import INT32, String
+    >>> wire_form(Array(String(compact=True), compact=True, nullable=True))
+    'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
+    >>> wire_form(NullableStruct(Schema("Cursor", ())))
+    'structure behind an int8: -1 for null, else 1'
+    """
+    if isinstance(kind, Array):
+        return f"{kind.name} of {wire_form(kind.element)}"
+    if isinstance(kind, NullableStruct):
+        if kind.tagged:
+            return "structure behind a varint: 0 for null, else 1"
+        return "structure behind an int8: -1 for null, else 1"
+    return "structure" if isinstance(kind, Schema) else kind.name
+
+
+def same_bytes(one: Type, other: Type) -> bool:
+    """Whether both types have the same bytes for the same values, whatever names are in them."""
+    # Structures may share structures, so that there are far more places than structures.
+    seen: set[tuple[int, int]] = set()
+
+    def same(one: Type, other: Type) -> bool:
+        if isinstance(one, Schema) and isinstance(other, Schema):
+            if (id(one), id(other)) in seen:
+                return True
+            seen.add((id(one), id(other)))
+            return (
+                one.flexible == other.flexible
+                and len(one.inline) == len(other.inline)
+                and one.tagged.keys() == other.tagged.keys()
+                and all(
+                    same(mine.type, its.type)
+                    for mine, its in zip(
+                        (*one.inline, *one.tagged.values()),
+                        (*other.inline, *other.tagged.values()),
+                        strict=True,
+                    )
+                )
+            )
+        mine, its = struct_of(one), struct_of(other)
+        if mine is not None and its is not None:
+            return wire_form(one) == wire_form(other) and same(mine, its)
+        return _without_records(one) == _without_records(other)
+
+    return same(one, other)
+
+
+def _without_records(kind: Type) -> str:
+    return wire_form(kind).replace("RECORDS", "BYTES")
+
+
+def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
+    if one.nullable:
+        yield "nullable"
+    if one.tag is not None:
+        yield f"tag {one.tag}"
+    if one.ignorable:
+        yield "ignorable"
+    if told.map_key:
+        yield "map key"
+    if told.entity_type:
+        yield told.entity_type
+
+
+def _default(value: Any) -> str:
+    """A default in JSON. A spec can give bytes no other than none."""
+    if isinstance(value, uuid.UUID):
+        # In base64url it is 22 times the same letter.
+        if value == ZERO_UUID:
+            return "zero uuid"
+        value = base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    return json.dumps("" if isinstance(value, bytes) else value, ensure_ascii=False)
+
+
+def _text(text: str) -> str:
+    return printable(shorten(text, _LONGEST_TEXT))

@@ -1,0 +1,110 @@
+"""Keeps compiled kernels as object files, which are loaded in milliseconds, and without numba.
+
+To import numba takes longer than all else that a process does before its first message. What an
+object file needs of its process is in libc and in Python, but for what numba calls where a kernel
+raises: kernels never do, so a trap stands for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_SHA_SIZE = hashlib.sha256().digest_size
+# What numba calls to raise, and to take the GIL before that.
+_RAISING = ("numba_", "NRT_")
+_TRAP = """
+declare void @llvm.trap()
+define hidden void @{}() {{
+  call void @llvm.trap()
+  unreachable
+}}
+"""
+
+
+def load(directory: Path, name: str) -> int | None:
+    """Give the address of a kernel that `keep` kept, None where there is none that is whole."""
+    try:
+        kept = (directory / name).read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(kept[_SHA_SIZE:]).digest() != kept[:_SHA_SIZE]:
+        return None
+    symbol, _, content = kept[_SHA_SIZE:].partition(b"\n")
+    engine = _engine()
+    engine.add_object_file(_binding().ObjectFileRef.from_data(content))
+    address: int = engine.get_function_address(symbol.decode())
+    return address or None
+
+
+def keep(directory: Path, name: str, kernel: Any) -> None:
+    """Keep a kernel that numba has compiled just now; one from numba's own cache cannot be kept."""
+    llvm = _binding()
+    try:
+        module = llvm.parse_assembly(kernel.inspect_llvm())
+    except RuntimeError:
+        return
+    process = ctypes.CDLL(None)
+    for one in [one.name for one in module.functions if one.is_declaration]:
+        if one.startswith(_RAISING):
+            module.link_in(llvm.parse_assembly(_TRAP.format(one)))
+        elif not one.startswith("llvm.") and not hasattr(process, one):
+            return
+    content = kernel.native_name.encode() + b"\n" + _target_machine().emit_object(module)
+    # A file is there whole or not at all, whoever else writes it.
+    new = directory / f"{name}.{os.getpid()}"
+    new.write_bytes(hashlib.sha256(content).digest() + content)
+    new.replace(directory / name)
+
+
+def place(directory: Path) -> Path:
+    """Give the directory below one for what numba and this processor make of the same kernels."""
+    llvm, numba = _binding(), find_spec("numba")
+    said = [
+        Path(str(numba and numba.origin)).with_name("_version.py").read_bytes(),
+        import_module("llvmlite").__version__.encode(),
+        f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode(),
+        *(f"{name}={os.environ[name]}".encode() for name in sorted(_settings())),
+    ]
+    found = directory / hashlib.sha256(b"\n".join(said)).hexdigest()[:16]
+    found.mkdir(mode=0o700, exist_ok=True)
+    return found
+
+
+def _settings() -> list[str]:
+    return [name for name in os.environ if name.startswith("NUMBA_")]
+
+
+@cache
+def _binding() -> Any:
+    llvm = import_module("llvmlite.binding")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def _target_machine() -> Any:
+    llvm = _binding()
+    # As numba does for code that runs where it was compiled.
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="static" if platform.machine() in {"x86_64", "AMD64"} else "default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+@cache
+def _engine() -> Any:
+    """Give what all kernels of the process are loaded into; never let go."""
+    llvm = _binding()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())

@@ -1,0 +1,85 @@
+"""Crcs by the processor's instruction: those of the library, and what happens without."""
+
+from __future__ import annotations
+
+import random
+from unittest.mock import PropertyMock, patch
+
+import google_crc32c
+import pyarrow as pa
+import pytest
+
+from flexwire.columnar import RecordReader, Wanted, decode_records, encode_records, record_encoding
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.engine import kernel
+from flexwire.columnar.program import address
+from flexwire.columnar.record_kernels.checking import HAS_CRC, crc_of
+from flexwire.records import Record, encode_batch
+
+needs_instruction = pytest.mark.skipif(not HAS_CRC, reason="this processor has no such instruction")
+# Around each number of bytes at which another way of computing begins, and many of them together.
+SIZES = [
+    *range(40),
+    *(around + step for around in (64, 192, 384, 512, 1536, 3072) for step in range(-9, 10)),
+    1536 + 2 * 192 + 3 * 8 + 5,
+    100_003,
+]
+
+
+@needs_instruction
+@pytest.mark.parametrize("size", SIZES)
+def test_a_crc_is_the_library_s(size: int) -> None:
+    data = random.Random(size).randbytes(size + 3)
+    room = allocate(max(size + 3, 1))
+    room[: size + 3] = memoryview(data)
+    for start in range(4):
+        first = address(room) + start
+        assert crc_of(first, first + size - start) == google_crc32c.value(data[start:size])
+
+
+def segment() -> bytes:
+    source = random.Random(5)
+    return b"".join(
+        encode_batch(
+            [Record(number, 1000 + number, None, source.randbytes(900), []) for number in range(3)],
+            compression=source.choice(["none", "zstd", "lz4"]),
+        )
+        for _ in range(40)
+    )
+
+
+def read(data: bytes) -> tuple[pa.Table, list[str], int]:
+    reader = RecordReader(data, Wanted(), mode="PERMISSIVE")
+    return pa.Table.from_batches(reader, reader.schema), list(map(str, reader.errors)), len(data)
+
+
+def test_a_processor_without_the_instruction_finds_the_same_damage() -> None:
+    data = bytearray(segment())
+    for place in range(100, len(data), len(data) // 9):
+        data[place] ^= 1
+    found = read(bytes(data))
+    assert len(found[1]) > 5
+    with patch.object(
+        RecordReader, "_kernel_checks", PropertyMock(return_value=False), create=True
+    ):
+        assert read(bytes(data)) == found
+
+
+@needs_instruction
+def test_it_is_the_kernel_that_checks() -> None:
+    data = bytearray(encode_batch([Record(0, 0, None, b"value", [])]))
+    data[-1] ^= 1
+    with patch("flexwire.columnar.records.google_crc32c.value", side_effect=AssertionError):
+        reader = RecordReader(bytes(data[:-1]) + bytes([data[-1] ^ 1]), Wanted())
+        assert sum(map(len, reader)) == 1
+    assert "crc" in read(bytes(data))[1][0]
+
+
+def test_crcs_that_are_written_are_the_same_without_the_instruction() -> None:
+    rows = decode_records(segment())
+    written = encode_records(rows, records_per_batch=7)
+    with patch.object(
+        record_encoding, "kernel", lambda name: None if name == "seal_records" else kernel(name)
+    ):
+        assert encode_records(rows, records_per_batch=7) == written
+    assert decode_records(written).equals(rows)

@@ -1,0 +1,26 @@
+"""Specs made up for tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flexwire.check.breaking.changes import Edition
+from flexwire.schema.parse import parse_spec
+
+
+def spec_text(name: str, kind: str, **members: Any) -> str:
+    """The text of a spec with versions 0 to 2, one int32, and what else is given."""
+    given = {
+        "name": name,
+        "type": kind,
+        "validVersions": "0-2",
+        "flexibleVersions": "none",
+        "fields": [{"name": "Number", "type": "int32", "versions": "0+"}],
+    }
+    return json.dumps(given | members)
+
+
+def edition(name: str, kind: str, **members: Any) -> dict[str, Edition]:
+    """The spec as `given_messages` takes it."""
+    return {name: Edition(parse_spec(spec_text(name, kind, **members), f"{name}.json"))}

@@ -1,0 +1,32 @@
+"""docs/guide.md does what it shows, and the figures on it hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flexwire.guide.messages import MOST_VERSIONS
+from flexwire.guide.rows import LARGEST
+from tests.guide.built import site, tables
+from tests.house.test_readme import check_page
+
+PAGE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+
+
+def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
+    check_page(PAGE, tmp_path)
+
+
+def test_figures() -> None:
+    pages, size = re.findall(r"(\d+) pages with\s+(\d\.\d) MB", PAGE)[0]
+    assert int(pages) == sum(path.endswith(".html") for path in site())
+    whole = sum(len(text.encode()) for text in site().values())
+    assert abs(float(size) - whole / 1e6) < 0.2
+    assert f"more than {MOST_VERSIONS} versions" in PAGE
+    assert f"more than {LARGEST:,} characters" in PAGE
+
+
+def test_addresses_lead_somewhere() -> None:
+    for path, place in re.findall(r"`(\w+/\w+\.html)#([\w-]+)`", PAGE):
+        assert f'id="{place}"' in site()[path] or re.fullmatch(r"diff-v\d+-v\d+", place)
+    assert "v12-request-ClusterId" in tables("api/Fetch.html")

@@ -1,0 +1,138 @@
+"""Supporting releases: the catalog's, and for specs of one's own those with the same bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from flexwire.check.breaking.editions import released_editions
+from flexwire.guide import given_messages, render
+from flexwire.guide.messages import _in_a_row
+from flexwire.schema.catalog import catalog
+from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import MessageType
+from tests.guide.built import messages, page_of, site
+from tests.guide.specs import edition
+
+NAMES = catalog().names()
+RELEASES = catalog().releases
+
+
+def spread(told: str) -> set[str]:
+    """The releases that "2.4.1 to 3.8.0, 4.4-snapshot" means, of those in the catalog."""
+    found: set[str] = set()
+    for run in told.split(", "):
+        first, _, last = run.partition(" to ")
+        found.update(RELEASES[RELEASES.index(first) : RELEASES.index(last or first) + 1])
+    return found
+
+
+def test_supporting_releases_are_those_of_the_catalog() -> None:
+    for name in NAMES:
+        entry = catalog().entry(name)
+        for version in messages()[name].versions:
+            having = [one for one, valid in entry.releases.items() if version.number in valid]
+            assert list(version.support.releases) == having
+            current = version.number in entry.current_versions
+            assert ("removed" in version.marks) == (not current)
+
+
+def test_a_page_tells_the_releases_of_every_version() -> None:
+    for name in NAMES:
+        entry = catalog().entry(name)
+        text = site()[page_of(name)]
+        for number in entry.versions:
+            (heading,) = re.findall(rf"<h3>{name} v{number}</h3>(.*?)</dl>", text, re.DOTALL)
+            (told,) = re.findall(r"<dt>Releases</dt><dd>(.*?)</dd>", heading, re.DOTALL)
+            known = spread(unescape(told.strip()))
+            modules = {entry.module, *entry.former_modules}
+            for release in RELEASES:
+                if modules & set(catalog().release_modules[release]):
+                    has = number in entry.releases.get(release, ())
+                    assert (release in known) == has, (number, release)
+
+
+def test_releases_that_lay_a_version_out_otherwise_are_told() -> None:
+    for name in NAMES:
+        entry = catalog().entry(name)
+        for version in messages()[name].versions:
+            otherwise = {
+                release
+                for release, valid in entry.releases.items()
+                if version.number in valid
+                and resolve(entry.spec(version.number, release), version.number).layout()
+                != resolve(entry.spec(version.number), version.number).layout()
+            }
+            told = {one for layout in version.support.otherwise for one in layout.releases}
+            assert told == otherwise
+
+
+def test_a_version_that_came_back_is_told_in_two_runs() -> None:
+    """Between them is a release that could have had it."""
+    assert _in_a_row(["1", "2", "3", "4"], {"1", "2", "4"}) == (("1", "2"), ("4",))
+    assert _in_a_row(["1", "2"], set()) == ()
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "3.8.0", "4.4-snapshot"])
+def test_a_release_supports_its_own_specs(release: str) -> None:
+    """Read as specs of one's own, without a word where they are from."""
+    editions = released_editions(release)
+    for message in given_messages(editions):
+        for version in message.versions:
+            assert release in version.support.releases, (message.name, version.number)
+            assert release not in [
+                one for layout in version.support.otherwise for one in layout.releases
+            ]
+
+
+def test_a_request_is_known_by_its_api_key_and_other_messages_by_their_names() -> None:
+    fetch = released_editions("3.8.0")["FetchRequest"]
+    renamed = replace(fetch, spec=replace(fetch.spec, name="PullRequest"), by_version={})
+    unknown = replace(fetch, spec=replace(fetch.spec, api_key=9999), by_version={})
+    (told,) = given_messages({"PullRequest": renamed})
+    assert "3.8.0" in told.versions[-1].support.releases
+    (told,) = given_messages({"FetchRequest": unknown})
+    assert told.versions[-1].support.releases == ()
+    header = released_editions("3.8.0")["RequestHeader"]
+    (told,) = given_messages({"RequestHeader": header})
+    assert "2.4.1" in told.versions[0].support.releases
+    other = replace(header, spec=replace(header.spec, name="Other"), by_version={})
+    (told,) = given_messages({"Other": other})
+    assert told.versions[0].support.releases == ()
+
+
+def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
+    """Heartbeat v0 has a group id, a generation and a member id; here only a number."""
+    made = given_messages(edition("HeartbeatRequest", "request", apiKey=12))
+    (told,) = made
+    assert told.versions[0].support.releases == ()
+    assert [one.renamed for one in told.versions[0].support.otherwise] == [False]
+    page = unescape(render(made, "t", RELEASES)["api/Heartbeat.html"])
+    assert "no release in flexwire's catalog has HeartbeatRequest v0 with these bytes" in page
+    assert f"Laid out otherwise in {RELEASES[0]} to {RELEASES[-1]}" in page
+
+
+def test_messages_without_versions_are_left_out() -> None:
+    assert given_messages(edition("Gone", "data", validVersions="none")) == []
+
+
+def test_marks_are_what_specs_say() -> None:
+    given = edition(
+        "PingRequest", "request", apiKey=9999, deprecatedVersions="0-1", latestVersionUnstable=True
+    )
+    (told,) = given_messages(given)
+    assert [one.marks for one in told.versions] == [("deprecated",), ("deprecated",), ("unstable",)]
+    unstable = {
+        entry.name
+        for entry in map(catalog().entry, NAMES)
+        if entry.type is MessageType.REQUEST and entry.all_specs()[0].latest_version_unstable
+    }
+    found = {
+        name
+        for name, message in messages().items()
+        if any("unstable" in version.marks for version in message.versions)
+    }
+    assert found == unstable

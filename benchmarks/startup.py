@@ -1,7 +1,9 @@
 """What starting costs: ``python benchmarks/startup.py``; each import in a process of its own.
 
 The best of some runs, in milliseconds, with bytecode compiled; then the first use of every bundled
-message in one process: its class, one encode and one decode of its newest version.
+message in one process: its class, one encode and one decode of its newest version. Then the median,
+the best and the worst of the runs of a warm process (kernels compiled before, by whoever) from its
+first line to its first batch of messages and of records in columns, beside the import of pyarrow.
 """
 
 from __future__ import annotations
@@ -14,9 +16,33 @@ import tempfile
 import time
 
 from flexwire.codec import message
+from flexwire.records import Record, encode_batch
 from flexwire.schema.catalog import catalog
 
 RUNS, LIMIT = 15, 5
+# An array of binary made of its buffers: `pyarrow.array` imports pandas where there is one.
+BATCH = """
+import time; began = time.perf_counter()
+import struct, sys, pyarrow as pa
+from flexwire.columnar import decode_messages
+raw = bytes.fromhex("000300000000002a000470696e6700")
+buffers = [None, pa.py_buffer(struct.pack("ii", 0, len(raw))), pa.py_buffer(raw)]
+column = decode_messages("RequestHeader", pa.Array.from_buffers(pa.binary(), 1, buffers), 2)
+assert column.field("correlation_id")[0].as_py() == 42 and "numba" not in sys.modules
+print(time.perf_counter() - began)
+"""
+RECORDS = """
+import time; began = time.perf_counter()
+import sys
+from flexwire.columnar import decode_records
+assert decode_records(bytes.fromhex("{}")).num_rows == 1 and "numba" not in sys.modules
+print(time.perf_counter() - began)
+"""
+WARM = """
+from flexwire.columnar.engine import KERNELS, kernel
+assert all([kernel(name) for name in KERNELS]), "the kernels need numba"
+print(0)
+"""
 TIMED = "import time; began = time.perf_counter(); import {}; print(time.perf_counter() - began)"
 
 
@@ -26,6 +52,18 @@ def import_time(module: str) -> float:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         command = [sys.executable, "-c", TIMED.format(module)]
         return min(run(command, environment) for _ in range(RUNS))
+
+
+def warm(script: str) -> str:
+    """Give what runs of a script take after one that leaves all caches filled."""
+    with tempfile.TemporaryDirectory() as bytecode:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        # What a process compiles it has numba for, and the scripts refuse that.
+        run([sys.executable, "-c", WARM], environment)
+        command = [sys.executable, "-c", script]
+        times = sorted(1000 * run(command, environment) for _ in range(RUNS + 1))[:-1]
+    return f"{statistics.median(times):8.0f}  ({times[0]:.0f} to {times[-1]:.0f})"
 
 
 def run(command: list[str], environment: dict[str, str]) -> float:
@@ -57,3 +95,7 @@ if __name__ == "__main__":
     print(f"nine in ten {times[9 * len(times) // 10]:.1f}, above {LIMIT}: {above}")
     for seconds, name in uses[-3:]:
         print(f"  {name:28}{1000 * seconds:8.1f}")
+    record = encode_batch([Record(0, 1700000000000, b"key", b"value", [])]).hex()
+    print(f"import pyarrow alone         {warm(TIMED.format('pyarrow'))}")
+    print(f"first batch of messages      {warm(BATCH)}")
+    print(f"first batch of records       {warm(RECORDS.format(record))}")

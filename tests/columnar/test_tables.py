@@ -160,7 +160,7 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
     # What the few take is what the next run begins with.
     few = value(tables, [0, 0, 0, 0, 0, 0], 1).encode(1)
     encode_messages(tables, decode_messages(tables, pa.array([few]), 1), 1)
-    large = value(tables, [5000, 5000, 5000, 5000, 5, 5], 2).encode(1)
+    large = value(tables, [300, 300, 300, 300, 5, 5], 2).encode(1)
     structs = decode_messages(tables, pa.array([large]), 1)
     monkeypatch.setattr(encoding, "allocate", allocate)
     encode_messages(tables, structs, 1)

@@ -160,7 +160,7 @@ def _unused(node: Node, count: int, within: Words | None) -> pa.Array:
     if node.is_tagged_fields:
         offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
         valid = None if within is None else bits(within)
-        child = pa.array([], node.kind.value_type)
+        child = pa.nulls(0, node.kind.value_type)
         return pa.Array.from_buffers(node.kind, count, [valid, offsets], children=[child])
     return pa.nulls(count, node.kind)
 

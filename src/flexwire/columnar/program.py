@@ -28,6 +28,18 @@ _NUMBERS = {
     "INT64": (L.INT64, 8),
     "FLOAT64": (L.FLOAT64, 8),
 }
+# What `L.NUMBERS` takes, and how many bytes of them at most: the kernel that writes has room for
+# them before it begins.
+_PLAIN = {L.BOOL, L.INT8, L.INT16, L.INT32, L.INT64, L.FLOAT64}
+_MOST_NUMBERS = 64
+# In which order, and where each begins.
+_ROWS = {
+    L.O_INTS: {L.INT32},
+    L.O_SHORTS: {L.INT16},
+    L.O_LONGS: {L.INT64, L.FLOAT64},
+    L.O_OTHERS: {L.BOOL, L.INT8, L.VALID},
+    L.O_ROWS_END: set[int](),
+}
 # Read and written all at once where they are an array's elements.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _FORMS = {
@@ -66,11 +78,14 @@ class Program:
         self._later: list[Callable[[], None]] = []
         self._known: list[int] = []
         self._refused: list[int] = []
+        self._rows: dict[int, list[list[int]]] = {}
+        # The operation that takes the next number, if it is one of some that stand side by side.
+        self._numbers = -1
         for schema in schemas.values():
             self.defaults.survey(schema, self.tree.root)
-        self.refuse = self._here
+        self.refuse = self._here()
         self._emit(L.REFUSE)
-        self.blank = self._here
+        self.blank = self._here()
         if not writing:
             self._fill(self.defaults.null(self.tree.root))
         self._emit(L.END)
@@ -83,7 +98,7 @@ class Program:
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
     def _entry(self, schema: Schema) -> int:
-        begin = self._here
+        begin = self._here()
         self._struct(schema, self.tree.root, 1)
         self._emit(L.END)
         while self._later:
@@ -91,6 +106,7 @@ class Program:
         return begin
 
     def _emit(self, code: int, words: Mapping[int, int] | None = None) -> int:
+        self._numbers = -1
         self._operations.append([0] * (L.OPERATION // 8))
         number = len(self._operations) - 1
         self._patch(number, {L.O_CODE: code, **(words or {})})
@@ -100,8 +116,12 @@ class Program:
         for word, value in words.items():
             self._operations[number][word // 8] = value
 
-    @property
+    def _word(self, number: int, word: int) -> int:
+        return self._operations[number][word // 8]
+
     def _here(self) -> int:
+        """Give where the next operation stands, which may be gone to."""
+        self._numbers = -1
         return len(self._operations) * L.OPERATION
 
     def _fill(self, defaults: list[list[int]], code: int = L.FILL) -> None:
@@ -148,15 +168,15 @@ class Program:
         }
         self._refused += sorted(schema.refused_tags)
         self._patch(tag, counts | refused)
-        self._patch(first, counts | {L.O_AFTER: self._here})
+        self._patch(first, counts | {L.O_AFTER: self._here()})
 
         def later() -> None:
             if known and not self.writing:
-                self._patch(first, {L.O_AFTER: self._here})
+                self._patch(first, {L.O_AFTER: self._here()})
                 self._fill(defaults)
                 self._emit(L.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
             for number, (one, child) in enumerate(known):
-                self._known[(rows + number) * 4 + 1] = self._here
+                self._known[(rows + number) * 4 + 1] = self._here()
                 self._value(one.type, child, depth + 1)
                 self._emit(L.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: _FORMS[schema.form]})
 
@@ -169,7 +189,7 @@ class Program:
         column = node.number * L.COLUMN
         # A column where other versions have nulls is told that this value is none.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
-            self._emit(L.VALID, {L.O_COLUMN: column})
+            self._number(L.VALID, 0, column)
         match kind:
             case types.Array():
                 self._array(kind, node, depth)
@@ -177,7 +197,7 @@ class Program:
                 self._nullable_struct(kind, node, depth)
             case Schema():
                 if self.writing:
-                    self._emit(L.VALID, {L.O_COLUMN: column})
+                    self._number(L.VALID, 0, column)
                 self._struct(kind, node, depth)
             case types.Uuid():
                 self._emit(L.UUID, {L.O_COLUMN: column})
@@ -186,15 +206,25 @@ class Program:
                 words = {L.O_NULLABLE: kind.nullable, L.O_COMPACT: kind.compact}
                 self._emit(code, {L.O_COLUMN: column} | words)
             case _:
-                self._number(kind.name, node)
+                code, width = _NUMBERS[kind.name]
+                if width != node.width:
+                    wide = {L.O_COLUMN: column, L.O_LEAST: code, L.O_WIDTH: node.width}
+                    self._emit(L.WIDENED, wide)
+                elif code in _PLAIN:
+                    self._number(code, width, column)
+                else:
+                    self._emit(code, {L.O_COLUMN: column})
 
-    def _number(self, name: str, node: Node) -> None:
-        code, width = _NUMBERS[name]
-        words = {L.O_COLUMN: node.number * L.COLUMN}
-        if width == node.width:
-            self._emit(code, words)
-        else:
-            self._emit(L.WIDENED, words | {L.O_LEAST: code, L.O_WIDTH: node.width})
+    def _number(self, code: int, width: int, column: int) -> None:
+        """Have a number done with those that it stands beside."""
+        number = self._numbers
+        if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
+            number = self._emit(L.NUMBERS)
+            self._numbers = number
+            self._rows[number] = []
+        place = self._word(number, L.O_WIDTH)
+        self._rows[number].append([code, column, place])
+        self._patch(number, {L.O_WIDTH: place + width})
 
     def _array(self, kind: types.Array, node: Node, depth: int) -> None:
         element = kind.element
@@ -210,23 +240,36 @@ class Program:
             L.O_LEAST: bulk or element.least_size,
             L.O_WIDTH: bulk,
         }
-        array = self._emit(L.ARRAY, words)
+        array = self._emit(L.BULK if bulk else L.ARRAY, words)
         if not bulk:
-            body = self._here
+            body = self._here()
             self._value(element, node.element, depth + 1)
             self._emit(L.NEXT, {L.O_AFTER: body})
-        self._patch(array, {L.O_AFTER: self._here})
+            self._make_table(array)
+        self._patch(array, {L.O_AFTER: self._here()})
+
+    def _make_table(self, array: int) -> None:
+        """Have an array read and written column by column if its elements are but numbers."""
+        codes = [one[L.O_CODE // 8] for one in self._operations[array + 1 :]]
+        if codes == [L.NUMBERS, L.NEXT]:
+            size = self._word(array + 1, L.O_WIDTH)
+        elif codes == [L.NUMBERS, L.TAGS, L.TAG, L.NEXT] and not self._word(array + 3, L.O_KNOWN):
+            # Its tagged fields are mostly none, in one byte.
+            size = self._word(array + 1, L.O_WIDTH) + 1
+        else:
+            return
+        self._patch(array, {L.O_CODE: L.TABLE, L.O_WIDTH: size, L.O_LEAST: size})
 
     def _nullable_struct(self, kind: NullableStruct, node: Node, depth: int) -> None:
         words = {L.O_COLUMN: node.number * L.COLUMN, L.O_COMPACT: kind.tagged}
         marker = self._emit(L.MARKER, words)
         self._struct(kind.schema, node, depth)
-        after = self._here
+        after = self._here()
         self._patch(marker, {L.O_AFTER: after})
         if not self.writing:
 
             def later() -> None:
-                self._patch(marker, {L.O_AFTER: self._here})
+                self._patch(marker, {L.O_AFTER: self._here()})
                 self._fill(self.defaults.null(node))
                 self._emit(L.JUMP, {L.O_AFTER: after})
 
@@ -234,7 +277,17 @@ class Program:
 
     # The words, once all of them are there.
 
+    def _number_rows(self) -> np.ndarray[Any, Any]:
+        """Give the rows of all numbers, those of one operation by their types."""
+        kept: list[list[int]] = []
+        for number, rows in self._rows.items():
+            for word, kinds in _ROWS.items():
+                self._patch(number, {word: len(kept) * L.NUMBER_ROW})
+                kept += [one for one in rows if one[0] in kinds]
+        return np.array(kept or [[0] * (L.NUMBER_ROW // 8)], _WORD)
+
     def _finish(self) -> None:
+        rows = self._number_rows()
         self.operations = np.array(self._operations, _WORD)
         known = np.array(self._known or [0], _WORD)
         refused = np.array(self._refused or [0], _WORD)
@@ -243,7 +296,7 @@ class Program:
         codes = self.operations[:, 0]
         # Up to here, operations were told by their offsets.
         base = address(self.operations)
-        jumps = np.isin(codes, [L.ARRAY, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
+        jumps = np.isin(codes, [L.ARRAY, L.TABLE, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
         known[1::4] += base
         self.refuse += base
@@ -251,6 +304,8 @@ class Program:
         self.entries = {version: at + base for version, at in self.entries.items()}
         tags = np.isin(codes, [L.TAGS, L.TAG])
         fills = np.isin(codes, [L.FILL, L.CHECK])
+        for word in _ROWS:
+            self.operations[codes == L.NUMBERS, word // 8] += address(rows)
         self.operations[tags, L.O_KNOWNS // 8] += address(known)
         self.operations[codes == L.TAG, L.O_REFUSEDS // 8] += address(refused)
         self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)
@@ -266,7 +321,7 @@ class Program:
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
         # Whatever the words point to is kept with them.
-        self._kept: list[Any] = [known, refused, defaults]
+        self._kept: list[Any] = [known, refused, defaults, rows]
 
 
 def address(array: np.ndarray[Any, Any]) -> int:

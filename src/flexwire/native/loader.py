@@ -1,7 +1,8 @@
 """Loads the kernels, from a cache that only these very files can have filled.
 
 numba keeps compiled functions by the text of the file they stand in, and would not notice a change
-in a file that one imports. So they are kept in a directory named after all the files of this room.
+in a file that one imports. So they are kept in a directory named after all the files of this room,
+as object files, and only who compiles imports numba.
 """
 
 from __future__ import annotations
@@ -21,10 +22,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flexwire.native import objects
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
+# The kernels by their files, in the order of `Kernels`.
+_KERNELS = (
+    ("reading", "decode"),
+    ("reading", "read_struct"),
+    ("writing", "encode"),
+    ("writing", "write_struct"),
+    ("records_reading", "read_records"),
+    ("records_writing", "write_records"),
+)
 # A file beside the kernels: who was interrupted while compiling left some of them without it.
 _COMPLETE = "complete"
 
@@ -43,27 +55,33 @@ class Kernels:
 
 @cache
 def load() -> Kernels | None:
-    """Give the kernels, compiled (some seconds, once a machine) or from the cache (0.5 s).
+    """Give the kernels, compiled (some seconds, once a machine) or from the cache (milliseconds).
 
     None where there is no numba, or the interpreter's objects are laid out in another way.
     """
     if not is_supported() or find_spec("numba") is None:
         return None
     directory = cache_directory()
-    with keeping(directory):
-        reading: Any = import_module("flexwire.native.reading")
-        writing: Any = import_module("flexwire.native.writing")
-        records_reading: Any = import_module("flexwire.native.records_reading")
-        records_writing: Any = import_module("flexwire.native.records_writing")
+    found = addresses(directory, [(f"flexwire.native.{file}", name) for file, name in _KERNELS])
     (directory / _COMPLETE).touch()
-    return Kernels(
-        decode=reading.decode.address,
-        read_struct=reading.read_struct.address,
-        encode=writing.encode.address,
-        write_struct=writing.write_struct.address,
-        read_records=records_reading.read_records.address,
-        write_records=records_writing.write_records.address,
-    )
+    return Kernels(*found)
+
+
+def addresses(directory: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
+    """Give the addresses of kernels, each by its module and its name there.
+
+    Kernels of one module are asked for together: what is not kept is compiled by the module.
+    """
+    directory = objects.place(directory)
+    files = [f"{module}.{name}.o" for module, name in kernels]
+    found = [objects.load(directory, file) for file in files]
+    if None not in found:
+        return [one for one in found if one is not None]
+    with keeping(directory):
+        made: list[Any] = [getattr(import_module(module), name) for module, name in kernels]
+    for file, one in zip(files, made, strict=True):
+        objects.keep(directory, file, one)
+    return [one.address for one in made]
 
 
 @contextmanager

@@ -24,11 +24,7 @@ from flexwire.columnar.kernels.layout import (
     NULL_ITEMS,
     NULL_NUMBER,
     NUMBER,
-    O_CODE,
-    O_COUNT,
-    O_DEFAULTS,
     PRESENT,
-    VALID,
 )
 from flexwire.columnar.kernels.memory import inlined, load_number
 from flexwire.native.machine import as_double, load_int32_native, load_uint8, load_word, part
@@ -110,12 +106,3 @@ def are_defaults(columns: int, default: int, count: int, index: int) -> bool:
         number += skipped + 1
         default += (skipped + 1) * DEFAULT
     return True
-
-
-@part
-def is_sound(columns: int, operation: int, column: int, index: int) -> bool:
-    """Whether a structure is there that must be, or columns have the defaults that they must."""
-    if load_word(operation + O_CODE) == VALID:
-        return not is_null(column, index)
-    defaults, count = load_word(operation + O_DEFAULTS), load_word(operation + O_COUNT)
-    return are_defaults(columns, defaults, count, index)

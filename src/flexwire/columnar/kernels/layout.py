@@ -14,14 +14,24 @@ O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = ra
 O_FORM, O_KNOWN, O_KNOWNS, O_REFUSED, O_REFUSEDS = 32, 24, 40, 48, 56
 # Of FILL and CHECK: the defaults, and how many.
 O_DEFAULTS, O_COUNT = 40, 56
+# Of NUMBERS: the rows of its numbers: where those of INT32 begin, where those of INT16, INT64 or
+# FLOAT64, and all others do, and where they end. O_WIDTH is how many bytes all take.
+O_INTS, O_SHORTS, O_LONGS, O_OTHERS, O_ROWS_END = 16, 24, 32, 40, 48
 
 # What an operation does. The number types are those of the wire; WIDENED is any of them in a wider
-# column, and holds the type in O_LEAST.
+# column, and holds the type in O_LEAST. NUMBERS are numbers side by side, each of the width of its
+# column, and TABLE is an array of structures that are nothing else.
 (INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, BOOL, WIDENED, UUID, STRING, BYTES) = range(12)
-(ARRAY, NEXT, MARKER, TAGS, TAG, TAG_END, FILL, CHECK, VALID, JUMP, END, REFUSE) = range(12, 24)
+(NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END) = range(12, 21)
+(FILL, CHECK, VALID, JUMP, END, REFUSE) = range(21, 27)
 
 # The forms of tagged fields.
 SECTION, INTERLEAVED, BUFFER = range(3)
+
+# A row of NUMBERS: the type, the column, and how far from the first of them it stands on the wire.
+# VALID is one too, of no bytes.
+NUMBER_ROW = 24
+R_KIND, R_COLUMN, R_PLACE = range(0, 24, 8)
 
 # The row of a known tagged field: its tag, the operations that read or write it, and its default.
 KNOWN = 32

@@ -19,7 +19,7 @@ from flexwire.columnar.kernels.filling import (
 from flexwire.columnar.kernels.layout import (
     ARRAY,
     BETWEEN,
-    BOOL,
+    BULK,
     BYTES,
     C_BLANK,
     C_COLUMNS,
@@ -51,13 +51,8 @@ from flexwire.columnar.kernels.layout import (
     F_KNOWN,
     F_LEFT,
     FILL,
-    FLOAT64,
     FRAME,
     FULL,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
     JUMP,
     K_CAPACITY,
     K_DATA,
@@ -65,6 +60,7 @@ from flexwire.columnar.kernels.layout import (
     N_CAPACITY,
     N_COUNT,
     NEXT,
+    NUMBERS,
     O_AFTER,
     O_CODE,
     O_COLUMN,
@@ -82,22 +78,22 @@ from flexwire.columnar.kernels.layout import (
     T_DEFAULTS,
     T_TAG,
     T_VALUE,
+    TABLE,
     TAG,
     TAG_END,
     TAGS,
     UINT16,
     UUID,
-    VALID,
     WIDENED,
 )
 from flexwire.columnar.kernels.memory import (
     copy_bytes,
     inlined,
-    store_int16_native,
     store_int32_native,
     store_number,
 )
 from flexwire.columnar.kernels.parts import UUID_TEXT, is_text, write_uuid_text
+from flexwire.columnar.kernels.reading_numbers import read_numbers, read_table
 from flexwire.columnar.kernels.reading_tags import (
     end_tags,
     keep_unknown,
@@ -106,13 +102,11 @@ from flexwire.columnar.kernels.reading_tags import (
     open_tags,
     took_tag,
 )
-from flexwire.columnar.kernels.values import copy_numbers, read_length, read_number
+from flexwire.columnar.kernels.stack import next_element
+from flexwire.columnar.kernels.values import copy_numbers, read_length, read_number, turn_two
 from flexwire.native.machine import (
     kernel,
-    load_int16,
-    load_int32,
     load_int32_native,
-    load_int64,
     load_uint8,
     load_uint16,
     load_uint32,
@@ -172,30 +166,14 @@ def read_widened(operation: int, column: int, index: int, position: int, end: in
 
 
 @inlined
-def read_one_byte(code: int, column: int, index: int, position: int) -> int:
-    """Read an int8, or a bool, which is 0 or 1."""
-    if code == BOOL and load_uint8(position) > 1:
-        return REFUSED
-    store_int8(load_word(column + K_DATA) + index, load_uint8(position))
-    return position + 1
-
-
-@inlined
-def read_fixed(code: int, column: int, index: int, position: int, end: int) -> int:
-    """Read a number of the width of its column."""
-    data, left = load_word(column + K_DATA), end - position
-    if code == INT16:
-        if left < 2:
-            return REFUSED
-        store_int16_native(data + 2 * index, load_int16(position))
-        return position + 2
-    if code == INT8 or code == BOOL:
-        return read_one_byte(code, column, index, position) if left >= 1 else REFUSED
-    if code == INT64 or code == FLOAT64:
-        if left < 8:
-            return REFUSED
-        store_word(data + 8 * index, load_int64(position))
-        return position + 8
+def read_value(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read a uuid, or a number that is wider in its column; gives the position behind it."""
+    code = load_word(operation + O_CODE)
+    if code == UUID:
+        return read_uuid(call, column, index, position, end)
+    if code == WIDENED:
+        return read_widened(operation, column, index, position, end)
+    left, data = end - position, load_word(column + K_DATA)
     if code == UINT16:
         if left < 2:
             return REFUSED
@@ -208,28 +186,10 @@ def read_fixed(code: int, column: int, index: int, position: int, end: int) -> i
 
 
 @inlined
-def read_value(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
-    """Read whatever is neither an array nor a structure; gives the position behind it."""
-    code = load_word(operation + O_CODE)
-    if code == INT32:
-        if end - position < 4:
-            return REFUSED
-        store_int32_native(load_word(column + K_DATA) + 4 * index, load_int32(position))
-        return position + 4
-    if code == STRING or code == BYTES:
-        return read_text(call, operation, column, index, position, end)
-    if code == UUID:
-        return read_uuid(call, column, index, position, end)
-    if code == WIDENED:
-        return read_widened(operation, column, index, position, end)
-    return read_fixed(code, column, index, position, end)
-
-
-@inlined
 def read_array(
     call: int, operation: int, column: int, index: int, position: int, end: int
 ) -> tuple[int, int]:
-    """Read an array's count and make room for its elements; gives how many are still to be read."""
+    """Read an array's count, and make room for its elements; gives the count."""
     count, at = read_length(operation, 4, position, end)
     if at < 0 or count * load_word(operation + O_LEAST) > end - at:
         return 0, REFUSED
@@ -243,12 +203,26 @@ def read_array(
     store_word(level + N_COUNT, before + count)
     set_used(column, index, before + count)
     mark(column, index, valid)
-    width = load_word(operation + O_WIDTH)
-    if width == 0:
-        return count, at
-    # Numbers are read all at once.
-    copy_numbers(load_word(column + COLUMN + K_DATA) + before * width, at, count, width)
-    return 0, at + count * width
+    return count, at
+
+
+@inlined
+def read_bulk(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read an array of numbers, all at once."""
+    count, at = read_array(call, operation, column, index, position, end)
+    if at < 0:
+        return at
+    width, before = load_word(operation + O_WIDTH), used(column, index)
+    data = load_word(column + COLUMN + K_DATA)
+    if width == 4 and count <= 4:
+        level = load_word(call + C_LEVELS) + load_word(operation + O_LEVEL)
+        if end - at >= 16 and load_word(level + N_CAPACITY) - before >= 4:
+            # Few, as replicas are, and there is room for more: what follows writes over them.
+            turn_two(data + 4 * before, at)
+            turn_two(data + 4 * before + 8, at + 8)
+            return at + 4 * count
+    copy_numbers(data + before * width, at, count, width)
+    return at + count * width
 
 
 @inlined
@@ -299,17 +273,39 @@ def decode(call: int, _structure: int, _value: int) -> int:
         while True:
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code < ARRAY:
+            if code == NUMBERS:
+                at = read_numbers(operation, columns, index, position, end)
+                if at < 0:
+                    break
+                position = at
+                operation += OPERATION
+            elif code == STRING or code == BYTES:
+                at = read_text(call, operation, column, index, position, end)
+                if at < 0:
+                    break
+                position = at
+                operation += OPERATION
+            elif code < NUMBERS:
                 at = read_value(call, operation, column, index, position, end)
                 if at < 0:
                     break
                 position = at
                 operation += OPERATION
-            elif code == ARRAY:
+            elif code == BULK:
+                at = read_bulk(call, operation, column, index, position, end)
+                if at < 0:
+                    break
+                position = at
+                operation += OPERATION
+            elif code == ARRAY or code == TABLE:
                 left, at = read_array(call, operation, column, index, position, end)
                 if at < 0:
                     break
                 position = at
+                if code == TABLE and left > 0:
+                    at = read_table(call, operation, used(column, index), left, position)
+                    if at >= 0:
+                        left, position = 0, at
                 if left == 0:
                     operation = load_word(operation + O_AFTER)
                 else:
@@ -319,21 +315,15 @@ def decode(call: int, _structure: int, _value: int) -> int:
                     index = used(column, index)
                     operation += OPERATION
             elif code == NEXT:
-                left = load_word(frame - FRAME + F_LEFT) - 1
-                if left > 0:
-                    store_word(frame - FRAME + F_LEFT, left)
-                    index += 1
-                    operation = load_word(operation + O_AFTER)
-                else:
-                    frame -= FRAME
-                    index = load_word(frame + F_INDEX)
-                    operation += OPERATION
+                operation, frame, index = next_element(operation, frame, index)
             elif code == TAGS:
                 if position < end and load_uint8(position) == 0:
                     # None of them: mostly so.
                     end_tags(call, operation, column, index)
                     position += 1
                     operation = load_word(operation + O_AFTER)
+                    if load_word(operation + O_CODE) == NEXT:
+                        operation, frame, index = next_element(operation, frame, index)
                 else:
                     at = open_tags(operation, frame, position, end)
                     if at < 0:
@@ -387,9 +377,6 @@ def decode(call: int, _structure: int, _value: int) -> int:
                 at = fill(call, defaults, count, index)
                 if at < 0:
                     break
-                operation += OPERATION
-            elif code == VALID:
-                mark(column, index, 1)
                 operation += OPERATION
             elif code == JUMP:
                 operation = load_word(operation + O_AFTER)

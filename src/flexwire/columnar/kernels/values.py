@@ -33,6 +33,13 @@ from flexwire.native.machine import (
 LONGEST = 2**31 - 1
 
 
+@inlined
+def turn_two(target: int, source: int) -> None:
+    """Copy two numbers of four bytes, and turn the bytes of each."""
+    both = load_int64(source)
+    store_word(target, (both << 32) | ((both >> 32) & 0xFFFFFFFF))
+
+
 @part
 def copy_numbers(target: int, source: int, count: int, width: int) -> None:
     """Copy the numbers of an array, and turn their bytes to this machine's order."""

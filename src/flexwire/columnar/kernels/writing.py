@@ -6,10 +6,10 @@ used. A row has no state but its own, so it begins anew once the output has grow
 
 from __future__ import annotations
 
-from flexwire.columnar.kernels.comparing import extent, flag, is_null, is_sound
+from flexwire.columnar.kernels.comparing import are_defaults, extent, is_null
 from flexwire.columnar.kernels.layout import (
     ARRAY,
-    BOOL,
+    BULK,
     BYTES,
     C_COLUMNS,
     C_ENDS,
@@ -34,19 +34,20 @@ from flexwire.columnar.kernels.layout import (
     FRAME,
     FULL,
     GROW_DATA,
-    INT8,
-    INT16,
-    INT32,
+    K_CAPACITY,
     K_DATA,
     K_VALID,
     K_WIDTH,
     KNOWN,
     MARKER,
     NEXT,
+    NUMBERS,
     O_AFTER,
     O_CODE,
     O_COLUMN,
     O_COMPACT,
+    O_COUNT,
+    O_DEFAULTS,
     O_FORM,
     O_KNOWN,
     O_KNOWNS,
@@ -58,19 +59,16 @@ from flexwire.columnar.kernels.layout import (
     STRING,
     T_TAG,
     T_VALUE,
+    TABLE,
     TAG,
     TAG_END,
     TAGS,
-    UINT16,
-    UINT32,
     UUID,
-    VALID,
     WIDENED,
 )
 from flexwire.columnar.kernels.memory import (
     copy_bytes,
     inlined,
-    load_int16_native,
     load_number,
     store_int32_native,
 )
@@ -84,6 +82,9 @@ from flexwire.columnar.kernels.putting import (
     turn_numbers,
     write_number,
 )
+from flexwire.columnar.kernels.stack import next_element
+from flexwire.columnar.kernels.values import turn_two
+from flexwire.columnar.kernels.writing_numbers import write_numbers, write_table
 from flexwire.columnar.kernels.writing_tags import (
     NO_TAG,
     least_header,
@@ -96,7 +97,6 @@ from flexwire.columnar.kernels.writing_tags import (
 )
 from flexwire.native.machine import (
     kernel,
-    load_int8,
     load_int32_native,
     load_word,
     part,
@@ -186,70 +186,50 @@ def write_ranged(operation: int, column: int, index: int, at: int, writing: bool
 
 
 @inlined
-def write_fixed(code: int, column: int, index: int, at: int, writing: bool) -> int:
-    """Write a number of the width of its column."""
-    data = load_word(column + K_DATA)
-    if code == INT16:
-        if writing:
-            store_int16(at, load_int16_native(data + 2 * index))
-        return at + 2
-    if code == INT8:
-        if writing:
-            store_int8(at, load_int8(data + index))
-        return at + 1
-    if code == BOOL:
-        if writing:
-            store_int8(at, flag(column, index))
-        return at + 1
-    if writing:
-        store_int64(at, load_word(data + 8 * index))
-    return at + 8
-
-
-@inlined
-def write_value(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
-    """Write whatever is neither an array nor a structure; gives the position behind it."""
-    code = load_word(operation + O_CODE)
-    if code == STRING or code == BYTES:
-        return write_text(call, operation, column, index, at, writing)
+def write_value(operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write a uuid, or a number that is wider in its column; gives the position behind it."""
     if is_null(column, index):
         return REFUSED
-    if code == INT32:
-        if writing:
-            store_int32(at, load_int32_native(load_word(column + K_DATA) + 4 * index))
-        return at + 4
-    if code == UUID:
+    if load_word(operation + O_CODE) == UUID:
         return write_uuid(column, index, at, writing)
-    if code == WIDENED or code == UINT16 or code == UINT32:
-        return write_ranged(operation, column, index, at, writing)
-    return write_fixed(code, column, index, at, writing)
+    return write_ranged(operation, column, index, at, writing)
 
 
 @inlined
 def write_array(
-    call: int, operation: int, column: int, index: int, at: int, writing: bool
-) -> tuple[int, int]:
-    """Write an array's count; gives how many elements are still to be written."""
+    operation: int, column: int, index: int, at: int, writing: bool
+) -> tuple[int, int, int]:
+    """Write an array's count; gives it, where the elements begin, and the position behind it."""
     begin, count = extent(column, index)
     if is_null(column, index):
         count = -1
         if not load_word(operation + O_NULLABLE):
-            return 0, REFUSED
+            return 0, 0, REFUSED
     elif count < 0:
-        return 0, REFUSED
-    at = put_length(operation, 4, count, at, writing)
-    width = load_word(operation + O_WIDTH)
-    if width == 0 or count <= 0:
-        return max(0, count), at
-    # Numbers are written all at once.
-    items = column + COLUMN
+        return 0, 0, REFUSED
+    return max(0, count), begin, put_length(operation, 4, count, at, writing)
+
+
+@inlined
+def write_bulk(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write an array of numbers, all at once."""
+    count, begin, at = write_array(operation, column, index, at, writing)
+    if at < 0 or count == 0:
+        return at
+    items, width = column + COLUMN, load_word(operation + O_WIDTH)
     if load_word(items + K_VALID) != 0 and has_null(items, begin, count):
-        return 0, REFUSED
+        return REFUSED
     if writing:
         if count * width > load_word(call + C_LIMIT) - at:
-            return 0, grow_output(call, at, count * width)
-        turn_numbers(at, load_word(items + K_DATA) + begin * width, count, width)
-    return 0, at + count * width
+            return grow_output(call, at, count * width)
+        source = load_word(items + K_DATA) + begin * width
+        if width == 4 and count <= 4 and load_word(column + K_CAPACITY) - begin >= 4:
+            # Few, as replicas are: there is room for more, which what follows writes over.
+            turn_two(at, source)
+            turn_two(at + 8, source + 8)
+        else:
+            turn_numbers(at, source, count, width)
+    return at + count * width
 
 
 @inlined
@@ -272,39 +252,55 @@ def run(call: int, writing: bool) -> int:
                 break
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code < ARRAY:
-                at = write_value(call, operation, column, index, at, writing)
+            if code == NUMBERS:
+                at = write_numbers(operation, columns, index, at, writing)
                 if at < 0:
                     break
                 operation += OPERATION
-            elif code == ARRAY:
-                left, at = write_array(call, operation, column, index, at, writing)
+            elif code == STRING or code == BYTES:
+                at = write_text(call, operation, column, index, at, writing)
                 if at < 0:
                     break
+                operation += OPERATION
+            elif code < NUMBERS:
+                at = write_value(operation, column, index, at, writing)
+                if at < 0:
+                    break
+                operation += OPERATION
+            elif code == BULK:
+                at = write_bulk(call, operation, column, index, at, writing)
+                if at < 0:
+                    break
+                operation += OPERATION
+            elif code == ARRAY or code == TABLE:
+                left, begin, at = write_array(operation, column, index, at, writing)
+                if at < 0:
+                    break
+                if code == TABLE and left > 0:
+                    done = write_table(call, operation, begin, left, at, writing)
+                    if done == FULL:
+                        at = FULL
+                        break
+                    if done >= 0:
+                        left, at = 0, done
                 if left == 0:
                     operation = load_word(operation + O_AFTER)
                 else:
                     store_word(frame + F_LEFT, left)
                     store_word(frame + F_INDEX, index)
                     frame += FRAME
-                    index, left = extent(column, index)
+                    index = begin
                     operation += OPERATION
             elif code == NEXT:
-                left = load_word(frame - FRAME + F_LEFT) - 1
-                if left > 0:
-                    store_word(frame - FRAME + F_LEFT, left)
-                    index += 1
-                    operation = load_word(operation + O_AFTER)
-                else:
-                    frame -= FRAME
-                    index = load_word(frame + F_INDEX)
-                    operation += OPERATION
+                operation, frame, index = next_element(operation, frame, index)
             elif code == TAGS:
                 count, at = write_tag_count(columns, operation, frame, index, at, writing)
                 if at < 0:
                     break
                 if count == 0:
                     operation = load_word(operation + O_AFTER)
+                    if load_word(operation + O_CODE) == NEXT:
+                        operation, frame, index = next_element(operation, frame, index)
                 else:
                     frame += FRAME
                     operation += OPERATION
@@ -344,8 +340,9 @@ def run(call: int, writing: bool) -> int:
                     store_int8(at, marker if null else 1)
                 at += 1
                 operation = load_word(operation + O_AFTER) if null else operation + OPERATION
-            elif code == VALID or code == CHECK:
-                if not is_sound(columns, operation, column, index):
+            elif code == CHECK:
+                defaults, count = load_word(operation + O_DEFAULTS), load_word(operation + O_COUNT)
+                if not are_defaults(columns, defaults, count, index):
                     at = REFUSED
                     break
                 operation += OPERATION

@@ -81,6 +81,27 @@ def test_a_capture_is_measured_with_headers_shares_and_what_is_left_out(capture:
     assert (left["what"], left["times"]) == ("frame", 1)
 
 
+def test_an_api_is_its_requests_and_responses_of_all_versions(tmp_path: Path) -> None:
+    answers = [("FetchResponse", one, made("FetchResponse")) for one in (15, 16)]
+    asked = ("FetchRequest", 16, made("FetchRequest"))
+    header = ("RequestHeader", 2, made("RequestHeader"))
+    path = vectors(tmp_path, *answers, asked, header)
+    told = json.loads(run("--vectors", path, *ENCODINGS, "--format", "json").output)
+    (api,) = told["apis"]
+    mine = [one for one in told["messages"] if one["message"] != "RequestHeader"]
+    assert (api["api"], api["messages"], len(mine)) == ("Fetch", 3, 3)
+    for side in ("old", "new"):
+        assert api[side]["total"] == sum(one["whole"][side]["total"] for one in mine)
+        assert api[side]["min"] == min(one["whole"][side]["min"] for one in mine)
+        assert api[side]["max"] == max(one["whole"][side]["max"] for one in mine)
+    assert api["saved"]["total"] == sum(one["saved"]["total"] for one in mine)
+    assert api["saved"]["median"] == sorted(one["saved"]["median"] for one in mine)[1]
+    # Where every API is one line already, the text does not say it twice.
+    assert "by API" in run("--vectors", path, *ENCODINGS).output
+    alone = vectors(tmp_path, asked)
+    assert "by API" not in run("--vectors", alone, *ENCODINGS).output
+
+
 def test_fields_of_json_and_csv_add_up(capture: Path) -> None:
     told = json.loads(run(capture, *ENCODINGS, "--format", "json").output)
     lines = list(csv.DictReader(io.StringIO(run(capture, *ENCODINGS, "--format", "csv").output)))
@@ -101,7 +122,10 @@ def test_fields_of_json_and_csv_add_up(capture: Path) -> None:
 
 def test_the_text_shows_what_saves_most_first(capture: Path) -> None:
     told = run(capture, "--error-tags").output
-    assert "HeartbeatResponse   4→5             3   36   34      2  5.6       2\n" in told
+    assert "HeartbeatResponse  4→5             3   36   34      2  5.6     -2       2\n" in told
+    assert "\nby API\n" in told
+    # Three responses of 12 bytes with their headers, and three requests of 24.
+    assert "\nHeartbeat         6  108  106      2  1.9     -2       0\n" in told
     assert "\nfields that change\n" in told
     assert "HeartbeatResponse errorCode    6    4      2  33.3\n" in told
     assert "every ErrorCode                   3    1  33.3         50.0    6    4      2\n" in told

@@ -16,7 +16,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import parse_default, resolve
 from flexwire.wire import types
-from flexwire.wire.schema import NullableStruct, Presence, Schema
+from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
 
 
 def spec_of(*fields: dict[str, Any], flexible: str = "2+") -> Any:
@@ -144,6 +144,17 @@ def test_a_tag_in_an_inflexible_version_is_refused() -> None:
     tagged = {**NAME, "taggedVersions": "1+", "tag": 0, "nullableVersions": "1+"}
     with pytest.raises(SpecError, match="tagged in version 1, which is not flexible"):
         resolve(spec_of(tagged), 1)
+
+
+def test_the_least_size_of_structures_that_double_is_found_at_once() -> None:
+    # Each structure holds the next one twice: 2 ** 60 structures of one byte, told by 60.
+    inner: Schema | None = None
+    for _ in range(60):
+        kind = types.INT8 if inner is None else inner
+        fields = tuple(Field(name, name, name, kind) for name in ("left", "right"))
+        inner = Schema("Pair", fields)
+    assert inner is not None
+    assert inner.least_size == 2**60
 
 
 def test_every_released_message_and_version_resolves() -> None:

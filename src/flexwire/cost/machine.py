@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from flexwire.cost.sizes import Sizes
@@ -36,12 +37,23 @@ def sorted_rows(meter: Meter) -> list[Row]:
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 
 
+def by_api(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Give the rows of requests and responses by their API, what saves most first."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.api is not None:
+            found[row.api].append(row)
+    order = sorted(found, key=lambda api: (-sum(row.whole.saved for row in found[api]), api))
+    return {api: found[api] for api in order}
+
+
 def to_json(meter: Meter, question: Mapping[str, Any]) -> str:
     """Write all that was measured; every size is in bytes."""
     rows = sorted_rows(meter)
     told = {
         "question": question,
         "total": _added_up(rows),
+        "apis": [{"api": api} | _added_up(of_api) for api, of_api in by_api(rows).items()],
         "messages": [_row(row) for row in rows],
         "uncompared": [
             {

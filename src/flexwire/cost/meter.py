@@ -85,6 +85,7 @@ class Pair:
 class Row:
     """What the messages of one name and version cost; ``whole`` is the header and the body.
 
+    ``api`` is the API that the message belongs to, None of what is neither request nor response.
     ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
     has for each message what it is smaller on the new side. ``sent`` counts the bytes of the
     bodies as they were, ``lost`` by path the values for which the new side has no field, and
@@ -95,6 +96,7 @@ class Row:
     version: int
     old_version: int
     new_version: int
+    api: str | None = None
     sent: int = 0
     header: Pair = field(default_factory=Pair)
     body: Pair = field(default_factory=Pair)
@@ -294,7 +296,9 @@ class Meter:
         row = self.rows.get((name, version))
         if row is None:
             shares = [Share(one) for one in tagged_now(was.schema, is_.schema, renamed)]
-            row = Row(name, version, old_version, target[1], shares=shares)
+            kind = old.spec.type
+            api = kind.api_name(name) if kind.is_api else None
+            row = Row(name, version, old_version, target[1], api, shares=shares)
             self.rows[name, version] = row
         return _Plan(
             read,

@@ -6,7 +6,7 @@ import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from flexwire.cost.machine import sorted_rows
+from flexwire.cost.machine import by_api, sorted_rows
 from flexwire.cost.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ Table = list[tuple[str, ...]]
 SHOWN = 15
 """So many lines of a table are shown unless all are asked for."""
 
+# Of these, the least and the median are what one message saves.
+_SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
 _GAP = "  "
 _LEAST_WIDTH = 12
 
@@ -32,6 +34,7 @@ def write(meter: Meter, question: str, *, width: int, whole: bool) -> str:
     losing = sum(row.losing for row in rows)
     parts = [f"{question}\n", *_messages(rows, width, whole=whole)]
     for title, table in (
+        ("by API", _apis(rows)),
         ("fields that change", _fields(rows)),
         ("tagged now: how often they are set, and up to which share that saves", _tagged(rows)),
         (f"dropped by the change, from {losing:,} messages", _dropped(rows)),
@@ -44,25 +47,31 @@ def write(meter: Meter, question: str, *, width: int, whole: bool) -> str:
 def _messages(rows: list[Row], width: int, *, whole: bool) -> list[str]:
     if not rows:
         return ["no message was compared\n"]
-    table: Table = [("message", "version", "messages", "old", "new", "saved", "%", "median")]
-    every = Sizes()
+    table: Table = [("message", "version", *_SAVING)]
     for row in rows:
-        every.merge(row.saved)
-        table.append(
-            (
-                row.name,
-                _versions(row),
-                f"{row.messages:,}",
-                *_sums(row.whole.old.total, row.whole.new.total),
-                f"{row.saved.median:,}",
-            )
-        )
+        table.append((row.name, _versions(row), *_saving([row])))
+    total = ("total", "", *_saving(rows))
+    headers = sum(row.header.old.total for row in rows), sum(row.header.new.total for row in rows)
+    both = ("  headers", "", "", *_sums(*headers), "", "")
+    return _laid_out(table, width, whole=whole, texts=2, feet=(total, both))
+
+
+def _apis(rows: list[Row]) -> Table:
+    table: Table = [("api", *_SAVING)]
+    apis = by_api(rows)
+    if len(apis) < len(rows):
+        table += [(api, *_saving(of_api)) for api, of_api in apis.items()]
+    return table
+
+
+def _saving(rows: list[Row]) -> tuple[str, ...]:
+    """Give the cells of `_SAVING` for some rows together."""
+    saved = Sizes()
+    for row in rows:
+        saved.merge(row.saved)
     old = sum(row.whole.old.total for row in rows)
     new = sum(row.whole.new.total for row in rows)
-    total = ("total", "", f"{every.count:,}", *_sums(old, new), f"{every.median:,}")
-    headers = sum(row.header.old.total for row in rows), sum(row.header.new.total for row in rows)
-    both = ("  headers of these", "", "", *_sums(*headers), "")
-    return _laid_out(table, width, whole=whole, texts=2, feet=(total, both))
+    return f"{saved.count:,}", *_sums(old, new), f"{saved.least:,}", f"{saved.median:,}"
 
 
 def _versions(row: Row) -> str:

@@ -15,18 +15,16 @@ from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.merge import merge
 from flexwire.schema.resolve import resolve
-from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from flexwire.schema.catalog import Catalog, Entry
-    from flexwire.schema.spec import MessageSpec
+    from flexwire.schema.spec import MessageSpec, MessageType
 
 # Any two versions are compared. Kafka's highest version, after 14 years, is 19.
 MOST_VERSIONS = 100
-API_TYPES = (MessageType.REQUEST, MessageType.RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +83,12 @@ class Message:
     @property
     def is_api(self) -> bool:
         """Whether it is a request or a response."""
-        return self.type in API_TYPES
+        return self.type.is_api
 
     @property
     def title(self) -> str:
         """What its page is called: for a request and its response, the API."""
-        # The suffixes are the specs' own rule for requests and responses.
-        suffix = self.type.value.capitalize() if self.is_api else ""
-        return self.name.removesuffix(suffix) or self.name
+        return self.type.api_name(self.name)
 
     @cached_property
     def by_number(self) -> dict[int, Version]:
@@ -231,7 +227,7 @@ def _marks(spec: MessageSpec, number: int, removed: set[int]) -> Iterator[str]:
 
 def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
     """The header version of a request or response; Kafka's exceptions are the api key's."""
-    if spec.type not in API_TYPES or spec.api_key is None:
+    if not spec.type.is_api or spec.api_key is None:
         return None
     return header_version(spec.api_key, spec.type, number, flexible=flexible)
 
@@ -276,7 +272,7 @@ def _namesakes(spec: MessageSpec) -> Iterator[Entry]:
     """What the catalog has under the api key of a request or response, or under the name."""
     for entry in map(catalog().entry, catalog().names()):
         if entry.type is spec.type and (
-            entry.api_key == spec.api_key if spec.type in API_TYPES else entry.name == spec.name
+            entry.api_key == spec.api_key if spec.type.is_api else entry.name == spec.name
         ):
             yield entry
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import flexwire
 from flexwire.errors import FlexwireError
-from flexwire.guide.messages import API_TYPES
 from flexwire.guide.pages import Page, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
 from flexwire.report.units import plural, printable
@@ -96,10 +95,10 @@ def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
     def key(page: Page) -> tuple[int, str]:
         return (-1 if page.first.api_key is None else page.first.api_key, page.title)
 
-    apis = sorted((page for page in pages if page.first.type in API_TYPES), key=key)
+    apis = sorted((page for page in pages if page.first.type.is_api), key=key)
     groups: dict[str, list[Page]] = {}
     for page in pages:
-        if page.first.type not in API_TYPES:
+        if not page.first.type.is_api:
             groups.setdefault(page.first.group, []).append(page)
     return {
         "root": "",
@@ -120,11 +119,11 @@ def _data(page: Page) -> str:
 
 def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
     """Other pages with the API's key: an api key outlives names."""
-    if page.first.api_key is None or page.first.type not in API_TYPES:
+    if page.first.api_key is None or not page.first.type.is_api:
         return []
     key = page.first.api_key
     return [
         one
         for one in pages
-        if one is not page and one.first.type in API_TYPES and one.first.api_key == key
+        if one is not page and one.first.type.is_api and one.first.api_key == key
     ]

@@ -25,6 +25,21 @@ class MessageType(Enum):
     COORDINATOR_KEY = "coordinator-key"
     COORDINATOR_VALUE = "coordinator-value"
 
+    @property
+    def is_api(self) -> bool:
+        """Whether it is a request or a response."""
+        return self in {MessageType.REQUEST, MessageType.RESPONSE}
+
+    def api_name(self, name: str) -> str:
+        """Give the API's name, of a request or response by its own; of others just that.
+
+        >>> MessageType.RESPONSE.api_name("FetchResponse")
+        'Fetch'
+        """
+        if not self.is_api:
+            return name
+        return name.removesuffix(self.value.capitalize()) or name
+
 
 @dataclass(frozen=True, slots=True)
 class Position:

@@ -20,6 +20,8 @@ from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
 from flexwire.records import Compression, Record, RecordBatch, decode_batches, encode_batch
+from flexwire.wire.varint import write_varint
+from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
 
@@ -142,6 +144,46 @@ def test_any_batches_have_the_rows_of_their_objects(
     assert in_columns(data, columns=ALL) == in_objects(data)
 
 
+EDGES = (-(2**63), -(2**62) - 1, -(2**62), 0, 2**62 - 1, 2**62, 2**63 - 1)
+
+
+@pytest.mark.parametrize("base", EDGES)
+@pytest.mark.parametrize("delta", EDGES)
+def test_sums_beyond_64_bits_are_the_errors_of_the_objects(base: int, delta: int) -> None:
+    within = max(min(delta, 2**31 - 1), -(2**31))
+    numbers = [
+        by_hand.batch(by_hand.record(timestamp_delta=delta), 1, base_timestamp=base),
+        by_hand.batch(by_hand.record(offset_delta=within), 1, base_offset=base),
+    ]
+    for data in numbers:
+        assert in_columns(data) == in_objects_of(data)
+
+
+LENGTHS = [-2, -1, 0, 1, 2, 3, 63, 64, 8191, 8192, 2**31 - 1, -(2**31)]
+
+
+@pytest.mark.parametrize("place", ["key", "value", "header key", "header value"])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("behind", [0, 1, 2, 64])
+def test_lengths_that_lie_are_the_errors_of_the_objects(
+    place: str, length: int, behind: int
+) -> None:
+    told, there = write_varint(length), bytes(max(0, min(abs(length), 9000) + behind - 1))
+    parts = {one: write_varint(1) + b"x" for one in ("key", "value", "header key", "header value")}
+    parts[place] = told + there
+    header = write_varint(1) + parts["header key"] + parts["header value"]
+    content = bytes(3) + parts["key"] + parts["value"] + header
+    one = write_varint(len(content)) + content
+    data = by_hand.batch(one + by_hand.record(1, value=bytes(40)), 2)
+    assert in_columns(data) == in_objects_of(data)
+
+
+def in_objects_of(data: bytes) -> tuple[list[Row], list[str], Any]:
+    """Give what `in_columns` does without asking for the batch's facts."""
+    rows, errors, partial = in_objects(data)
+    return [row[: len(RECORD_COLUMNS)] for row in rows], errors, partial
+
+
 def some_batches(count: int, seed: int) -> tuple[bytes, list[Record]]:
     source = random.Random(seed)
     made: list[Record] = []
@@ -175,6 +217,10 @@ def test_rooms_that_are_too_small_lose_nothing(group: int, monkeypatch: pytest.M
     ("offsets", "timestamps"),
     [
         ((10, 200), (None, None)),
+        ((80, None), (None, None)),
+        ((None, 80), (None, None)),
+        ((None, None), (2500, None)),
+        ((None, None), (None, 2500)),
         ((None, 57), (2000, None)),
         ((300, None), (None, 3000)),
         ((10, 900), (1500, 5500)),

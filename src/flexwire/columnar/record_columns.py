@@ -22,7 +22,7 @@ from flexwire.records.attributes import (
 from flexwire.records.layout import RECORD_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from flexwire.records import Record, RecordBatch
 
@@ -58,10 +58,18 @@ BATCH_COLUMNS = {
 }
 """What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
 
-_COMPRESSIONS = [str(one) for one in COMPRESSIONS]
-_TIMESTAMP_TYPES = [str(one) for one in TimestampType]
-_CREATE_TIME = _TIMESTAMP_TYPES.index(TimestampType.CREATE_TIME)
-_APPEND_TIME = _TIMESTAMP_TYPES.index(TimestampType.LOG_APPEND_TIME)
+
+def _strings(names: Iterable[str]) -> pa.Array:
+    # `pyarrow.array` imports pandas where there is one, which takes longer than a first batch.
+    data = [one.encode() for one in names]
+    ends = np.cumsum([0, *map(len, data)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(data))]
+    return pa.Array.from_buffers(pa.string(), len(data), buffers)
+
+
+_COMPRESSIONS, _TIMESTAMP_TYPES = _strings(COMPRESSIONS), _strings(TimestampType)
+_CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)
+_APPEND_TIME = list(TimestampType).index(TimestampType.LOG_APPEND_TIME)
 _NO_TIMESTAMP = -1
 _WORD = 8
 _NUMBERS = {
@@ -245,14 +253,15 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     )
 
 
-def _named(codes: Words, counts: Words, names: list[str]) -> pa.Array:
+def _named(codes: Words, counts: Words, names: pa.Array) -> pa.Array:
     codes = codes.astype(np.int8)
     if len(codes) and (codes == codes[0]).all():
         repeated = np.full(counts.sum(), codes[0])
     else:
         repeated = np.repeat(codes, counts)
+    shared = pa.Array.from_buffers(pa.int8(), len(repeated), [None, pa.py_buffer(repeated)])
     # Codes stand for names: that they do need not be looked at again.
-    return pa.DictionaryArray.from_arrays(pa.array(repeated), pa.array(names), safe=False)
+    return pa.DictionaryArray.from_arrays(shared, names, safe=False)
 
 
 def from_batch(
@@ -277,7 +286,8 @@ def _of_batch(name: str, kind: pa.DataType, batch: RecordBatch, rows: int) -> pa
     names = {"timestamp_type": _TIMESTAMP_TYPES, "compression": _COMPRESSIONS}.get(name)
     counts = np.array([rows])
     if names is not None:
-        return _named(np.array([names.index(str(getattr(batch, name)))]), counts, names)
+        code = names.index(str(getattr(batch, name))).as_py()
+        return _named(np.array([code]), counts, names)
     value = getattr(batch, {"batch_position": "position", "batch_size": "size"}.get(name, name))
     if name == "max_timestamp":
         return _moments(np.full(rows, value, np.int64))

@@ -35,17 +35,24 @@ from flexwire.native.records_machine import (
 
 @inlined
 def read_varint(position: int, end: int) -> tuple[int, int]:
-    """Read a zig-zag varint of 32 bits; most have one byte or two."""
+    """Read a zig-zag varint of 32 bits."""
+    raw, position = read_raw(position, end)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+@inlined
+def read_raw(position: int, end: int) -> tuple[int, int]:
+    """Read a zig-zag varint of 32 bits, and leave it so; most have one byte or two."""
     if position < end:
         byte = load_uint8(position)
         if byte < 0x80:
-            return (byte >> 1) ^ -(byte & 1), position + 1
+            return byte, position + 1
         if position + 1 < end:
             second = load_uint8(position + 1)
             if 0 < second < 0x80:
-                raw = (byte & 0x7F) | second << 7
-                return (raw >> 1) ^ -(raw & 1), position + 2
-    return read_wide(position, end, GROUPS_32, LAST_32)
+                return (byte & 0x7F) | second << 7, position + 2
+    number, position = read_wide(position, end, GROUPS_32, LAST_32)
+    return (number << 1) ^ (number >> 63), position
 
 
 @inlined
@@ -77,22 +84,24 @@ def copy_bytes(target: int, source: int, length: int, end: int) -> None:
 
 
 @inlined
-def put_bytes(column: int, row: int, start: int, length: int, end: int) -> None:
-    """Copy bytes into a row of a column that has room for them; a length below 0 is null.
+def put_bytes(column: int, row: int, start: int, raw: int, end: int) -> None:
+    """Copy bytes into a row of a column that has room for them.
 
-    ``end`` is where what may be read ends. Rows are put in order: the offset behind the last one
-    says where this one begins.
+    ``raw`` is twice how many there are, and 1 for null, as it stands on the wire. ``end`` is where
+    what may be read ends. Rows are put in order: the offset behind the last one says where this one
+    begins.
     """
     data = load_word(column + K_DATA)
     if data == 0:
         return
     offsets = load_word(column + K_OFFSETS)
     used = load_int32_native(offsets + 4 * row)
-    if length < 0:
+    if raw & 1:
         store_int8(load_word(column + K_VALID) + row, 0)
         store_word(column + K_NULLS, load_word(column + K_NULLS) + 1)
         store_int32_native(offsets + 4 * row + 4, used)
         return
+    length = raw >> 1
     store_int8(load_word(column + K_VALID) + row, 1)
     copy_bytes(data + used, start, length, end)
     store_int32_native(offsets + 4 * row + 4, used + length)

@@ -52,16 +52,30 @@ from flexwire.columnar.record_kernels.layout import (
 from flexwire.columnar.record_kernels.parts import (
     has_room,
     put_bytes,
+    read_raw,
     read_varint,
     read_varlong,
 )
 from flexwire.native.machine import kernel, load_uint8, load_word, part, store_word
 
-_NULL = _NO_TIMESTAMP = -1
+_NO_TIMESTAMP = -1
 _CRC_START = 21
 _LEAST_RECORD, _LEAST_HEADER = 7, 2
 _LOG_APPEND_TIME = 0x08
+_HALF = 2**62
 _INT64_MAX, _INT64_MIN = 2**63 - 1, -(2**63)
+
+
+@inlined
+def read_extent(position: int, stop: int) -> tuple[int, int, int]:
+    """Find a key or value; gives where it begins, twice its length or 1 for null, where it ends."""
+    if position < 0:
+        return 0, 0, -1
+    raw, position = read_raw(position, stop)
+    length = raw >> 1
+    if position < 0 or length > stop - position or (raw & 1 and length > 0):
+        return 0, 0, -1
+    return position, raw, position + length
 
 
 @inlined
@@ -72,28 +86,24 @@ def read_headers(call: int, position: int, stop: int, count: int, budget: int, e
     row = load_word(call + R_HEADERS)
     wanted = load_word(call + R_HEADER_OFFSETS) != 0
     for _ in range(count):
-        key_length, position = read_varint(position, stop)
-        if position < 0 or key_length < 0 or key_length > stop - position:
+        key, key_size, position = read_extent(position, stop)
+        if position < 0 or key_size & 1:
             return -1
-        key = position
-        position += key_length
-        value_length, position = read_varint(position, stop)
-        if position < 0 or value_length < _NULL or value_length > stop - position:
+        value, value_size, position = read_extent(position, stop)
+        if position < 0:
             return -1
         if wanted:
-            put_bytes(call + R_HEADER_KEY, row, key, key_length, end)
-            put_bytes(call + R_HEADER_VALUE, row, position, value_length, end)
+            put_bytes(call + R_HEADER_KEY, row, key, key_size, end)
+            put_bytes(call + R_HEADER_VALUE, row, value, value_size, end)
             row += 1
-        if value_length > 0:
-            position += value_length
     store_word(call + R_HEADERS, row)
     return position
 
 
 @inlined
-def is_sum(base: int, delta: int) -> bool:
-    """Whether the sum of two numbers is one of 64 bits."""
-    return base <= _INT64_MAX - delta if delta >= 0 else base >= _INT64_MIN - delta
+def is_common(number: int) -> bool:
+    """Whether a number is so far from the ends of 64 bits that the sum of two is one of them."""
+    return -_HALF <= number < _HALF
 
 
 @inlined
@@ -107,17 +117,6 @@ def read_deltas(position: int, stop: int) -> tuple[int, int, int]:
 
 
 @inlined
-def read_extent(position: int, stop: int) -> tuple[int, int, int]:
-    """Read the length of a key or value; gives where it begins, its length, where it ends."""
-    if position < 0:
-        return 0, 0, -1
-    length, position = read_varint(position, stop)
-    if position < 0 or length < _NULL or length > stop - position:
-        return 0, 0, -1
-    return position, length, position + max(length, 0)
-
-
-@inlined
 def count_headers(position: int, stop: int) -> tuple[int, int]:
     """Read how many record headers there are; mostly none."""
     if position < 0 or position >= stop:
@@ -128,12 +127,23 @@ def count_headers(position: int, stop: int) -> tuple[int, int]:
     return (count, position) if count >= 0 else (0, -1)
 
 
-@inlined
+@part
 def is_wanted(call: int, offset: int, timestamp: int) -> bool:
     """Whether a record is in the ranges."""
     return load_word(call + R_LOWEST_OFFSET) <= offset <= load_word(
         call + R_HIGHEST_OFFSET
     ) and load_word(call + R_LOWEST_TIME) <= timestamp <= load_word(call + R_HIGHEST_TIME)
+
+
+@part
+def wants_all(call: int) -> bool:
+    """Whether the ranges have no ends."""
+    return (
+        load_word(call + R_LOWEST_OFFSET) == _INT64_MIN
+        and load_word(call + R_HIGHEST_OFFSET) == _INT64_MAX
+        and load_word(call + R_LOWEST_TIME) == _INT64_MIN
+        and load_word(call + R_HIGHEST_TIME) == _INT64_MAX
+    )
 
 
 @inlined
@@ -157,8 +167,10 @@ def read_batch(call: int, batch: int) -> bool:
     base_timestamp = load_word(batch + B_BASE_TIMESTAMP)
     is_append_time = load_word(batch + B_ATTRIBUTES) & _LOG_APPEND_TIME != 0
     header_offsets = load_word(call + R_HEADER_OFFSETS)
-    row = load_word(call + R_ROWS)
+    row, wants = load_word(call + R_ROWS), wants_all(call)
     if count < 0 or count > (end - position) // _LEAST_RECORD or count > budget:
+        return False
+    if not (is_common(base_offset) and is_common(base_timestamp)):
         return False
     budget -= count
     for _ in range(count):
@@ -168,12 +180,10 @@ def read_batch(call: int, batch: int) -> bool:
         stop = position + length
         # No bit of a record's attributes has a meaning yet.
         delta, offset_delta, position = read_deltas(position + 1, stop)
-        key, key_length, position = read_extent(position, stop)
-        value, value_length, position = read_extent(position, stop)
+        key, key_size, position = read_extent(position, stop)
+        value, value_size, position = read_extent(position, stop)
         headers, position = count_headers(position, stop)
-        if position < 0 or not is_sum(base_timestamp, delta):
-            return False
-        if not is_sum(base_offset, offset_delta):
+        if position < 0 or not is_common(delta):
             return False
         before = load_word(call + R_HEADERS)
         if headers > 0:
@@ -184,10 +194,10 @@ def read_batch(call: int, batch: int) -> bool:
         offset, timestamp = base_offset + offset_delta, base_timestamp + delta
         if is_append_time:
             timestamp = load_word(batch + B_MAX_TIMESTAMP)
-        if is_wanted(call, offset, timestamp):
+        if wants or is_wanted(call, offset, timestamp):
             put_numbers(call, row, offset, timestamp)
-            put_bytes(call + R_KEY, row, key, key_length, end)
-            put_bytes(call + R_VALUE, row, value, value_length, end)
+            put_bytes(call + R_KEY, row, key, key_size, end)
+            put_bytes(call + R_VALUE, row, value, value_size, end)
             row += 1
             if header_offsets != 0:
                 store_int32_native(header_offsets + 4 * row, load_word(call + R_HEADERS))

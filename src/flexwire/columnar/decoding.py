@@ -153,6 +153,7 @@ class _Decoding(Rows):
             L.C_DATA: self.place,
             L.C_SIZE: self.size,
             L.C_OFFSETS: address(self.offsets),
+            L.C_WIDE: self.offsets.dtype == np.int64,
             L.C_VALID: validity.address if validity else 0,
             L.C_VALID_BIT: self.data.offset,
             L.C_OPERATION: L.BETWEEN,
@@ -182,5 +183,5 @@ def _binary(data: pa.Array) -> tuple[Words, int, int]:
     if not len(data):
         return np.zeros(1, np.int64), 0, 0
     size = np.dtype(width).itemsize
-    offsets = np.frombuffer(raw, width, len(data) + 1, data.offset * size).astype(np.int64)
+    offsets = np.frombuffer(raw, width, len(data) + 1, data.offset * size)
     return offsets, content.address if content else 0, content.size if content else 0

@@ -124,13 +124,15 @@ class Rows(ABC):
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> Permissive:
         """Have the reference executor do the rows that were refused, or say what is wrong."""
-        refused = np.flatnonzero(self.refused[first : first + len(values)])
-        if len(refused):
+        these = self.refused[first : first + len(values)]
+        # To look for the highest takes a tenth of the time that it takes to look for all.
+        refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
+        if refused:
             # The kernels look at each offset before they use it; what follows does not.
             validate(self.data, full=True)
         done: dict[int, Any] = {}
         wrong: dict[int, FlexwireError] = {}
-        for index in refused.tolist():
+        for index in refused:
             try:
                 done[index] = self._one(first + index)
             except FlexwireError as error:
@@ -138,7 +140,8 @@ class Rows(ABC):
                     error.add_note(f"in row {first + index}")
                     raise
                 wrong[index] = error
-        return Permissive(_put(values, done), _errors(wrong, len(values)))
+        told = 0 if mode == "FAILFAST" else len(values)
+        return Permissive(_put(values, done), _errors(wrong, told))
 
     def _one(self, row: int) -> Any:
         version = self._known(self.versions.of(row))

@@ -76,9 +76,9 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 (C_GROW, C_NEED) = range(184, 200, 8)
 # Encoding: the output, its end, how much is written; and each row's end (int32) or size.
 (C_OUT, C_LIMIT, C_WRITTEN, C_ENDS) = range(200, 232, 8)
-# How reading ended, where it must go on.
-C_STATUS = 232
-CALL = 240
+# How reading ended, where it must go on; whether the input's offsets are int64, and not int32.
+C_STATUS, C_WIDE = range(232, 248, 8)
+CALL = 248
 
 # What stands for a position where an operation ends otherwise: the row is refused, a column or the
 # output must grow first, the row is done.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
 
 from flexwire.native.machine import (
     copy_memory,
+    intrinsic,
     load_int8,
     load_int32_native,
     load_word,
@@ -27,6 +29,29 @@ _Function = TypeVar("_Function", bound="Callable[..., Any]")
 def inlined(function: _Function) -> _Function:
     """Compile a part of a kernel that is put wherever it is called: small, and run very often."""
     return cast("_Function", njit(forceinline=True)(function))
+
+
+@intrinsic
+def seldom(typing_context: Any) -> Any:
+    """Tell the compiler that what stands here seldom runs: registers are kept for what does."""
+    del typing_context
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature, arguments
+        called = builder.module.globals.get("flexwire_seldom")
+        if called is None:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            called = ir.Function(builder.module, kind, "flexwire_seldom")
+            called.linkage = "linkonce_odr"
+            called.attributes.add("cold")
+            called.attributes.add("noinline")
+            inner = ir.IRBuilder(called.append_basic_block())
+            inner.asm(kind, "", "", [], side_effect=True)
+            inner.ret_void()
+        builder.call(called, [])
+        return context.get_dummy_value()
+
+    return types.void(), code
 
 
 load_int16_native = make_loader(16, swap=False, signed=True)

@@ -6,10 +6,10 @@ what the reference executor refuses.
 
 from __future__ import annotations
 
-from flexwire.columnar.kernels.memory import inlined
 from flexwire.native.machine import load_int64, load_uint8, load_word, part, store_int8
 
-_HIGH_BITS = -0x7F7F7F7F7F7F7F80  # the highest bit of each of eight bytes
+# The highest bit of each of eight bytes: none is set in ASCII.
+HIGH_BITS = -0x7F7F7F7F7F7F7F80
 _DASH, _UNDERSCORE = 45, 95
 UUID_TEXT = 22
 
@@ -71,21 +71,12 @@ def spread(value: int) -> int:
     return (value | (value << 1)) & 0x5555555555555555
 
 
-@inlined
-def is_text(position: int, count: int) -> bool:
-    """Whether bytes are UTF-8; for ASCII of up to 16 bytes, which most names are, at once."""
-    if count < 8 or count > 16:
-        return is_utf8(position, count)
-    both = load_word(position) | load_word(position + count - 8)
-    return both & _HIGH_BITS == 0 or is_utf8(position, count)
-
-
 @part
 def is_utf8(position: int, count: int) -> bool:
     """Whether bytes are UTF-8 as Unicode defines it: shortest forms, no surrogates."""
     end = position + count
     while position < end:
-        if end - position >= 8 and load_word(position) & _HIGH_BITS == 0:
+        if end - position >= 8 and load_word(position) & HIGH_BITS == 0:
             position += 8
             continue
         lead = load_uint8(position)

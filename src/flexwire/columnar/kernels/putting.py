@@ -14,7 +14,7 @@ from flexwire.columnar.kernels.layout import (
     UINT16,
     UINT32,
 )
-from flexwire.columnar.kernels.memory import inlined, load_int16_native
+from flexwire.columnar.kernels.memory import inlined, load_int16_native, seldom
 from flexwire.columnar.kernels.parts import spread
 from flexwire.native.machine import (
     copy_memory,
@@ -53,6 +53,7 @@ def put_varint(target: int, value: int) -> int:
     A ``target`` of 0 is none: the varint is only measured.
     """
     if value < 0 or value > 0x7F:
+        seldom()
         return long_varint(target, value)
     if target:
         store_int8(target, value)

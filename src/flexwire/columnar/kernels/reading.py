@@ -43,6 +43,7 @@ from flexwire.columnar.kernels.layout import (
     C_VALID,
     C_VALID_BIT,
     C_WHICH,
+    C_WIDE,
     COLUMN,
     DONE,
     END,
@@ -89,10 +90,11 @@ from flexwire.columnar.kernels.layout import (
 from flexwire.columnar.kernels.memory import (
     copy_bytes,
     inlined,
+    seldom,
     store_int32_native,
     store_number,
 )
-from flexwire.columnar.kernels.parts import UUID_TEXT, is_text, write_uuid_text
+from flexwire.columnar.kernels.parts import HIGH_BITS, UUID_TEXT, is_utf8, write_uuid_text
 from flexwire.columnar.kernels.reading_numbers import read_numbers, read_table
 from flexwire.columnar.kernels.reading_tags import (
     end_tags,
@@ -120,19 +122,33 @@ _LONGEST_STRING = 32767
 
 
 @inlined
-def read_text(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+def read_text(  # noqa: PLR0917 - a kernel has no keyword arguments
+    call: int, operation: int, column: int, index: int, position: int, end: int, is_string: bool
+) -> int:
     """Read a string or bytes."""
-    is_string = load_word(operation + O_CODE) == STRING
     length, at = read_length(operation, 2 if is_string else 4, position, end)
     if at < 0 or length > end - at:
+        seldom()
         return REFUSED
-    if is_string and (length > _LONGEST_STRING or not is_text(at, length)):
+    before = used(column, index)
+    room = load_word(column + K_CAPACITY) - before
+    if is_string and (length - 8) | (16 - length) | (room - length) >= 0:
+        first, last = load_word(at), load_word(at + length - 8)
+        if (first | last) & HIGH_BITS == 0:
+            target = load_word(column + K_DATA) + before
+            store_word(target, first)
+            store_word(target + length - 8, last)
+            set_used(column, index, before + length)
+            mark(column, index, 1)
+            return at + length
+    if is_string and (length > _LONGEST_STRING or not is_utf8(at, length)):
+        seldom()
         return REFUSED
     valid = 1
     if length < 0:
         length = valid = 0
-    before = used(column, index)
-    if length > load_word(column + K_CAPACITY) - before:
+    if length > room:
+        seldom()
         return grow_data(call, column, before + length)
     copy_bytes(load_word(column + K_DATA) + before, at, length)
     set_used(column, index, before + length)
@@ -208,19 +224,35 @@ def read_array(
 
 @inlined
 def read_bulk(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
-    """Read an array of numbers, all at once."""
+    """Read an array of numbers, all at once: few of four bytes, as replicas are, at once here."""
+    count, at = read_length(operation, 4, position, end)
+    level = load_word(call + C_LEVELS) + load_word(operation + O_LEVEL)
+    before = load_word(level + N_COUNT)
+    room = load_word(level + N_CAPACITY) - before
+    if (
+        load_word(operation + O_WIDTH) == 4
+        and at | count | (4 - count) | (end - at - 16) | (room - 4) >= 0
+    ):
+        data = load_word(column + COLUMN + K_DATA)
+        # There is room for more, which what follows writes over.
+        turn_two(data + 4 * before, at)
+        turn_two(data + 4 * before + 8, at + 8)
+        store_word(level + N_COUNT, before + count)
+        set_used(column, index, before + count)
+        mark(column, index, 1)
+        return at + 4 * count
+    seldom()
+    return read_many(call, operation, column, index, position, end)
+
+
+@part
+def read_many(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
+    """Read an array of any numbers, however many."""
     count, at = read_array(call, operation, column, index, position, end)
     if at < 0:
         return at
     width, before = load_word(operation + O_WIDTH), used(column, index)
     data = load_word(column + COLUMN + K_DATA)
-    if width == 4 and count <= 4:
-        level = load_word(call + C_LEVELS) + load_word(operation + O_LEVEL)
-        if end - at >= 16 and load_word(level + N_CAPACITY) - before >= 4:
-            # Few, as replicas are, and there is room for more: what follows writes over them.
-            turn_two(data + 4 * before, at)
-            turn_two(data + 4 * before + 8, at + 8)
-            return at + 4 * count
     copy_numbers(data + before * width, at, count, width)
     return at + count * width
 
@@ -243,14 +275,57 @@ def open_row(call: int, row: int) -> tuple[int, int, int]:
     """Give where a row's program begins, and where its message begins and ends."""
     valid, bit = load_word(call + C_VALID), load_word(call + C_VALID_BIT) + row
     if valid != 0 and (load_uint8(valid + (bit >> 3)) >> (bit & 7)) & 1 == 0:
+        seldom()
         return load_word(call + C_BLANK), 0, 0
-    data, offsets = load_word(call + C_DATA), load_word(call + C_OFFSETS) + 8 * row
-    begin, end = load_word(offsets), load_word(offsets + 8)
+    data, offsets = load_word(call + C_DATA), load_word(call + C_OFFSETS)
+    if load_word(call + C_WIDE):
+        begin, end = load_word(offsets + 8 * row), load_word(offsets + 8 * row + 8)
+    else:
+        begin = load_int32_native(offsets + 4 * row)
+        end = load_int32_native(offsets + 4 * row + 4)
     if begin < 0 or begin > end or end > load_word(call + C_SIZE):
+        seldom()
         return load_word(call + C_REFUSE), 0, 0
     which = load_word(call + C_WHICH)
     version = load_int32_native(which + 4 * row) if which else 0
     return load_word(load_word(call + C_ENTRIES) + 8 * version), data + begin, data + end
+
+
+@inlined
+def read_plain(  # noqa: PLR0917 - a kernel has no keyword arguments
+    call: int, columns: int, operation: int, frame: int, index: int, position: int, end: int
+) -> tuple[int, int, int, int, int]:
+    """Read what most of a message is: numbers, text, arrays of numbers, no tagged fields."""
+    while True:
+        code = load_word(operation + O_CODE)
+        column = columns + load_word(operation + O_COLUMN)
+        if code == NUMBERS:
+            at = read_numbers(operation, columns, index, position, end)
+        elif code == BULK:
+            at = read_bulk(call, operation, column, index, position, end)
+        elif code == STRING:
+            at = read_text(call, operation, column, index, position, end, True)
+        elif code == BYTES:
+            at = read_text(call, operation, column, index, position, end, False)
+        elif code == NEXT:
+            operation, frame, index = next_element(operation, frame, index)
+            continue
+        elif code == TAGS and position < end and load_uint8(position) == 0:
+            # None of them: mostly so.
+            end_tags(call, operation, column, index)
+            position += 1
+            operation = load_word(operation + O_AFTER)
+            if position == end and load_word(operation + O_CODE) == END:
+                return operation, frame, index, position, ROW_DONE
+            continue
+        else:
+            seldom()
+            return operation, frame, index, position, 0
+        if at < 0:
+            seldom()
+            return operation, frame, index, position, at
+        position = at
+        operation += OPERATION
 
 
 @kernel
@@ -271,28 +346,21 @@ def decode(call: int, _structure: int, _value: int) -> int:
             index, frame = row - first, load_word(call + C_STACK)
             operation, position, end = open_row(call, row)
         while True:
+            operation, frame, index, position, at = read_plain(
+                call, columns, operation, frame, index, position, end
+            )
+            if at == ROW_DONE and row + 1 < rows:
+                row += 1
+                index += 1
+                frame = load_word(call + C_STACK)
+                operation, position, end = open_row(call, row)
+                continue
+            if at < 0:
+                break
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code == NUMBERS:
-                at = read_numbers(operation, columns, index, position, end)
-                if at < 0:
-                    break
-                position = at
-                operation += OPERATION
-            elif code == STRING or code == BYTES:
-                at = read_text(call, operation, column, index, position, end)
-                if at < 0:
-                    break
-                position = at
-                operation += OPERATION
-            elif code < NUMBERS:
+            if code < NUMBERS:
                 at = read_value(call, operation, column, index, position, end)
-                if at < 0:
-                    break
-                position = at
-                operation += OPERATION
-            elif code == BULK:
-                at = read_bulk(call, operation, column, index, position, end)
                 if at < 0:
                     break
                 position = at
@@ -314,23 +382,13 @@ def decode(call: int, _structure: int, _value: int) -> int:
                     frame += FRAME
                     index = used(column, index)
                     operation += OPERATION
-            elif code == NEXT:
-                operation, frame, index = next_element(operation, frame, index)
             elif code == TAGS:
-                if position < end and load_uint8(position) == 0:
-                    # None of them: mostly so.
-                    end_tags(call, operation, column, index)
-                    position += 1
-                    operation = load_word(operation + O_AFTER)
-                    if load_word(operation + O_CODE) == NEXT:
-                        operation, frame, index = next_element(operation, frame, index)
-                else:
-                    at = open_tags(operation, frame, position, end)
-                    if at < 0:
-                        break
-                    position = at
-                    frame += FRAME
-                    operation += OPERATION
+                at = open_tags(operation, frame, position, end)
+                if at < 0:
+                    break
+                position = at
+                frame += FRAME
+                operation += OPERATION
             elif code == TAG:
                 top = frame - FRAME
                 tag, size, at = next_tag(operation, top, position, end)

@@ -30,7 +30,7 @@ from flexwire.columnar.kernels.layout import (
     TAGS,
     VALID,
 )
-from flexwire.columnar.kernels.memory import inlined, store_int16_native, store_int32_native
+from flexwire.columnar.kernels.memory import inlined, seldom, store_int16_native, store_int32_native
 from flexwire.native.machine import (
     load_int16,
     load_int32,
@@ -47,6 +47,7 @@ from flexwire.native.machine import (
 def read_numbers(operation: int, columns: int, index: int, position: int, end: int) -> int:
     """Read numbers that stand side by side, each of the width of its column."""
     if load_word(operation + O_WIDTH) > end - position:
+        seldom()
         return REFUSED
     row = load_word(operation + O_INTS)
     while row < load_word(operation + O_SHORTS):

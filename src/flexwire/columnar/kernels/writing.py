@@ -36,6 +36,7 @@ from flexwire.columnar.kernels.layout import (
     GROW_DATA,
     K_CAPACITY,
     K_DATA,
+    K_OFFSETS,
     K_VALID,
     K_WIDTH,
     KNOWN,
@@ -70,15 +71,16 @@ from flexwire.columnar.kernels.memory import (
     copy_bytes,
     inlined,
     load_number,
+    seldom,
     store_int32_native,
 )
-from flexwire.columnar.kernels.parts import UUID_TEXT, is_text, read_uuid_text
+from flexwire.columnar.kernels.parts import HIGH_BITS, UUID_TEXT, is_utf8, read_uuid_text
 from flexwire.columnar.kernels.putting import (
     SLACK,
     grow_output,
     is_number,
+    long_varint,
     number_size,
-    put_varint,
     turn_numbers,
     write_number,
 )
@@ -108,6 +110,8 @@ from flexwire.native.machine import (
 )
 
 _LONGEST_STRING = 32767
+# What there is room for behind any length, as each operation has `SLACK`.
+_AT_ONCE = 48
 
 
 @part
@@ -123,7 +127,12 @@ def has_null(column: int, first: int, count: int) -> bool:
 def put_length(operation: int, width: int, length: int, at: int, writing: bool) -> int:
     """Write a length or count, -1 for null; gives the position behind it."""
     if load_word(operation + O_COMPACT):
-        return at + put_varint(at if writing else 0, length + 1)
+        if 0 <= length + 1 <= 0x7F:
+            if writing:
+                store_int8(at, length + 1)
+            return at + 1
+        seldom()
+        return at + long_varint(at if writing else 0, length + 1)
     if writing:
         if width == 2:
             store_int16(at, length)
@@ -133,24 +142,37 @@ def put_length(operation: int, width: int, length: int, at: int, writing: bool) 
 
 
 @inlined
-def write_text(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
+def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
+    call: int, operation: int, column: int, index: int, at: int, writing: bool, is_string: bool
+) -> int:
     """Write a string or bytes."""
-    is_string = load_word(operation + O_CODE) == STRING
-    begin, length = extent(column, index)
-    text = load_word(column + K_DATA) + begin
+    width = 2 if is_string else 4
     if is_null(column, index):
-        length = -1
-        if not load_word(operation + O_NULLABLE):
-            return REFUSED
-    elif length < 0:
+        if load_word(operation + O_NULLABLE):
+            return put_length(operation, width, -1, at, writing)
+        seldom()
         return REFUSED
-    elif is_string and (length > _LONGEST_STRING or not is_text(text, length)):
+    offsets = load_word(column + K_OFFSETS) + 4 * index
+    begin, end = load_int32_native(offsets), load_int32_native(offsets + 4)
+    length, text = end - begin, load_word(column + K_DATA) + begin
+    if begin | length | (load_word(column + K_CAPACITY) - end) < 0:
+        seldom()
         return REFUSED
-    at = put_length(operation, 2 if is_string else 4, length, at, writing)
-    if length <= 0:
-        return at
+    if is_string and (length - 8) | (16 - length) >= 0:
+        first, last = load_word(text), load_word(text + length - 8)
+        if (first | last) & HIGH_BITS == 0:
+            at = put_length(operation, width, length, at, writing)
+            if writing:
+                store_word(at, first)
+                store_word(at + length - 8, last)
+            return at + length
+    if is_string and (length > _LONGEST_STRING or not is_utf8(text, length)):
+        seldom()
+        return REFUSED
+    at = put_length(operation, width, length, at, writing)
     if writing:
-        if length > load_word(call + C_LIMIT) - at:
+        if length > _AT_ONCE and length > load_word(call + C_LIMIT) - at:
+            seldom()
             return grow_output(call, at, length)
         copy_bytes(at, text, length)
     return at + length
@@ -212,7 +234,30 @@ def write_array(
 
 @inlined
 def write_bulk(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
-    """Write an array of numbers, all at once."""
+    """Write an array of numbers, all at once: few of four bytes, as replicas are, at once here."""
+    items = column + COLUMN
+    offsets = load_word(column + K_OFFSETS) + 4 * index
+    begin, end = load_int32_native(offsets), load_int32_native(offsets + 4)
+    count = end - begin
+    if (
+        load_word(operation + O_WIDTH) == 4
+        and begin | count | (4 - count) | (load_word(column + K_CAPACITY) - begin - 4) >= 0
+        and load_word(column + K_VALID) | load_word(items + K_VALID) == 0
+    ):
+        at = put_length(operation, 4, count, at, writing)
+        if writing:
+            # There is room for more, which what follows writes over.
+            source = load_word(items + K_DATA) + 4 * begin
+            turn_two(at, source)
+            turn_two(at + 8, source + 8)
+        return at + 4 * count
+    seldom()
+    return write_many(call, operation, column, index, at, writing)
+
+
+@part
+def write_many(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
+    """Write an array of any numbers, with nulls or not, however many."""
     count, begin, at = write_array(operation, column, index, at, writing)
     if at < 0 or count == 0:
         return at
@@ -223,13 +268,50 @@ def write_bulk(call: int, operation: int, column: int, index: int, at: int, writ
         if count * width > load_word(call + C_LIMIT) - at:
             return grow_output(call, at, count * width)
         source = load_word(items + K_DATA) + begin * width
-        if width == 4 and count <= 4 and load_word(column + K_CAPACITY) - begin >= 4:
-            # Few, as replicas are: there is room for more, which what follows writes over.
-            turn_two(at, source)
-            turn_two(at + 8, source + 8)
-        else:
-            turn_numbers(at, source, count, width)
+        turn_numbers(at, source, count, width)
     return at + count * width
+
+
+@inlined
+def write_plain(  # noqa: PLR0917 - a kernel has no keyword arguments
+    call: int, columns: int, operation: int, frame: int, index: int, at: int, writing: bool
+) -> tuple[int, int, int, int]:
+    """Write what most of a message is: numbers, text, arrays of numbers, no tagged fields."""
+    limit = load_word(call + C_LIMIT)
+    while True:
+        if writing and limit - at < SLACK:
+            seldom()
+            return operation, frame, index, grow_output(call, at, SLACK)
+        code = load_word(operation + O_CODE)
+        column = columns + load_word(operation + O_COLUMN)
+        if code == NUMBERS:
+            done = write_numbers(operation, columns, index, at, writing)
+        elif code == BULK:
+            done = write_bulk(call, operation, column, index, at, writing)
+        elif code == STRING:
+            done = write_text(call, operation, column, index, at, writing, True)
+        elif code == BYTES:
+            done = write_text(call, operation, column, index, at, writing, False)
+        elif code == NEXT:
+            operation, frame, index = next_element(operation, frame, index)
+            continue
+        elif (
+            code == TAGS
+            and load_word(column + K_CAPACITY) == 0
+            and load_word(operation + O_KNOWN) == 0
+        ):
+            if writing:
+                store_int8(at, 0)
+            at += 1
+            operation = load_word(operation + O_AFTER)
+            continue
+        else:
+            return operation, frame, index, at
+        if done < 0:
+            seldom()
+            return operation, frame, index, done
+        at = done
+        operation += OPERATION
 
 
 @inlined
@@ -237,7 +319,7 @@ def run(call: int, writing: bool) -> int:
     """Write or measure rows from C_ROW to C_ROWS; a negative ``at`` says why a row ends early."""
     columns, first = load_word(call + C_COLUMNS), load_word(call + C_FIRST)
     row, rows = load_word(call + C_ROW), load_word(call + C_ROWS)
-    out, limit = load_word(call + C_OUT), load_word(call + C_LIMIT)
+    out = load_word(call + C_OUT)
     written = out + load_word(call + C_WRITTEN)
     at = written
     while row < rows and at != FULL:
@@ -247,28 +329,15 @@ def run(call: int, writing: bool) -> int:
         operation = load_word(load_word(call + C_ENTRIES) + 8 * version)
         going = not is_null(columns, row)
         while going:
-            if writing and limit - at < SLACK:
-                at = grow_output(call, at, SLACK)
+            operation, frame, index, at = write_plain(
+                call, columns, operation, frame, index, at, writing
+            )
+            if at < 0:
                 break
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code == NUMBERS:
-                at = write_numbers(operation, columns, index, at, writing)
-                if at < 0:
-                    break
-                operation += OPERATION
-            elif code == STRING or code == BYTES:
-                at = write_text(call, operation, column, index, at, writing)
-                if at < 0:
-                    break
-                operation += OPERATION
-            elif code < NUMBERS:
+            if code < NUMBERS:
                 at = write_value(operation, column, index, at, writing)
-                if at < 0:
-                    break
-                operation += OPERATION
-            elif code == BULK:
-                at = write_bulk(call, operation, column, index, at, writing)
                 if at < 0:
                     break
                 operation += OPERATION
@@ -291,16 +360,12 @@ def run(call: int, writing: bool) -> int:
                     frame += FRAME
                     index = begin
                     operation += OPERATION
-            elif code == NEXT:
-                operation, frame, index = next_element(operation, frame, index)
             elif code == TAGS:
                 count, at = write_tag_count(columns, operation, frame, index, at, writing)
                 if at < 0:
                     break
                 if count == 0:
                     operation = load_word(operation + O_AFTER)
-                    if load_word(operation + O_CODE) == NEXT:
-                        operation, frame, index = next_element(operation, frame, index)
                 else:
                     frame += FRAME
                     operation += OPERATION

@@ -30,7 +30,7 @@ from flexwire.columnar.kernels.layout import (
     TAGS,
     VALID,
 )
-from flexwire.columnar.kernels.memory import inlined, load_int16_native
+from flexwire.columnar.kernels.memory import inlined, load_int16_native, seldom
 from flexwire.columnar.kernels.putting import grow_output
 from flexwire.native.machine import (
     load_int8,
@@ -51,6 +51,7 @@ def write_numbers(operation: int, columns: int, index: int, at: int, writing: bo
     while row < load_word(operation + O_SHORTS):
         column = columns + load_word(row + R_COLUMN)
         if is_null(column, index):
+            seldom()
             return REFUSED
         if writing:
             number = load_int32_native(load_word(column + K_DATA) + 4 * index)
@@ -59,6 +60,7 @@ def write_numbers(operation: int, columns: int, index: int, at: int, writing: bo
     while row < load_word(operation + O_LONGS):
         column = columns + load_word(row + R_COLUMN)
         if is_null(column, index):
+            seldom()
             return REFUSED
         if writing:
             number = load_int16_native(load_word(column + K_DATA) + 2 * index)
@@ -67,6 +69,7 @@ def write_numbers(operation: int, columns: int, index: int, at: int, writing: bo
     while row < load_word(operation + O_OTHERS):
         column = columns + load_word(row + R_COLUMN)
         if is_null(column, index):
+            seldom()
             return REFUSED
         if writing:
             number = load_word(load_word(column + K_DATA) + 8 * index)
@@ -75,6 +78,7 @@ def write_numbers(operation: int, columns: int, index: int, at: int, writing: bo
     while row < load_word(operation + O_ROWS_END):
         kind, column = load_word(row + R_KIND), columns + load_word(row + R_COLUMN)
         if is_null(column, index):
+            seldom()
             return REFUSED
         if writing and kind == INT8:
             number = load_int8(load_word(column + K_DATA) + index)

@@ -129,7 +129,7 @@ def test_the_text_shows_what_saves_most_first(capture: Path) -> None:
     assert "\nfields that change\n" in told
     assert "HeartbeatResponse errorCode    6    4      2  33.3\n" in told
     assert "every ErrorCode                   3    1  33.3         50.0    6    4      2\n" in told
-    assert "\nnot compared: 1 of 11 bytes\n" in told
+    assert "\nnot compared: 1 (11 bytes)\n" in told
     assert "       1  frame: " in told
 
 

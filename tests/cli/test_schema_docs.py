@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +19,11 @@ from tests.guide.built import site
 from tests.guide.specs import spec_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+# What is there, and is no file: made at a path.
+NO_FILES = [lambda path: path.symlink_to("elsewhere"), lambda path: path.mkdir(), os.mkfifo]
 
 
 def docs(*arguments: object) -> Result:
@@ -175,6 +181,51 @@ def test_a_file_of_somebody_else_s_is_never_replaced(
     with pytest.raises(InputError, match="name another directory"):
         docs(tmp_path / "specs", "--out", place)
     assert written(place) == {name: content}
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+@pytest.mark.parametrize("name", ["index.html", "message/Note.html"])
+def test_a_link_a_directory_or_a_pipe_is_somebody_else_s(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
+    write(tmp_path / "specs", "Note", "data")
+    foreign = tmp_path / "site" / name
+    foreign.parent.mkdir(parents=True)
+    make(foreign)
+    with pytest.raises(InputError, match="name another directory"):
+        docs(tmp_path / "specs", "--out", tmp_path / "site")
+    assert not written(tmp_path / "site")
+    assert not foreign.with_name("elsewhere").exists()
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+def test_a_link_a_directory_or_a_pipe_beside_the_pages_stays(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    write(tmp_path / "specs", "Note", "data")
+    beside = tmp_path / "site" / "message" / "beside.html"
+    beside.parent.mkdir(parents=True)
+    make(beside)
+    # What it leads to may be a page.
+    for _ in range(2):
+        docs(tmp_path / "specs", "--out", tmp_path / "site")
+        shutil.copy(tmp_path / "site" / "index.html", beside.with_name("elsewhere"))
+    assert os.path.lexists(beside)
+
+
+def test_one_page_is_one_page(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "Note", "data")
+    assert docs(tmp_path / "specs", "--out", tmp_path / "site").output.startswith("wrote 2 pages")
+    write(tmp_path / "specs", "Note", "data", validVersions="none")
+    assert docs(tmp_path / "specs", "--out", tmp_path / "site").output.startswith("wrote 1 page to")
+
+
+def test_pages_have_names_that_any_system_takes_and_keeps_apart(tmp_path: Path) -> None:
+    for name in ("Con", "Lpt1", "Config", "Note", "NOTE"):
+        write(tmp_path / "specs" / name.swapcase(), name, "data")
+    docs(*(tmp_path / "specs").iterdir(), "--out", tmp_path / "site")
+    pages = sorted(path.stem for path in (tmp_path / "site" / "message").iterdir())
+    assert pages == ["Con_", "Config", "Lpt1_", "NOTE", "Note_"]
 
 
 def test_without_jinja2_the_error_says_what_to_install(

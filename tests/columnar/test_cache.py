@@ -86,17 +86,19 @@ def test_where_nothing_can_be_written_a_temporary_directory_will_do(
     copy: Path, tmp_path: Path
 ) -> None:
     # A file where the cache would be, so that not even root can make it.
-    (tmp_path / "flexwire").write_text("")
-    (tmp_path / f"flexwire-{os.getuid()}").write_text("")
+    taken = {"flexwire", f"flexwire-{os.getuid()}"}
+    for name in taken:
+        (tmp_path / name).write_text("")
     script = f"""
-import tempfile
+import os, tempfile
 from flexwire.native.loader import cache_directory
 tempfile.tempdir = {str(tmp_path)!r}
-print(cache_directory())
-"""
-    found = Path(run(copy, tmp_path, script))
-    assert found.parent == tmp_path
-    assert os.access(found, os.W_OK)
+print(os.access(cache_directory(), os.W_OK), cache_directory())"""
+    writable, found = run(copy, tmp_path, script).split(" ", 1)
+    assert writable == "True"
+    assert Path(found).is_relative_to(tmp_path)
+    # It goes with the process.
+    assert {one.name for one in tmp_path.iterdir()} == taken
 
 
 def test_without_kernels_the_reference_does_it_all(copy: Path, tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 from unittest.mock import PropertyMock, patch
 
 import google_crc32c
@@ -15,6 +19,9 @@ from flexwire.columnar.engine import kernel
 from flexwire.columnar.program import address
 from flexwire.columnar.record_kernels.checking import HAS_CRC, crc_of
 from flexwire.records import Record, encode_batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 needs_instruction = pytest.mark.skipif(not HAS_CRC, reason="this processor has no such instruction")
 # Around each number of bytes at which another way of computing begins, and many of them together.
@@ -83,3 +90,29 @@ def test_crcs_that_are_written_are_the_same_without_the_instruction() -> None:
     ):
         assert encode_records(rows, records_per_batch=7) == written
     assert decode_records(written).equals(rows)
+
+
+@needs_instruction
+def test_it_is_the_kernel_that_writes() -> None:
+    rows = decode_records(segment())
+    with patch.object(google_crc32c, "value", side_effect=AssertionError):
+        written = encode_records(rows, records_per_batch=7)
+    assert decode_records(written).equals(rows)
+
+
+def test_kernels_for_any_processor_take_no_instruction_of_this(tmp_path: Path) -> None:
+    # It gives whether there are crcs; LLVM ends a process that has an instruction it may not take.
+    script = """
+import numpy
+from flexwire.columnar.engine import kernel
+print(kernel("seal_records")(numpy.zeros(100, "i8").ctypes.data, 0, 0))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_CPU_NAME": "generic"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

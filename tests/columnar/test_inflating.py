@@ -234,6 +234,23 @@ def test_a_bound_that_is_known_is_taken() -> None:
         assert inflate_into(Compression.ZSTD, data, room, bound=bound) == -1
 
 
+def test_a_bound_is_given_to_zstd_alone() -> None:
+    data = b"".join(several(str(one), count) for one in Compression for count in (200, 30))
+    given: list[tuple[Compression, bool]] = []
+
+    def note(
+        compression: Compression, data: memoryview, room: memoryview, *, bound: int | None
+    ) -> int:
+        given.append((compression, bound is not None))
+        return inflate_into(compression, data, room, bound=bound)
+
+    with patch.object(inflating, "inflate_into", note):
+        assert decode_records(data).num_rows == len(Compression) * 230
+    # The kernel inflates lz4.
+    codecs = {Compression.GZIP, Compression.SNAPPY, Compression.ZSTD}
+    assert set(given) == {(one, one is Compression.ZSTD) for one in codecs}
+
+
 # The kernel's bound of zstd.
 
 
@@ -244,13 +261,15 @@ def _bound(data: bytes) -> int:
         return -1
 
 
-def _kernel_bounds(bodies: list[bytes], *, skipped: int = 0) -> list[int]:
+def _kernel_bounds(
+    bodies: list[bytes], *, skipped: int = 0, attributes: int | list[int] = ZSTD
+) -> list[int]:
     arrays = [np.frombuffer(body, np.uint8) for body in bodies]
     table = np.zeros((len(bodies), L.BATCH // 8), np.int64)
     starts = [address(one) for one in arrays]
     table[:, L.B_START // 8] = starts
     table[:, L.B_END // 8] = [at + len(one) for at, one in zip(starts, arrays, strict=True)]
-    table[:, L.B_ATTRIBUTES // 8] = ZSTD
+    table[:, L.B_ATTRIBUTES // 8] = attributes
     table[:, L.B_SKIP // 8] = skipped
     assert kernel("bound_zstd") is not None, "the kernels run on every machine that runs the tests"
     return _zstd_bounds(table)
@@ -294,3 +313,15 @@ def test_the_kernel_bounds_each_prefix_as_python_does() -> None:
     cases = [whole[:size] for size in range(len(whole) + 1)]
     assert _kernel_bounds(cases) == [_bound(case) for case in cases]
     assert _kernel_bounds([whole], skipped=1) == [0]
+
+
+def test_no_batch_but_a_zstd_batch_has_a_bound() -> None:
+    attributes = [high | low for high in (0, 0x08, 0x10, 0x70) for low in range(8)]
+    # Every body could be bounded, and each to another size.
+    bodies = [bytes(cramjam.zstd.compress(_noise[:size])) for size in range(len(attributes))]
+    expected = [
+        _bound(body) if one & 0x07 == ZSTD else 0
+        for one, body in zip(attributes, bodies, strict=True)
+    ]
+    assert _kernel_bounds(bodies, attributes=attributes) == expected
+    assert len(set(expected)) == 5

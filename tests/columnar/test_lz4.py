@@ -191,11 +191,16 @@ def test_a_block_makes_no_more_than_its_frame_says() -> None:
     assert run(data) is None
     assert library(data) is None
     # A match that begins less than 12 bytes before that end.
-    rest = 65516 - 4 - 15
-    lengths = b"\xff" * (rest // 255) + bytes([rest % 255])
-    near = b"\x5fabcde" + b"\x05\x00" + lengths + b"\x51fghij" + b"\x05\x00" + b"\x50klmno"
-    assert run(frame(near)) is None
-    assert len(run(frame(near, size_code=5)) or b"") == 65536
+    for before in (10, 11, 12):
+        length = before - 5
+        rest = 65521 - length - 4 - 15
+        lengths = b"\xff" * (rest // 255) + bytes([rest % 255])
+        second = bytes([0x50 + length - 4]) + b"fghij" + b"\x05\x00"
+        near = frame(b"\x5fabcde" + b"\x05\x00" + lengths + second + b"\x50klmno")
+        assert run(near) == library(near)
+        assert (run(near) is None) == (before < 12)
+        large = near.replace(header(INDEPENDENT), header(INDEPENDENT, 5))
+        assert len(run(large) or b"") == 65536
     stored = (65537 | RAW).to_bytes(4, "little") + bytes(65537) + bytes(4)
     assert run(header(INDEPENDENT) + stored) is None
     assert run(header(INDEPENDENT, 5) + stored) == bytes(65537)

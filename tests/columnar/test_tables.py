@@ -166,3 +166,37 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
     encode_messages(tables, structs, 1)
     assert len(areas) > 2
     assert not any(area[size:].any() for area, size in areas)
+
+
+def numbers(home: Path) -> Any:
+    """Give a message that is an array of numbers, and many of them side by side."""
+    many = [{"name": f"Field{at}", "type": "int64", "versions": "0+"} for at in range(40)]
+    rows = {"name": "Rows", "type": "[]Row", "versions": "0+", "fields": many[:3]}
+    spec = {"name": "NumbersData", "type": "data", "validVersions": "1", "flexibleVersions": "1+"}
+    (home / "NumbersData.json").write_text(json.dumps({**spec, "fields": [rows, *many]}))
+    return load_specs(home).message("NumbersData")
+
+
+def test_output_of_every_size_that_nearly_holds_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    areas: list[tuple[Any, int]] = []
+
+    def allocate(size: int) -> Any:
+        areas.append((np.zeros(size + 4096, np.uint8), size))
+        return areas[-1][0][:size]
+
+    monkeypatch.setattr(encoding, "allocate", allocate)
+    # So that each run begins with just that many bytes.
+    monkeypatch.setattr(encoding, "_MARGIN", 0)
+    made = numbers(tmp_path)
+    side_by_side = dict.fromkeys((f"field{at}" for at in range(40)), -1)
+    raw = made(rows=[made.Row(-1, -1, -1) for _ in range(20)], **side_by_side).encode(1)
+    structs = decode_messages(made, pa.array([raw]), 1)
+    encode_messages(made, structs, 1)
+    for size in range(8, len(raw) + 80):
+        monkeypatch.setattr(encoding, "_LEAST", size)
+        areas.clear()
+        assert encode_messages(made, structs, 1).to_pylist() == [raw]
+        assert size in {room for _, room in areas}
+        assert not any(area[room:].any() for area, room in areas)

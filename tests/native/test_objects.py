@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,27 +68,100 @@ def test_a_file_cut_off_is_none(kept: Path, size: int) -> None:
     assert objects.load(kept, "add.o") is None
 
 
-def test_a_function_that_the_process_does_not_have_is_not_kept(tmp_path: Path) -> None:
-    class Foreign:
-        native_name = "calls"
+class Kernel:
+    """A kernel as numba gives it, with the code that a test wants."""
 
-        def inspect_llvm(self) -> str:
-            return """
-declare i64 @no_such_function_anywhere()
-define i64 @calls() {
-  %found = call i64 @no_such_function_anywhere()
-  ret i64 %found
-}
+    def __init__(self, calls: str = "llvm.trap", *, cache_hits: int = 0) -> None:
+        self.native_name = "calls"
+        self.cache_hits = cache_hits
+        self._calls = calls
+
+    def inspect_llvm(self) -> str:
+        assert not self.cache_hits, "there is none to inspect, and numba warns"
+        return f"""
+declare void @{self._calls}()
+define i64 @calls() {{
+  call void @{self._calls}()
+  ret i64 0
+}}
 """
 
-    objects.keep(tmp_path, "calls.o", Foreign())
+
+def test_a_function_that_the_process_does_not_have_leaves_the_kernel_to_numba(
+    tmp_path: Path,
+) -> None:
+    objects.keep(tmp_path, "calls.o", Kernel("no_such_function_anywhere"))
+    assert objects.load(tmp_path, "calls.o") is None
+    assert objects.is_left(tmp_path, "calls.o")
+    objects.keep(tmp_path, "calls.o", Kernel())
+    assert objects.load(tmp_path, "calls.o") is not None
+    assert not objects.is_left(tmp_path, "calls.o")
+
+
+def test_what_is_not_there_or_damaged_is_not_left_to_numba(kept: Path) -> None:
+    assert not objects.is_left(kept, "add.o")
+    (kept / "add.o").write_bytes(b"")
+    assert not objects.is_left(kept, "add.o")
+    assert not objects.is_left(kept, "other.o")
+
+
+def test_an_object_file_without_the_kernel_is_none(tmp_path: Path) -> None:
+    kernel = Kernel()
+    kernel.native_name = "others"
+    objects.keep(tmp_path, "calls.o", kernel)
+    assert objects.load(tmp_path, "calls.o") is None
+
+
+def test_a_kernel_from_numba_s_cache_is_not_inspected(tmp_path: Path) -> None:
+    objects.keep(tmp_path, "calls.o", Kernel(cache_hits=1))
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
+    objects.keep(tmp_path / "missing", "calls.o", Kernel())
+    # In a directory's stead no file can be put.
+    (tmp_path / "calls.o" / "within").mkdir(parents=True)
+    objects.keep(tmp_path, "calls.o", Kernel())
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.o"]
+
+
+def test_threads_that_keep_the_same_kernel_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: objects.keep(tmp_path, "calls.o", Kernel()), range(200)))
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.o"]
+    assert objects.load(tmp_path, "calls.o") is not None
 
 
 def test_other_settings_of_numba_have_another_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    places = {objects.place(tmp_path)}
+    assert objects.place(tmp_path) in places
+    for setting in ("1", "2"):
+        monkeypatch.setenv("NUMBA_OPT", setting)
+        places.add(objects.place(tmp_path))
+    assert len(places) == 3
+
+
+@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
+def test_another_processor_has_another_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     before = objects.place(tmp_path)
-    assert objects.place(tmp_path) == before
-    monkeypatch.setenv("NUMBA_OPT", "1")
+    binding = objects._binding()
+    other = "other" if name == "get_host_cpu_name" else binding.FeatureMap({"other": True})
+    monkeypatch.setattr(binding, name, lambda: other)
     assert objects.place(tmp_path) != before
+
+
+def test_another_version_of_llvmlite_or_numba_has_another_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [objects.place(tmp_path)]
+    monkeypatch.setattr("llvmlite.__version__", "0.0")
+    places.append(objects.place(tmp_path))
+    (tmp_path / "_version.py").write_text("0.0")
+    numba = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(objects, "find_spec", lambda _: numba)
+    places.append(objects.place(tmp_path))
+    assert len(set(places)) == 3

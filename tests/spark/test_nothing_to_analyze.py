@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,3 +79,12 @@ def test_a_path_that_gives_no_file_is_an_error(tmp_path: Path, name: str) -> Non
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="no"):
         capture_files([tmp_path / name])
+
+
+def test_a_pipe_is_no_capture(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.pcap"
+    os.mkfifo(pipe)
+    with pytest.raises(CaptureError, match="neither a file nor a directory"):
+        capture_files([pipe])
+    with pytest.raises(CaptureError, match="nothing matches"):
+        capture_files([tmp_path / "*.pcap"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -85,6 +86,7 @@ def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: M
     message has any more are removed; a file of somebody else's is never replaced. Exits with 1
     where specs are invalid, and tells all that is wrong with them, as lint does.
     """
+    from flexwire.report.units import plural
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":
@@ -95,7 +97,7 @@ def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: M
         files, suffix = _guide(paths, specs_mode), ".html"
     _write(out, files, suffix)
     count = sum(name.endswith(suffix) for name in files)
-    print(f"wrote {count} pages to {out}")
+    print(f"wrote {plural(count, 'page')} to {out}")
 
 
 def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
@@ -135,7 +137,7 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
     """Write files, and remove what an earlier run left; raises `InputError` for a foreign file."""
     for name in files:
-        if (out / name).exists() and not _is_ours(out / name):
+        if os.path.lexists(out / name) and not _is_ours(out / name):
             raise InputError(f"{out / name} is not of flexwire schema docs; name another directory")
     for name, content in files.items():
         path = out / name
@@ -147,6 +149,9 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
+    # A pipe would never end, and a link may lead to what is elsewhere.
+    if path.is_symlink() or not path.is_file():
+        return False
     with path.open("rb") as file:
         return _OURS.encode() in file.read(_BEGINNING)
 

@@ -11,9 +11,9 @@ import click
 def warmup() -> None:
     """Compile the kernels for this machine, as when an image is built.
 
-    It takes some seconds, and is done once for each version of flexwire, of Python and of numba,
-    and for each kind of CPU. The kernels are kept in flexwire's directory below $XDG_CACHE_HOME or
-    ~/.cache.
+    It takes less than a minute, and is done once for each version of flexwire, of Python and of
+    numba, and for each kind of CPU. The kernels are kept in flexwire's directory below
+    $XDG_CACHE_HOME or ~/.cache.
     """
     from flexwire.columnar.engine import KERNELS, kernel
     from flexwire.errors import FlexwireError
@@ -21,12 +21,13 @@ def warmup() -> None:
 
     for what, compiled in (
         ("messages as objects", load),
-        ("messages and records as columns", lambda: [kernel(name) for name in KERNELS]),
+        ("messages and records as columns", lambda: all(map(kernel, KERNELS)) or None),
     ):
         began = time.monotonic()
         if compiled() is None:
             raise FlexwireError(
                 "there are no kernels here: they need numba (pip install 'flexwire[columnar]'), "
-                "CPython on a 64-bit machine, and no FLEXWIRE_KERNELS=off"
+                "CPython on a 64-bit machine, room on the disk, and neither FLEXWIRE_KERNELS=off "
+                "nor NUMBA_DISABLE_JIT"
             )
         print(f"{what}: {time.monotonic() - began:.1f} s")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from flexwire.native.loader import addresses, cache_directory, is_supported
+from flexwire.native.loader import addresses, is_supported
 
 _WORD = ctypes.c_int64
 # What ctypes calls as this, it calls without the GIL.
@@ -33,7 +34,7 @@ ROOMS = tuple(Path(__file__).with_name(room) for room in ("kernels", "record_ker
 
 @cache
 def kernel(name: str) -> Kernel | None:
-    """Give a kernel, compiled (some seconds, once a machine) or from the cache.
+    """Give a kernel, compiled (many seconds, once a machine) or from the cache.
 
     None where there are none, as `flexwire.native.loader` says: the reference executor does it all.
     """
@@ -41,7 +42,8 @@ def kernel(name: str) -> Kernel | None:
         return None
     file, function = KERNELS[name]
     together = [one for where, one in KERNELS.values() if where == file]
-    found = addresses(
-        cache_directory(*ROOMS), [(f"flexwire.columnar.{file}", one) for one in together]
-    )
-    return _KERNEL(found[together.index(function)])
+    wanted = [(f"flexwire.columnar.{file}", one) for one in together]
+    with suppress(OSError):
+        found = addresses(wanted, *ROOMS)
+        return _KERNEL(found[together.index(function)])
+    return None

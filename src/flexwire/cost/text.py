@@ -145,7 +145,7 @@ def _uncompared(meter: Meter, width: int, *, whole: bool) -> list[str]:
         return []
     times = sum(one.times for _, one in found)
     size = sum(one.bytes for _, one in found)
-    told = [f"\nnot compared: {times:,} of {size:,} bytes\n"]
+    told = [f"\nnot compared: {times:,} ({size:,} bytes)\n"]
     for (what, reason), one in found if whole else found[:SHOWN]:
         example = f": {one.example}" if one.example else ""
         line = f"{one.times:>8,}  {what}: {reason}{example}"

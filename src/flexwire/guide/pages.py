@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 # A step between two rows in the data of a page: what of it changed, as the bits of a number.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
+# What Windows takes for devices, whatever stands behind a dot.
+_DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
+    f"{port}{number}" for port in ("com", "lpt") for number in range(10)
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -117,11 +122,25 @@ class Page:
 
 def make_pages(messages: Iterable[Message]) -> list[Page]:
     """Group messages into pages, by title."""
-    grouped: dict[str, list[Message]] = {}
+    grouped: dict[tuple[str, str], list[Message]] = {}
     for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
         folder = "api" if one.is_api else "message"
-        grouped.setdefault(f"{folder}/{one.title}.html", []).append(one)
-    return [Page(path, members[0].title, tuple(members)) for path, members in grouped.items()]
+        grouped.setdefault((folder, one.title), []).append(one)
+    taken: set[str] = set()
+    return [
+        Page(_path(folder, title, taken), title, tuple(members))
+        for (folder, title), members in grouped.items()
+    ]
+
+
+def _path(folder: str, title: str, taken: set[str]) -> str:
+    """Give the path of a page, and take it: a site may be copied to any system of files."""
+    # No title has a "_" in it.
+    name = f"{title}_" if title.lower() in _DEVICES else title
+    while f"{folder}/{name}".lower() in taken:
+        name += "_"
+    taken.add(f"{folder}/{name}".lower())
+    return f"{folder}/{name}.html"
 
 
 def facts(version: Version, message: Message) -> tuple[Fact, ...]:

@@ -1,8 +1,8 @@
 """Whether this process runs on kernels: where someone asked for them, or where they pay.
 
-Loading them takes half a second. A process that has spent about as long without them loads them by
-itself, and so never takes twice as long as one that had known what was to come. Compiling takes
-some seconds, once a machine, and is done only for who asks.
+Loading them takes about 50 ms, once they are compiled. A process that has spent about as long
+without them loads them by itself, and so never takes twice as long as one that had known what was
+to come. Compiling takes many seconds, once a machine, and is done only for who asks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.native.loader import Kernels
 
 # What Python's code decodes or encodes in about the time that loading takes.
-PAYS = 10_000_000
+PAYS = 1_000_000
 """Bytes."""
 
 
@@ -29,7 +29,7 @@ class _Process:
 def load_kernels() -> bool:
     """Run on kernels from now on; gives whether there are any.
 
-    It takes half a second, and some seconds the first time on a machine. Without numba, with
+    It takes about 50 ms, and many seconds the first time on a machine. Without numba, with
     ``FLEXWIRE_KERNELS=off`` in the environment, or on another interpreter than CPython there are
     none, and all works without them.
     """

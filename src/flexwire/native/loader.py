@@ -14,7 +14,8 @@ import struct
 import sys
 import sysconfig
 import tempfile
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -37,8 +38,10 @@ _KERNELS = (
     ("records_reading", "read_records"),
     ("records_writing", "write_records"),
 )
-# A file beside the kernels: who was interrupted while compiling left some of them without it.
-_COMPLETE = "complete"
+_WANTED = [(f"flexwire.native.{file}", name) for file, name in _KERNELS]
+_ROOT, _OTHERS_WRITE = 0, 0o022
+# Where numba keeps what it compiles, all threads are told by the same variable.
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +58,57 @@ class Kernels:
 
 @cache
 def load() -> Kernels | None:
-    """Give the kernels, compiled (some seconds, once a machine) or from the cache (milliseconds).
+    """Give the kernels, compiled (many seconds, once a machine) or from the cache (milliseconds).
 
-    None where there is no numba, or the interpreter's objects are laid out in another way.
+    None where there is no numba, no place to compile them in, or the interpreter's objects are
+    laid out in another way.
     """
     if not is_supported() or find_spec("numba") is None:
         return None
-    directory = cache_directory()
-    found = addresses(directory, [(f"flexwire.native.{file}", name) for file, name in _KERNELS])
-    (directory / _COMPLETE).touch()
-    return Kernels(*found)
+    with suppress(OSError):
+        return Kernels(*addresses(_WANTED))
+    return None
 
 
-def addresses(directory: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
+def addresses(kernels: Sequence[tuple[str, str]], *rooms: Path) -> list[int]:
     """Give the addresses of kernels, each by its module and its name there.
 
     Kernels of one module are asked for together: what is not kept is compiled by the module.
+    ``rooms`` are directories of further kernels, that stand on those of this room. Raises OSError
+    where they are kept nowhere and nothing can be written.
     """
-    directory = objects.place(directory)
-    files = [f"{module}.{name}.o" for module, name in kernels]
-    found = [objects.load(directory, file) for file in files]
-    if None not in found:
-        return [one for one in found if one is not None]
-    with keeping(directory):
+    files = _files(kernels)
+    with _LOCK:
+        tried = []
+        for place in map(objects.place, _kept(*rooms)):
+            if (found := _loaded(place, files)) is not None:
+                return found
+            tried.append(place)
+        place = objects.place(cache_directory(*rooms))
+        found = None if place in tried else _loaded(place, files)
+        return _compiled(place, kernels) if found is None else found
+
+
+def _files(kernels: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{module}.{name}.o" for module, name in kernels]
+
+
+def _loaded(place: Path, files: list[str]) -> list[int] | None:
+    found = [one for file in files if (one := objects.load(place, file)) is not None]
+    return found if len(found) == len(files) else None
+
+
+def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
+    place.mkdir(mode=0o700, exist_ok=True)
+    files = _files(kernels)
+    if not all(objects.is_left(place, one) for one in files):
+        # Who was interrupted left what numba keeps, of which no object file can be made.
+        for index in place.rglob("*.nbi"):
+            index.unlink(missing_ok=True)
+    with keeping(place):
         made: list[Any] = [getattr(import_module(module), name) for module, name in kernels]
     for file, one in zip(files, made, strict=True):
-        objects.keep(directory, file, one)
+        objects.keep(place, file, one)
     return [one.address for one in made]
 
 
@@ -100,6 +128,7 @@ def is_supported() -> bool:
     """Whether kernels are wanted, and objects are laid out as they take them to be."""
     return (
         os.environ.get("FLEXWIRE_KERNELS") != "off"
+        and os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
         and os.name == "posix"
         and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
@@ -112,30 +141,68 @@ def is_supported() -> bool:
 
 def is_compiled() -> bool:
     """Whether loading takes from the cache, and compiles nothing."""
-    return (cache_directory() / _COMPLETE).exists()
+    if find_spec("numba") is None:
+        return False
+    places = map(objects.place, _kept())
+    return any(all((place / one).exists() for one in _files(_WANTED)) for place in places)
 
 
 def cache_directory(*rooms: Path) -> Path:
     """Give the directory for this version of the kernels; a temporary one if nothing else will.
 
-    ``rooms`` are directories of further kernels, that stand on those of this room.
+    ``rooms`` are directories of further kernels, that stand on those of this room. Raises OSError
+    where nothing can be written.
     """
-    name = f"kernels-{digest(*rooms)}"
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    for parent in (
-        Path(home) / "flexwire",
-        Path(tempfile.gettempdir()) / f"flexwire-{os.getuid()}",
-    ):
+    name = _name(*rooms)
+    for parent in _parents():
         wanted = parent / name
-        try:
-            wanted.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            continue
-        # What others can write to, others can put machine code in.
-        owners = {wanted.stat().st_uid, parent.stat().st_uid}
-        if os.access(wanted, os.W_OK) and owners == {os.getuid()}:
-            return wanted
-    return Path(tempfile.mkdtemp(prefix="flexwire-"))
+        with suppress(OSError):
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            wanted.mkdir(exist_ok=True, mode=0o700)
+            mine = {os.getuid()}
+            if os.access(wanted, os.W_OK) and _is_of(mine, parent) and _is_of(mine, wanted):
+                return wanted
+    wanted = Path(_temporary().name) / name
+    wanted.mkdir(exist_ok=True)
+    return wanted
+
+
+def _kept(*rooms: Path) -> Iterator[Path]:
+    """Give the directories that there are, also such as only root may write to, as in an image."""
+    trusted = {os.getuid(), _ROOT}
+    for parent in _parents():
+        wanted = parent / _name(*rooms)
+        with suppress(OSError):
+            if _is_of(trusted, parent) and _is_of(trusted, wanted):
+                yield wanted
+
+
+def _name(*rooms: Path) -> str:
+    return f"kernels-{digest(*rooms)}"
+
+
+def _parents() -> Iterator[Path]:
+    """Give where a cache may be, the best first."""
+    # A user that the system does not know, as containers have them, has no home.
+    with suppress(RuntimeError):
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flexwire"
+    yield Path(tempfile.gettempdir()) / f"flexwire-{os.getuid()}"
+
+
+def _is_of(users: set[int], directory: Path) -> bool:
+    """Whether none but some users can put something into a directory, or another in its stead.
+
+    What others can write to, others can put machine code in; what a link points to, its owner says.
+    """
+    status = directory.stat()
+    owners = {status.st_uid, directory.lstat().st_uid}
+    return owners <= users and not status.st_mode & _OTHERS_WRITE
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    """Make a directory that goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="flexwire-", ignore_cleanup_errors=True)
 
 
 @cache

@@ -11,6 +11,8 @@ import ctypes
 import hashlib
 import os
 import platform
+import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,37 +33,61 @@ define hidden void @{}() {{
 
 def load(directory: Path, name: str) -> int | None:
     """Give the address of a kernel that `keep` kept, None where there is none that is whole."""
-    try:
-        kept = (directory / name).read_bytes()
-    except OSError:
+    kept = _read(directory, name)
+    if not kept:
         return None
-    if hashlib.sha256(kept[_SHA_SIZE:]).digest() != kept[:_SHA_SIZE]:
-        return None
-    symbol, _, content = kept[_SHA_SIZE:].partition(b"\n")
+    symbol, _, content = kept.partition(b"\n")
     engine = _engine()
     engine.add_object_file(_binding().ObjectFileRef.from_data(content))
     address: int = engine.get_function_address(symbol.decode())
     return address or None
 
 
+def is_left(directory: Path, name: str) -> bool:
+    """Whether `keep` found that there can be no object file of a kernel: numba's cache has it."""
+    return _read(directory, name) == b""
+
+
 def keep(directory: Path, name: str, kernel: Any) -> None:
-    """Keep a kernel that numba has compiled just now; one from numba's own cache cannot be kept."""
-    llvm = _binding()
-    try:
-        module = llvm.parse_assembly(kernel.inspect_llvm())
-    except RuntimeError:
+    """Keep a kernel that numba has compiled just now.
+
+    One from numba's own cache cannot be kept; where nothing can be written, nothing is.
+    """
+    if kernel.cache_hits:
         return
+    content = _object(kernel)
+    # A file is there whole or not at all, whoever else writes it.
+    with suppress(OSError):
+        file, new = tempfile.mkstemp(prefix=name, dir=directory)
+        try:
+            with os.fdopen(file, "wb") as out:
+                out.write(hashlib.sha256(content).digest() + content)
+            Path(new).replace(directory / name)
+        except OSError:
+            Path(new).unlink(missing_ok=True)
+
+
+def _read(directory: Path, name: str) -> bytes | None:
+    """Give what a file keeps, None where there is none that is whole."""
+    try:
+        kept = (directory / name).read_bytes()
+    except OSError:
+        return None
+    sha, content = kept[:_SHA_SIZE], kept[_SHA_SIZE:]
+    return content if hashlib.sha256(content).digest() == sha else None
+
+
+def _object(kernel: Any) -> bytes:
+    """Give a kernel's symbol and object file; nothing where it calls what is not in the process."""
+    module = _binding().parse_assembly(kernel.inspect_llvm())
     process = ctypes.CDLL(None)
     for one in [one.name for one in module.functions if one.is_declaration]:
         if one.startswith(_RAISING):
-            module.link_in(llvm.parse_assembly(_TRAP.format(one)))
+            module.link_in(_binding().parse_assembly(_TRAP.format(one)))
         elif not one.startswith("llvm.") and not hasattr(process, one):
-            return
-    content = kernel.native_name.encode() + b"\n" + _target_machine().emit_object(module)
-    # A file is there whole or not at all, whoever else writes it.
-    new = directory / f"{name}.{os.getpid()}"
-    new.write_bytes(hashlib.sha256(content).digest() + content)
-    new.replace(directory / name)
+            return b""
+    content: bytes = kernel.native_name.encode() + b"\n" + _target_machine().emit_object(module)
+    return content
 
 
 def place(directory: Path) -> Path:
@@ -73,9 +99,7 @@ def place(directory: Path) -> Path:
         f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode(),
         *(f"{name}={os.environ[name]}".encode() for name in sorted(_settings())),
     ]
-    found = directory / hashlib.sha256(b"\n".join(said)).hexdigest()[:16]
-    found.mkdir(mode=0o700, exist_ok=True)
-    return found
+    return directory / hashlib.sha256(b"\n".join(said)).hexdigest()[:16]
 
 
 def _settings() -> list[str]:

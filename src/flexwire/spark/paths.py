@@ -36,7 +36,9 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         return [one for one in path.rglob("*") if one.is_file() and _is_capture(one)]
     matches = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
-    return [one for match in matches for one in ([match] if match.is_file() else _files(match))]
+    # A pipe or a device matches its own name, and is neither.
+    known = (one for one in matches if one.is_file() or one.is_dir())
+    return [one for match in known for one in _files(match)]
 
 
 def _is_capture(path: Path) -> bool:
@@ -46,4 +48,6 @@ def _is_capture(path: Path) -> bool:
 def _reason(path: Path) -> str:
     if path.is_dir():
         return f"no file in it ends in {', '.join(SUFFIXES)}"
+    if path.exists():
+        return "neither a file nor a directory"
     return "no such file or directory, and nothing matches it as a pattern"

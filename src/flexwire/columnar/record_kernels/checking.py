@@ -6,6 +6,7 @@ a batch are done side by side, and their remainders put together as polynomials 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -17,8 +18,13 @@ from flexwire.native.machine import intrinsic, load_uint8, load_word, part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HAS_CRC = all(get_host_cpu_features().get(one, False) for one in ("sse4.2", "pclmul"))
-"""Whether this processor has the instructions; where it has not, what `crc_of` gives is no crc."""
+# Whoever has numba compile for another processor, as for all of a kind, has no instruction of this.
+_CONFIG: Any = import_module("numba.core.config")
+_IS_FOR_HOST = _CONFIG.CPU_NAME is None and _CONFIG.CPU_FEATURES is None
+HAS_CRC = _IS_FOR_HOST and all(
+    get_host_cpu_features().get(one, False) for one in ("sse4.2", "pclmul")
+)
+"""Whether kernels may use the instructions; where not, what `crc_of` gives is no crc."""
 
 _WORD = types.int64
 _START = 0xFFFFFFFF

@@ -194,7 +194,8 @@
         const own = words.filter((word) => rankField(field, word) < 99);
         const rest = words.filter((word) => rankField(field, word) === 99);
         if (own.length && rest.every((word) => rankPage(field.owner, word) < 99)) {
-          rank = Math.max(...own.map((word) => rankField(field, word)), ...rest.map((word) => rankPage(field.owner, word)));
+          // Behind what has the words as one.
+          rank = 0.25 + Math.max(...own.map((word) => rankField(field, word)), ...rest.map((word) => rankPage(field.owner, word)));
         }
       }
       if (rank < 99) ranked.push([rank, field]);

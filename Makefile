@@ -15,7 +15,7 @@ help:
 	@echo "make test   lint, types, import directions, tests"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make fuzz   any bytes against eleven laws, a minute each: messages, JSON, records, captures, specs"
-	@echo "make guard  a million damaged inputs for each kernel, against protected pages: half an hour"
+	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"

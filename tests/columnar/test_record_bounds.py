@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.modules import run
 
-
-def guard(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.columnar.record_guard", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+GUARD = "tests.columnar.record_guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = guard("5000")
+    done = run(GUARD, "5000")
     assert done.returncode == 0, done.stderr
     rounds, read = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert rounds == 5000
@@ -34,4 +22,4 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
 
 @pytest.mark.parametrize("lie", ["input", "output"])
 def test_the_guard_would_catch_one_byte_too_many(lie: str) -> None:
-    assert guard("3000", "--lie", lie).returncode == -signal.SIGSEGV
+    assert run(GUARD, "3000", "--lie", lie).returncode == -signal.SIGSEGV

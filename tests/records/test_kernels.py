@@ -24,7 +24,7 @@ from flexwire.records.body import read_records
 from flexwire.records.body_writing import write_records
 from flexwire.records.layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
-from tests.native.test_bounds import run
+from tests.modules import run
 from tests.records import batches
 from tests.records.batches import PARTS, with_part
 from tests.records.guard import RECORDS

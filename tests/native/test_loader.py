@@ -26,7 +26,7 @@ from flexwire.native import loader, objects
 wanted = [("flexwire.columnar.record_kernels.bounding", "bound")]
 assert all(loader.addresses(wanted))
 print("numba" in sys.modules)
-print(objects.place(loader.cache_directory()))
+print(loader.cache_directory() / objects.toolchain())
 """
 
 
@@ -215,7 +215,8 @@ def test_another_python_or_machine_has_another_cache(monkeypatch: pytest.MonkeyP
 def test_objects_are_below_the_directory_of_the_files(cache: Path) -> None:
     directory = loader.cache_directory()
     assert directory.is_relative_to(cache)
-    assert objects.place(directory).parent == directory
+    loader.addresses([("flexwire.columnar.record_kernels.bounding", "bound")])
+    assert [one.parent for one in cache.rglob("*.o")] == [directory / objects.toolchain()]
 
 
 def test_threads_compile_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
@@ -248,7 +249,7 @@ def test_only_what_is_left_to_numba_stays_in_its_cache(
 ) -> None:
     directory = loader.cache_directory()
     assert directory.is_relative_to(cache)
-    index = objects.place(directory) / "kernels" / "bounding.nbi"
+    index = directory / objects.toolchain() / "kernels" / "bounding.nbi"
     index.parent.mkdir(parents=True)
     index.touch()
     monkeypatch.setattr(objects, "load", lambda *_: None)

@@ -132,36 +132,32 @@ def test_threads_that_keep_the_same_kernel_do_not_disturb_each_other(tmp_path: P
     assert objects.load(tmp_path, "calls.o") is not None
 
 
-def test_other_settings_of_numba_have_another_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = {objects.place(tmp_path)}
-    assert objects.place(tmp_path) in places
+def test_other_settings_of_numba_have_another_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {objects.toolchain()}
+    assert objects.toolchain() in places
     for setting in ("1", "2"):
         monkeypatch.setenv("NUMBA_OPT", setting)
-        places.add(objects.place(tmp_path))
+        places.add(objects.toolchain())
     assert len(places) == 3
 
 
 @pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
-def test_another_processor_has_another_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    before = objects.place(tmp_path)
+def test_another_processor_has_another_place(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    before = objects.toolchain()
     binding = objects._binding()
     other = "other" if name == "get_host_cpu_name" else binding.FeatureMap({"other": True})
     monkeypatch.setattr(binding, name, lambda: other)
-    assert objects.place(tmp_path) != before
+    assert objects.toolchain() != before
 
 
 def test_another_version_of_llvmlite_or_numba_has_another_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = [objects.place(tmp_path)]
+    places = [objects.toolchain()]
     monkeypatch.setattr("llvmlite.__version__", "0.0")
-    places.append(objects.place(tmp_path))
+    places.append(objects.toolchain())
     (tmp_path / "_version.py").write_text("0.0")
     numba = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(objects, "find_spec", lambda _: numba)
-    places.append(objects.place(tmp_path))
+    places.append(objects.toolchain())
     assert len(set(places)) == 3

@@ -30,8 +30,6 @@ _SPARE = 4 << 20
 _FACTS = (L.B_POSITION // _WORD, L.B_SIZE // _WORD, L.B_SKIP // _WORD)
 _COUNT, _BUDGET = L.B_COUNT // _WORD, L.B_BUDGET // _WORD
 _START, _END = L.B_START // _WORD, L.B_END // _WORD
-# A count of records that the kernel refuses, so that `flexwire.records` is asked.
-_REFUSED = -1
 _LZ4, _ZSTD = COMPRESSIONS.index(Compression.LZ4), COMPRESSIONS.index(Compression.ZSTD)
 _INT64_MAX = 2**63 - 1
 
@@ -58,7 +56,7 @@ class _Todo:
         table[self.rows, _START] = self.starts
         table[self.rows, _END] = self.ends
         table[self.rows, _BUDGET] = budget
-        table[self.refused, _COUNT] = _REFUSED
+        table[self.refused, _COUNT] = L.ASK
 
 
 class Inflater:

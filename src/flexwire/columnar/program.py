@@ -245,7 +245,7 @@ class Program:
             self._value(element, node.element, depth + 1)
             self._emit(L.NEXT, {L.O_AFTER: body})
             self._make_table(array)
-        self._patch(array, {L.O_AFTER: self._here()})
+            self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
         """Have an array read and written column by column if its elements are but numbers."""

@@ -40,8 +40,6 @@ _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 _TABLE = 4096
 _WORD = 8
 _INT64 = np.iinfo(np.int64)
-# A count of records that the kernel refuses, so that `flexwire.records` is asked.
-_ASK = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class RecordReader:
             self._found = self._scan(self._scan_kernel)
             self._skip(self._found)
         if len(self._found):
-            last = self._inflate(self._found)
+            last = self._inflater.inflate_group(self._found, self._group)
             group, self._found = self._found[:last], self._found[last:]
             self._read_group(group)
             self._group = _GROUP
@@ -160,11 +158,7 @@ class RecordReader:
             for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
         ]
         wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
-        table[wrong, L.B_COUNT // _WORD] = _ASK
-
-    def _inflate(self, table: Words) -> int:
-        """Inflate the batches of a group; gives the row behind it."""
-        return self._inflater.inflate_group(table, self._group)
+        table[wrong, L.B_COUNT // _WORD] = L.ASK
 
     def _read_group(self, batches: Words) -> None:
         assert self._read_kernel is not None  # noqa: S101 - it found the batches

@@ -95,10 +95,10 @@ def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
     def key(page: Page) -> tuple[int, str]:
         return (-1 if page.first.api_key is None else page.first.api_key, page.title)
 
-    apis = sorted((page for page in pages if page.first.type.is_api), key=key)
+    apis = sorted((page for page in pages if page.first.is_api), key=key)
     groups: dict[str, list[Page]] = {}
     for page in pages:
-        if not page.first.type.is_api:
+        if not page.first.is_api:
             groups.setdefault(page.first.group, []).append(page)
     return {
         "root": "",
@@ -119,11 +119,9 @@ def _data(page: Page) -> str:
 
 def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
     """Other pages with the API's key: an api key outlives names."""
-    if page.first.api_key is None or not page.first.type.is_api:
+    if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key
     return [
-        one
-        for one in pages
-        if one is not page and one.first.type.is_api and one.first.api_key == key
+        one for one in pages if one is not page and one.first.is_api and one.first.api_key == key
     ]

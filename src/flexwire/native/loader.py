@@ -29,16 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# The kernels by their files, in the order of `Kernels`.
-_KERNELS = (
-    ("reading", "decode"),
-    ("reading", "read_struct"),
-    ("writing", "encode"),
-    ("writing", "write_struct"),
-    ("records_reading", "read_records"),
-    ("records_writing", "write_records"),
-)
-_WANTED = [(f"flexwire.native.{file}", name) for file, name in _KERNELS]
+# The kernels by their modules, in the order of `Kernels`.
+_WANTED = [
+    ("flexwire.native.reading", "decode"),
+    ("flexwire.native.reading", "read_struct"),
+    ("flexwire.native.writing", "encode"),
+    ("flexwire.native.writing", "write_struct"),
+    ("flexwire.native.records_reading", "read_records"),
+    ("flexwire.native.records_writing", "write_records"),
+]
 _ROOT, _OTHERS_WRITE = 0, 0o022
 # Where numba keeps what it compiles, all threads are told by the same variable.
 _LOCK = threading.Lock()
@@ -77,14 +76,14 @@ def addresses(kernels: Sequence[tuple[str, str]], *rooms: Path) -> list[int]:
     ``rooms`` are directories of further kernels, that stand on those of this room. Raises OSError
     where they are kept nowhere and nothing can be written.
     """
-    files = _files(kernels)
+    files, below = _files(kernels), objects.toolchain()
     with _LOCK:
         tried = []
-        for place in map(objects.place, _kept(*rooms)):
+        for place in (one / below for one in _kept(*rooms)):
             if (found := _loaded(place, files)) is not None:
                 return found
             tried.append(place)
-        place = objects.place(cache_directory(*rooms))
+        place = cache_directory(*rooms) / below
         found = None if place in tried else _loaded(place, files)
         return _compiled(place, kernels) if found is None else found
 
@@ -143,8 +142,8 @@ def is_compiled() -> bool:
     """Whether loading takes from the cache, and compiles nothing."""
     if find_spec("numba") is None:
         return False
-    places = map(objects.place, _kept())
-    return any(all((place / one).exists() for one in _files(_WANTED)) for place in places)
+    below, files = objects.toolchain(), _files(_WANTED)
+    return any(all((one / below / file).exists() for file in files) for one in _kept())
 
 
 def cache_directory(*rooms: Path) -> Path:

@@ -90,8 +90,8 @@ def _object(kernel: Any) -> bytes:
     return content
 
 
-def place(directory: Path) -> Path:
-    """Give the directory below one for what numba and this processor make of the same kernels."""
+def toolchain() -> str:
+    """Name the directory for what numba and this processor make of the same kernels."""
     llvm, numba = _binding(), find_spec("numba")
     said = [
         Path(str(numba and numba.origin)).with_name("_version.py").read_bytes(),
@@ -99,7 +99,7 @@ def place(directory: Path) -> Path:
         f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode(),
         *(f"{name}={os.environ[name]}".encode() for name in sorted(_settings())),
     ]
-    return directory / hashlib.sha256(b"\n".join(said)).hexdigest()[:16]
+    return hashlib.sha256(b"\n".join(said)).hexdigest()[:16]
 
 
 def _settings() -> list[str]:

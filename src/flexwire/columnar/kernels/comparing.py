@@ -48,13 +48,23 @@ def is_null(column: int, index: int) -> bool:
 
 
 @inlined
+def span(column: int, index: int) -> tuple[int, int]:
+    """Give where a text or array begins and ends, as its column says, which may be nowhere."""
+    offsets = load_word(column + K_OFFSETS) + 4 * index
+    return load_int32_native(offsets), load_int32_native(offsets + 4)
+
+
+@inlined
+def is_within(column: int, begin: int, end: int) -> bool:
+    """Whether a `span` is in order, and the column has what is between them; one test tells."""
+    return begin | (end - begin) | (load_word(column + K_CAPACITY) - end) >= 0
+
+
+@inlined
 def extent(column: int, index: int) -> tuple[int, int]:
     """Give where a text or array begins and its length; -1 for a length that cannot be."""
-    offsets = load_word(column + K_OFFSETS) + 4 * index
-    begin, end = load_int32_native(offsets), load_int32_native(offsets + 4)
-    if begin < 0 or end > load_word(column + K_CAPACITY):
-        return 0, -1
-    return begin, end - begin if begin <= end else -1
+    begin, end = span(column, index)
+    return (begin, end - begin) if is_within(column, begin, end) else (0, -1)
 
 
 @part

@@ -6,7 +6,7 @@ used. A row has no state but its own, so it begins anew once the output has grow
 
 from __future__ import annotations
 
-from flexwire.columnar.kernels.comparing import are_defaults, extent, is_null
+from flexwire.columnar.kernels.comparing import are_defaults, extent, is_null, is_within, span
 from flexwire.columnar.kernels.layout import (
     ARRAY,
     BULK,
@@ -36,7 +36,6 @@ from flexwire.columnar.kernels.layout import (
     GROW_DATA,
     K_CAPACITY,
     K_DATA,
-    K_OFFSETS,
     K_VALID,
     K_WIDTH,
     KNOWN,
@@ -152,10 +151,10 @@ def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
             return put_length(operation, width, -1, at, writing)
         seldom()
         return REFUSED
-    offsets = load_word(column + K_OFFSETS) + 4 * index
-    begin, end = load_int32_native(offsets), load_int32_native(offsets + 4)
+    # Not `extent`, whose answer for what cannot be costs a tenth of the time for what can.
+    begin, end = span(column, index)
     length, text = end - begin, load_word(column + K_DATA) + begin
-    if begin | length | (load_word(column + K_CAPACITY) - end) < 0:
+    if not is_within(column, begin, end):
         seldom()
         return REFUSED
     if is_string and (length - 8) | (16 - length) >= 0:
@@ -236,8 +235,7 @@ def write_array(
 def write_bulk(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
     """Write an array of numbers, all at once: few of four bytes, as replicas are, at once here."""
     items = column + COLUMN
-    offsets = load_word(column + K_OFFSETS) + 4 * index
-    begin, end = load_int32_native(offsets), load_int32_native(offsets + 4)
+    begin, end = span(column, index)
     count = end - begin
     if (
         load_word(operation + O_WIDTH) == 4

@@ -32,6 +32,9 @@ BATCH = 152
     B_WANTED,
 ) = range(0, BATCH, 8)
 
+# A B_COUNT that reading refuses, so that `flexwire.records` is asked.
+ASK = -1
+
 # What scanning takes and gives: the data from S_POSITION to S_END, and a table of batches. S_CRC is
 # whether reading can check crcs, 1 or 0.
 SCAN = 56

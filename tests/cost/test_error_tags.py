@@ -7,7 +7,7 @@ import pytest
 from flexwire.codec import message
 from flexwire.cost.error_tags import ErrorTagged, only
 from flexwire.cost.meter import At, Meter, Sent, Side
-from flexwire.cost.specs import RPC, bundled_specs
+from flexwire.cost.specs import bundled_specs
 from flexwire.cost.tagging import Share, TaggedNow
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
@@ -55,7 +55,7 @@ def test_every_response_with_an_error_code_has_it_tagged_in_every_version() -> N
                 assert codes
                 assert all(at in one.tagged_versions for one in codes)
                 changed += 1
-            elif entry.type not in RPC or entry.api_key == 17:
+            elif not entry.type.is_api or entry.api_key == 17:
                 assert (target, at) == (edition, version)
     assert changed > 300
 

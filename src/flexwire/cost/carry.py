@@ -53,11 +53,14 @@ def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Fiel
     names = renamed.get((old.name, new.name), {})
     there = {one.attribute: one for one in new.fields}
     for one in old.fields:
-        if one.presence is Presence.ABSENT and one.tag is None:
+        if _is_missing(one):
             continue
         match = there.get(names.get(one.attribute, one.attribute))
-        gone = match is None or (match.presence is Presence.ABSENT and match.tag is None)
-        yield one, None if gone else match
+        yield one, None if match is None or _is_missing(match) else match
+
+
+def _is_missing(one: Field) -> bool:
+    return one.presence is Presence.ABSENT and one.tag is None
 
 
 class Matched(NamedTuple):

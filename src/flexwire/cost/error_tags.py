@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.changes import Edition
-from flexwire.cost.specs import RPC, Specs
+from flexwire.cost.specs import Specs
 from flexwire.schema.error_tags import tag_errors
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
@@ -43,7 +43,7 @@ class ErrorTagged(Specs):
 
     def _changed(self, named: Named, old: Edition, version: int) -> Edition | None:
         spec = old.at(version)
-        if spec.type not in RPC or version == HIGHEST:
+        if not spec.type.is_api or version == HIGHEST:
             return None
         # Whether an RPC is concerned, both of its messages say together.
         specs = [only(spec, version)]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from flexwire.wire.encoding import Encoding
     from flexwire.wire.schema import Schema
 
-RPC = (MessageType.REQUEST, MessageType.RESPONSE)
 # Which message is meant: a name, and for what was renamed the api key and the type.
 Named = tuple[str, int | None, MessageType | None]
 
@@ -31,7 +30,7 @@ class Specs:
         self._by_key = {
             (one.spec.api_key, one.spec.type): one
             for one in editions.values()
-            if one.spec.type in RPC
+            if one.spec.type.is_api
         }
         self._bundled = bundled
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
@@ -41,7 +40,7 @@ class Specs:
         name, api_key, kind = named
         if name in self._editions:
             return self._editions[name]
-        if kind in RPC and (api_key, kind) in self._by_key:
+        if kind is not None and kind.is_api and (api_key, kind) in self._by_key:
             return self._by_key[api_key, kind]
         if not self._bundled:
             return None

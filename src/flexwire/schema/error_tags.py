@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, cast
 
 from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_node
-from flexwire.schema.spec import FieldSpec, MessageSpec, MessageType
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from flexwire.schema.spec import FieldSpec, MessageSpec
     from flexwire.schema.text import Array, Node, Object, SpecText
 
 # The fields that the document is about, and the type each must have.
@@ -28,7 +28,6 @@ _ERROR_CODE = ("ErrorCode", "int16")
 _ERROR_MESSAGE = ("ErrorMessage", "string")
 # SASL_HANDSHAKE: clients before 2.5 negotiate its version wrongly.
 _EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
-_RPC = (MessageType.REQUEST, MessageType.RESPONSE)
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -84,7 +83,7 @@ def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
     """By api key: the version that an RPC with an error code gets."""
     rpcs: dict[int, list[MessageSpec]] = defaultdict(list)
     for spec in specs:
-        if spec.type in _RPC and spec.api_key is not None and spec.valid_versions:
+        if spec.type.is_api and spec.api_key is not None and spec.valid_versions:
             rpcs[spec.api_key].append(spec)
     return {
         api_key: 1 + max(spec.valid_versions.highest for spec in rpc)
@@ -94,7 +93,7 @@ def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
 
 
 def _objection(spec: MessageSpec, versions: dict[int, int]) -> str:
-    if spec.type not in _RPC or spec.api_key is None:
+    if not spec.type.is_api or spec.api_key is None:
         return "neither a request nor a response"
     if not spec.valid_versions:
         return "no version is valid"

@@ -56,7 +56,7 @@ class _Todo:
         table[self.rows, _START] = self.starts
         table[self.rows, _END] = self.ends
         table[self.rows, _BUDGET] = budget
-        table[self.refused, _COUNT] = L.ASK
+        table[self.refused, _COUNT] = L.COUNT_REFUSED
 
 
 class Inflater:

@@ -158,7 +158,7 @@ class RecordReader:
             for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
         ]
         wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
-        table[wrong, L.B_COUNT // _WORD] = L.ASK
+        table[wrong, L.B_COUNT // _WORD] = L.COUNT_REFUSED
 
     def _read_group(self, batches: Words) -> None:
         assert self._read_kernel is not None  # noqa: S101 - it found the batches

@@ -33,7 +33,7 @@ BATCH = 152
 ) = range(0, BATCH, 8)
 
 # A B_COUNT that reading refuses, so that `flexwire.records` is asked.
-ASK = -1
+COUNT_REFUSED = -1
 
 # What scanning takes and gives: the data from S_POSITION to S_END, and a table of batches. S_CRC is
 # whether reading can check crcs, 1 or 0.

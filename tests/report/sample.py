@@ -40,7 +40,7 @@ SHIPPING = Client("shipping")
 LEGACY = Client("inventory-sync-worker-eu-west-1a-pool-0007")
 NAMELESS = Client(None, "aiokafka", "0.14.0")
 
-_RELEASES = ("2.4.1", "2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.0", "4.1.0", "4.4-snapshot")
+_RELEASES = ("2.4.1", "2.8.2", "3.0.2", "3.4.1", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 _NAMES = {
     0: "Produce",
     1: "Fetch",
@@ -294,7 +294,7 @@ SAMPLE = Facts(
     title="three brokers, five clients",
     made_at_us=START + 200 * SECOND,
     flexwire_version="0.1.0",
-    newest_release="4.4-snapshot",
+    newest_release="4.4.0",
     releases=_RELEASES,
     sources=(
         Source("capture/tap-000001.pcapng", 21_904, 20_118, 26_214_400),
@@ -344,7 +344,7 @@ EMPTY = Facts(
     title="nothing",
     made_at_us=START,
     flexwire_version="0.1.0",
-    newest_release="4.4-snapshot",
+    newest_release="4.4.0",
 )
 
 
@@ -358,7 +358,7 @@ def big(clients: int = 500, apis: int = 60) -> Facts:
         title="a large cluster",
         made_at_us=START,
         flexwire_version="0.1.0",
-        newest_release="4.4-snapshot",
+        newest_release="4.4.0",
         totals=Totals(START, START + SECOND, clients * apis, clients * apis, clients=clients),
         apis=tuple(
             ApiFacts(key, f"LongApiName{key}", 500, 500, 900 * key, 800 * key, 0, (1, 2), latency)

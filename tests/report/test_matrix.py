@@ -14,7 +14,7 @@ ONE = VersionUse(BILLING, 3, "Metadata", 12, 5, "accepted")
 def test_the_sentence_counts_the_clients_that_break_and_names_them() -> None:
     sentences = dict(verdict_sentences(SAMPLE))
     assert sentences["removed"] == (
-        "2 of 5 clients use versions that Kafka 4.4-snapshot no longer accepts: "
+        "2 of 5 clients use versions that Kafka 4.4.0 no longer accepts: "
         "inventory-sync-worker-eu-west-1a-pool-0007 (Fetch v3, Produce v2); shipping (Produce v2)."
     )
     assert sentences["deprecated"].startswith("1 of 5 clients uses versions that")
@@ -25,7 +25,7 @@ def test_the_sentence_counts_the_clients_that_break_and_names_them() -> None:
 def test_when_nothing_breaks_it_says_so() -> None:
     facts = dataclasses.replace(EMPTY, version_uses=(ONE,))
     assert verdict_sentences(facts) == [
-        ("accepted", "The one client uses only versions that Kafka 4.4-snapshot accepts.")
+        ("accepted", "The one client uses only versions that Kafka 4.4.0 accepts.")
     ]
     other = dataclasses.replace(ONE, client=SHIPPING)
     facts = dataclasses.replace(EMPTY, version_uses=(ONE, other))
@@ -37,7 +37,7 @@ def test_it_promises_nothing_about_clients_it_could_not_read() -> None:
     facts = dataclasses.replace(EMPTY, version_uses=(ONE,), clients=(silent,))
     assert verdict_sentences(facts)[0] == (
         "accepted",
-        "No client is known to use a version that Kafka 4.4-snapshot no longer accepts.",
+        "No client is known to use a version that Kafka 4.4.0 no longer accepts.",
     )
     strange = dataclasses.replace(ONE, verdict="unknown")
     facts = dataclasses.replace(EMPTY, version_uses=(strange,))

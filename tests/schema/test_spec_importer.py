@@ -8,7 +8,8 @@ import pytest
 
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import Catalog
-from flexwire.schema.importer import ImportReport, import_specs, release_order
+from flexwire.schema.importer import ImportReport, import_specs
+from flexwire.schema.releases import release_order
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 

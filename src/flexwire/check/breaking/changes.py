@@ -12,8 +12,8 @@ from flexwire.check.breaking import rules
 from flexwire.check.breaking.pairs import Side, structure_pairs
 from flexwire.check.page import rules_of
 from flexwire.schema.loading import turning_points
-from flexwire.schema.merge import write_versions
 from flexwire.schema.spec import Position
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ class Change:
             return self.reason
         several = "s" if len(self.versions) > 1 else ""
         what, semicolon, remedy = self.reason.partition("; ")
-        where = f"in version{several} {write_versions(self.versions)}"
+        where = f"in version{several} {Versions.of(self.versions)}"
         return f"{what}, {where}{semicolon}{remedy}"
 
 

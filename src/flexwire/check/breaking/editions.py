@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.changes import Edition
 from flexwire.check.sources import LARGEST, read_sources
-from flexwire.errors import SpecError
+from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_node
 from flexwire.schema.text import SpecText
@@ -70,15 +70,15 @@ def editions_of(
 
 
 def released_editions(release: str) -> dict[str, Edition]:
-    """Give the messages of a release of the bundled catalog, by name.
+    """Give the messages of a release of the catalog, by name; "4.0" is the newest 4.0.
 
     Raises `SpecError` for a release that is not in it.
     """
     bundled = catalog()
-    if release not in bundled.releases:
-        known = ", ".join(bundled.releases)
-        reason = f"no such release in the bundled catalog; it has {known}"
-        raise SpecError(reason, source=f"{RELEASE}{release}")
+    try:
+        release = bundled.release(release)
+    except UnknownMessageError as error:
+        raise SpecError(str(error), source=f"{RELEASE}{release}") from None
     found = {}
     for name in bundled.names():
         entry = bundled.entry(name)

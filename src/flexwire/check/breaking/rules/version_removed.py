@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks
-from flexwire.schema.merge import write_versions
 from flexwire.schema.spec import Position
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -28,7 +28,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         return
     gone = [version for version in old.valid_versions if version not in new.valid_versions]
     if gone:
-        told = f"versions {write_versions(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
+        told = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
         yield Position(1, 1), f"{told} no longer valid in {old.name}"
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.check.config import Config, named
-from flexwire.check.sources import LARGEST
 from flexwire.errors import SpecError
 from flexwire.schema.loading import turning_points
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
+from flexwire.schema.sources import LARGEST
 from flexwire.schema.text import MOST_PROBLEMS
 from tests.check.pages import findings
 from tests.check.released import released

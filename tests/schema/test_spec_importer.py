@@ -185,8 +185,8 @@ def test_an_api_key_has_a_name_for_every_version(imported: Catalog) -> None:
         ("Grows", 3, None, "Grows has no version 3; released are 0-2"),
         ("Grows", 2, OLD, f"Grows has no version 2 in {OLD}; valid there are 0-1"),
         ("ListThings", 1, OLD, f"ListThings is not in {OLD}; it is in {NEW}"),
-        ("Grows", 0, "3.0.0-rc", f"no release '3.0.0-rc'; did you mean {NEW}"),
-        ("Grows", 0, "x", f"no release 'x'; there are {OLD}, {NEW}"),
+        ("Grows", 0, "3.0.0-rc", f"no release '3.0.0-rc' in the catalog; the nearest is {NEW}"),
+        ("Grows", 0, "x", f"no release 'x' in the catalog; it has {OLD}, {NEW}"),
     ],
 )
 def test_what_there_is_not_is_said(

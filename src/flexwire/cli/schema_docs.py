@@ -127,7 +127,7 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     from flexwire.check.config import Config
     from flexwire.check.lint import lint
     from flexwire.check.rules import rules
-    from flexwire.check.sources import read_sources
+    from flexwire.schema.sources import read_sources
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
     wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS

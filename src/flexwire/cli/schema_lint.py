@@ -36,7 +36,7 @@ def schema_lint(
     from flexwire.check.breaking.editions import RELEASE
     from flexwire.check.config import LINT, ConfigError
     from flexwire.check.lint import lint
-    from flexwire.check.sources import read_sources
+    from flexwire.schema.sources import read_sources
 
     try:
         if explain is not None:

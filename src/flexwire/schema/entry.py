@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from flexwire.errors import UnknownMessageError
+from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.parse import parse_node
+from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.schema.text import Array, SpecText
 from flexwire.versions import Versions
@@ -114,6 +116,28 @@ class Entry:
             if version in versions:
                 return self._specs[number]
         raise UnknownMessageError(self._missing(version, release))
+
+    def served(self, release: str) -> list[tuple[MessageSpec, Versions]]:
+        """The specs that give a release's versions their layout, with these; none where it has none."""
+        ranges = self._revisions.get(release, ())
+        return [(self._specs[number], versions) for versions, number in ranges]
+
+    def whole_spec(self, release: str) -> MessageSpec:
+        """One spec that gives every version of a release its layout, and no other version.
+
+        Raises `SpecError` where the catalog keeps none; of Kafka's own releases it always does.
+        """
+        valid = self.releases[release]
+        for spec in self._specs:
+            if valid <= spec.valid_versions and all(
+                spec is served
+                or resolve(spec, version).layout() == resolve(served, version).layout()
+                for served, versions in self.served(release)
+                for version in versions
+            ):
+                return replace(spec, valid_versions=valid)
+        reason = f"{self.name} has no one spec for {valid} there; name the jars of the release"
+        raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
         """Every spec that gives versions their layout by default, with these, newest first.

@@ -6,19 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.changes import Edition
-from flexwire.check.sources import LARGEST, read_sources
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_node
+from flexwire.schema.sources import RELEASE, read_sources
 from flexwire.schema.text import SpecText
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.check.sources import Source
-
-RELEASE = "release:"
-"""What stands before the name of a release of the bundled catalog."""
+    from flexwire.schema.sources import Source
 
 
 def read_editions(
@@ -48,14 +45,7 @@ def editions_of(
     editions: dict[str, Edition] = {}
     texts: dict[str, SpecText] = {}
     for source in sources:
-        if len(source.content) > LARGEST:
-            reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
-            raise SpecError(reason, source=source.name)
-        try:
-            text = SpecText(source.content.decode("utf-8"), source.name)
-        except UnicodeDecodeError as error:
-            reason = f"not UTF-8 at byte {error.start}"
-            raise SpecError(reason, source=source.name) from None
+        text = source.text()
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
         if spec.valid_versions.open_ended:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from flexwire.check.breaking.pairs import Member, StructurePair
     from flexwire.check.report import Level
+    from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
 
     Differences = Iterator[tuple[Position, str]]
@@ -32,12 +33,14 @@ class BreakingRule(Page):
 
     ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
     of a message, whose new one is None where it is gone. Both give the place in the new spec, and
-    what has changed there.
+    what has changed there. ``compatible_in`` are the modes whose document calls such a change
+    compatible; the rule is not asked for there.
     """
 
     category: Breaks
     structure: Callable[[StructurePair], Differences] | None = None
     message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
+    compatible_in: frozenset[Mode] = frozenset()
 
     @property
     def level(self) -> Level:

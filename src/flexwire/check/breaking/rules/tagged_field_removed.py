@@ -3,7 +3,9 @@
 What others still send is an unknown tagged field then, and its meaning is lost; and with the field
 goes the only note that its tag is taken.
 
-Flagged: a tagged field deleted, or its `taggedVersions` begun later.
+Flagged: a tagged field deleted, or its `taggedVersions` begun later. Not in mode draft: the first
+draft of KIP-482 calls it compatible to remove an optional field, as long as nothing reuses its tag,
+which is `TAG_REUSED` there too.
 
 Instead: keep the field, and stop using it.
 
@@ -34,4 +36,6 @@ def _find(pair: StructurePair) -> Differences:
             yield position, f"{text}; keep it, for its tag cannot be used again"
 
 
-RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)
+RULE = BreakingRule(
+    __name__, __doc__, Breaks.WIRE, structure=_find, compatible_in=frozenset({"draft"})
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import subprocess
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,8 @@ class Source:
     ``name`` is what findings call it, ``path`` what the configuration does: absolute on disk, and
     the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
     together, and ``whole`` says that they were all asked for. ``content`` ends one byte behind the
-    largest that is read.
+    largest that is read. ``given`` is the path that was asked for, and ``inside`` the directory
+    from there on, empty where the file stands right in it.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Source:
     directory: str
     content: bytes
     whole: bool
+    given: str = ""
+    inside: str = ""
 
 
 def read_sources(paths: Iterable[str]) -> list[Source]:
@@ -50,7 +54,7 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
         here = list(_read(path))
         if not here:
             raise SpecError("no *.json files here", source=path)
-        for source in here:
+        for source in (replace(one, given=path) for one in here):
             key = source.directory, PurePosixPath(source.path).name
             if source.whole or key not in found:
                 found[key] = source
@@ -78,24 +82,32 @@ def _unreadable(path: object, error: Exception) -> SpecError:
     return SpecError(f"cannot be read: {reason or error}", source=str(path))
 
 
-def _from_file(path: Path, *, whole: bool) -> Source:
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
-    return Source(str(path), str(path.absolute()), os.path.realpath(path.parent), content, whole)
+    directory = os.path.realpath(path.parent)
+    return Source(str(path), str(path.absolute()), directory, content, whole, inside=inside)
 
 
 def _from_directory(root: Path) -> Iterator[Source]:
     for directory, inner, files in os.walk(root, onerror=_raise):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
+        inside = _below(Path(directory).as_posix(), root.as_posix())
         for name in sorted(files):
             if _is_spec(name):
                 if not (Path(directory) / name).is_file():
                     # What is no regular file may never end, or never begin.
                     raise SpecError("no regular file", source=str(Path(directory) / name))
-                yield _from_file(Path(directory) / name, whole=True)
+                yield _from_file(Path(directory) / name, whole=True, inside=inside)
+
+
+def _below(directory: str, root: str) -> str:
+    """Give a directory as seen from another one, "" for the same."""
+    relative = posixpath.relpath(directory, root or ".")
+    return "" if relative == "." else relative
 
 
 def _is_spec(path: str) -> bool:
@@ -116,15 +128,20 @@ def _from_jar(path: Path) -> Iterator[Source]:
                 if _is_spec(entry.filename):
                     with jar.open(entry) as file:
                         content = file.read(LARGEST + 1)
-                    yield _inside(str(path), entry.filename, content)
+                    yield _inside(str(path), entry.filename, content, root="")
     # What zipfile raises for damage, for encryption and for what it cannot inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
 
 
-def _inside(container: str, path: str, content: bytes, *, whole: bool = True) -> Source:
-    directory = f"{container}:{PurePosixPath(path).parent}"
-    return Source(f"{container}:{path}", path, directory, content, whole)
+def _inside(container: str, path: str, content: bytes, *, root: str) -> Source:
+    """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
+    parent = PurePosixPath(path).parent
+    whole = path != root
+    inside = _below(str(parent), root) if whole else ""
+    return Source(
+        f"{container}:{path}", path, f"{container}:{parent}", content, whole, inside=inside
+    )
 
 
 def _from_git(revision: str, path: str) -> Iterator[Source]:
@@ -142,7 +159,7 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     for name, (blob, _) in blobs.items():
         # What is too large is not read; that it is too large shows all the same.
         content = contents.get(blob, bytes(LARGEST + 1))
-        yield _inside(revision, name, content, whole=name != path)
+        yield _inside(revision, name, content, root=path)
 
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:

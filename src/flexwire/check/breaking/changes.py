@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from flexwire.check.breaking.rule import BreakingRule
     from flexwire.schema.spec import MessageSpec
-
-    Matched = tuple["Edition", "Edition | None"]
 
 
 # Where rules put what concerns the message as a whole; no field stands there.
@@ -59,6 +58,23 @@ class Change:
         return f"{what}, {where}{semicolon}{remedy}"
 
 
+class Given(Enum):
+    """How a side of a comparison was named, and so what else it would have."""
+
+    FILE = "a file: it alone"
+    TREE = "a directory, a jar or a path in git: all that is in it"
+    RELEASE = "a release of the catalog: all of the modules that were imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
+
+    given: Given = Given.TREE
+    root: str = ""
+    directory: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Edition:
     """A message as a directory or a release has it.
@@ -66,29 +82,18 @@ class Edition:
     ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
     bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
     begins in its text, behind the comments, and ``path`` what the configuration calls its file.
+    ``place`` is where it was found.
     """
 
     spec: MessageSpec
     by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
     top: Position = _FIRST
     path: str = ""
+    place: Place = Place()
 
     def at(self, version: int) -> MessageSpec:
         """The spec that lays out a version."""
         return self.by_version.get(version, self.spec)
-
-
-def match(old: Mapping[str, Edition], new: Mapping[str, Edition]) -> Iterator[Matched]:
-    """Pair the old messages with the new ones: by name, else by an api key that changed hands."""
-    by_key = {
-        (one.spec.api_key, one.spec.type): one
-        for name, one in new.items()
-        if name not in old and one.spec.api_key is not None
-    }
-    for name, one in old.items():
-        key = one.spec.api_key
-        same_key = None if key is None else by_key.get((key, one.spec.type))
-        yield one, new.get(name) or same_key
 
 
 def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
+from flexwire.check.breaking.changes import Edition, Given, Place
 from flexwire.check.sources import LARGEST, read_sources
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
@@ -64,7 +64,9 @@ def editions_of(
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        editions[spec.name] = Edition(spec, top=text.position(root.offset), path=source.path)
+        place = Place(Given.TREE if source.whole else Given.FILE, source.given, source.inside)
+        top = text.position(root.offset)
+        editions[spec.name] = Edition(spec, top=top, path=source.path, place=place)
         texts[spec.name] = text
     return editions, texts
 
@@ -86,5 +88,6 @@ def released_editions(release: str) -> dict[str, Edition]:
         if versions:
             specs = {version: entry.spec(version, release) for version in versions}
             newest = replace(specs[versions.highest], valid_versions=versions)
-            found[name] = Edition(newest, specs)
+            place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
+            found[name] = Edition(newest, specs, place=place)
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.allow import Allowed, allows
-from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes, match
+from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes
+from flexwire.check.breaking.matching import match
 from flexwire.check.finding import Finding, found
 from flexwire.check.report import Report
 

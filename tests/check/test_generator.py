@@ -48,6 +48,7 @@ BESIDES = {
     "def uint32='3000000000'": {"DEFAULT_ABOVE_JAVA_INT"},
     "def string='a\"b'": {"DEFAULT_NOT_ESCAPED"},
     "def string='x\\\\y'": {"DEFAULT_NOT_ESCAPED"},
+    "tag-future": {"FIELD_ABOVE_VALID"},
     "common-unused": {"COMMON_STRUCT_UNUSED"},
     "common-about": {"COMMON_STRUCT_UNUSED"},
     "depr-outside": {"DEPRECATED_VERSIONS_OUTSIDE_VALID"},

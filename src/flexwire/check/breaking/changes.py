@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.check.breaking import rules
 from flexwire.check.breaking.pairs import Side, structure_pairs
+from flexwire.check.breaking.rule import continued
 from flexwire.check.page import rules_of
 from flexwire.schema.loading import turning_points
 from flexwire.schema.spec import Position
@@ -112,8 +113,8 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     if new is None:
         return found
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
-    for run in _runs(old, new):
-        sides = Side(old.at(run[0]), run[0]), Side(new.at(run[0]), run[0])
+    for before, run in _runs(old, new):
+        sides = Side(old.at(before), before), Side(new.at(run[0]), run[0])
         for difference in _differences(*sides, wanted):
             versions[difference] += run
     found += [
@@ -124,8 +125,17 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
 
 
-def _runs(old: Edition, new: Edition) -> Iterator[range]:
-    """The versions that both have, in runs in which neither side's layout changes."""
+def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
+    """The versions that both have, in runs in which neither side's layout changes.
+
+    With each run, the old version that its first one is compared with: another one only where
+    numbers have changed their meaning.
+    """
+    same = continued(old.spec, new.spec)
+    if same is not None:
+        if same[0] in old.spec.valid_versions and same[1] in new.spec.valid_versions:
+            yield same[0], range(same[1], same[1] + 1)
+        return
     common = old.spec.valid_versions & new.spec.valid_versions
     begins = {common.lowest}
     for one in (old, new):
@@ -134,7 +144,7 @@ def _runs(old: Edition, new: Edition) -> Iterator[range]:
             begins.update(turning_points(spec))
     edges = sorted(begin for begin in begins if begin in common)
     for begin, end in pairwise([*edges, common.highest + 1]):
-        yield range(begin, end)
+        yield begin, range(begin, end)
 
 
 def _differences(

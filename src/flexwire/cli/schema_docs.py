@@ -123,11 +123,10 @@ def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     """What lint finds in specs that no guide can be written from."""
-    from flexwire.check.breaking.editions import RELEASE
     from flexwire.check.config import Config
     from flexwire.check.lint import lint
     from flexwire.check.rules import rules
-    from flexwire.schema.sources import read_sources
+    from flexwire.schema.sources import RELEASE, read_sources
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
     wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS

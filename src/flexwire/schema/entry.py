@@ -118,7 +118,7 @@ class Entry:
         raise UnknownMessageError(self._missing(version, release))
 
     def served(self, release: str) -> list[tuple[MessageSpec, Versions]]:
-        """The specs that give a release's versions their layout, with these; none where it has none."""
+        """The specs that give a release's versions their layout, with these versions."""
         ranges = self._revisions.get(release, ())
         return [(self._specs[number], versions) for versions, number in ranges]
 

@@ -7,11 +7,12 @@ below every module's resources; whatever else there is in JSON is none there.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import subprocess
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ class Source:
     the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
     together, and ``whole`` says that they were all asked for. ``content`` ends one byte after the
     largest that is read. ``module`` is Kafka's part that the spec is of, as far as the place says.
+    ``given`` is the path that was asked for, and ``inside`` the directory from there on, empty
+    where the file stands right in it.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Source:
     content: bytes
     whole: bool
     module: str = ""
+    given: str = ""
+    inside: str = ""
 
     def text(self) -> SpecText:
         """The content as text; raises `SpecError` for what is too large or not UTF-8."""
@@ -80,7 +85,7 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
         here = list(_read(path))
         if not here:
             raise SpecError("no specs here: no *.json files", source=path)
-        for source in here:
+        for source in (replace(one, given=path) for one in here):
             key = source.directory, PurePosixPath(source.path).name
             if source.whole or key not in found:
                 found[key] = source
@@ -110,15 +115,22 @@ def _unreadable(path: object, error: Exception) -> SpecError:
     return SpecError(f"cannot be read: {reason or error}", source=str(path))
 
 
-def _from_file(path: Path, *, whole: bool) -> Source:
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
-    absolute = str(path.absolute())
-    module = _module_of(absolute) or path.absolute().parent.name
-    return Source(str(path), absolute, os.path.realpath(path.parent), content, whole, module)
+    absolute = path.absolute()
+    return Source(
+        name=str(path),
+        path=str(absolute),
+        directory=os.path.realpath(path.parent),
+        content=content,
+        whole=whole,
+        module=_module_of(str(absolute)) or absolute.parent.name,
+        inside=inside,
+    )
 
 
 def _from_directory(root: Path) -> Iterator[Source]:
@@ -132,10 +144,17 @@ def _from_directory(root: Path) -> Iterator[Source]:
         if not path.is_file():
             # What is not a regular file may never end, or never begin.
             raise SpecError("not a regular file", source=str(path))
-        yield _from_file(path, whole=True)
+        inside = _below(path.parent.as_posix(), root.as_posix())
+        yield _from_file(path, whole=True, inside=inside)
     if not specs:
         for jar in jars:
             yield from _from_jar(jar, kafka_only=True)
+
+
+def _below(directory: str, root: str) -> str:
+    """Give a directory as seen from another one, "" for the same."""
+    relative = posixpath.relpath(directory, root or ".")
+    return "" if relative == "." else relative
 
 
 def _chosen(paths: Iterable[str]) -> list[str]:
@@ -206,10 +225,20 @@ def jar_name(path: Path) -> tuple[str, str]:
 
 
 def _inside(
-    container: str, path: str, content: bytes, *, whole: bool = True, module: str = ""
+    container: str, path: str, content: bytes, *, root: str = "", module: str = ""
 ) -> Source:
-    directory = f"{container}:{PurePosixPath(path).parent}"
-    return Source(f"{container}:{path}", path, directory, content, whole, module)
+    """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
+    parent = PurePosixPath(path).parent
+    whole = path != root
+    return Source(
+        name=f"{container}:{path}",
+        path=path,
+        directory=f"{container}:{parent}",
+        content=content,
+        whole=whole,
+        module=module,
+        inside=_below(str(parent), root) if whole else "",
+    )
 
 
 def _from_release(path: str) -> Iterator[Source]:
@@ -242,7 +271,7 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     for name, (blob, _) in blobs.items():
         # What is too large is not read; that it is too large shows all the same.
         content = contents.get(blob, bytes(LARGEST + 1))
-        yield _inside(revision, name, content, whole=name != path, module=_module_of(name))
+        yield _inside(revision, name, content, root=path, module=_module_of(name))
 
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
+from flexwire.check.breaking.changes import Edition, Given, Place
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_node
 from flexwire.schema.sources import RELEASE, read_sources
-from flexwire.schema.text import SpecText
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.schema.sources import Source
+    from flexwire.schema.text import SpecText
 
 
 def read_editions(
@@ -54,7 +54,9 @@ def editions_of(
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        editions[spec.name] = Edition(spec, top=text.position(root.offset), path=source.path)
+        place = Place(Given.TREE if source.whole else Given.FILE, source.given, source.inside)
+        top = text.position(root.offset)
+        editions[spec.name] = Edition(spec, top=top, path=source.path, place=place)
         texts[spec.name] = text
     return editions, texts
 
@@ -76,5 +78,6 @@ def released_editions(release: str) -> dict[str, Edition]:
         if versions:
             specs = {version: entry.spec(version, release) for version in versions}
             newest = replace(specs[versions.highest], valid_versions=versions)
-            found[name] = Edition(newest, specs)
+            place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
+            found[name] = Edition(newest, specs, place=place)
     return found

@@ -174,7 +174,7 @@ def test_what_is_ignored_is_so_from_everywhere(
 
 def test_a_pipe_in_a_directory_is_refused_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Foo.json")
-    with pytest.raises(SpecError, match=r"Foo\.json: no regular file"):
+    with pytest.raises(SpecError, match=r"Foo\.json: not a regular file"):
         read_sources([str(tmp_path)])
 
 

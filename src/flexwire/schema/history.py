@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import SpecError
 from flexwire.schema.resolve import resolve
@@ -13,7 +14,7 @@ from flexwire.wire.schema import NullableStruct, Schema
 from flexwire.wire.types import Array, Bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from flexwire.schema.spec import MessageSpec
     from flexwire.wire.types import Type
@@ -49,7 +50,8 @@ class History:
         self.kept: list[Kept] = []
         # The spec that serves a version by default: that of the newest release.
         self._defaults: dict[int, Kept] = {}
-        self._layouts: dict[int, set[tuple[object, object]]] = {}
+        # By version: every layout, with its names and without, and the releases that have it.
+        self._layouts: dict[int, dict[tuple[object, object], set[str]]] = {}
 
     @property
     def versions(self) -> list[int]:
@@ -58,22 +60,32 @@ class History:
 
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
         """Add the spec of the next older release; it has versions, and a highest one."""
-        if any(release in kept.serves for kept in self.kept):
-            raise SpecError(f"{self.name} is there twice in {release}", source=spec.source)
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
             raise SpecError(reason, source=spec.source)
-        if module not in self.modules:
-            self.modules.append(module)
-        new = self._same(spec)
-        for version in spec.valid_versions:
-            layouts = new.layouts(version)
-            serving = self._serving(version, layouts) or new
-            if serving not in self.kept:
-                self.kept.append(serving)
-            serving.serves.setdefault(release, []).append(version)
-            self._layouts.setdefault(version, set()).add(layouts)
-            self._defaults.setdefault(version, serving)
+        self.add_served(release, (module,), [(spec, spec.valid_versions)])
+
+    def add_served(
+        self,
+        release: str,
+        modules: Iterable[str],
+        served: Sequence[tuple[MessageSpec, Versions]],
+    ) -> None:
+        """Add the next older release as specs that each give some of its versions their layout."""
+        if any(release in kept.serves for kept in self.kept):
+            raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
+        self.modules += [module for module in modules if module not in self.modules]
+        for spec, versions in served:
+            new = self._same(spec)
+            for version in versions:
+                layouts = new.layouts(version)
+                serving = self._serving(version, layouts) or new
+                if serving not in self.kept:
+                    self.kept.append(serving)
+                serving.serves.setdefault(release, []).append(version)
+                known = self._layouts.setdefault(version, {})
+                known.setdefault(layouts, set()).add(release)
+                self._defaults.setdefault(version, serving)
 
     def _same(self, spec: MessageSpec) -> Kept:
         text = write_spec(spec)
@@ -86,17 +98,24 @@ class History:
                 return kept
         return None
 
-    def changed(self) -> Iterator[int]:
-        """The versions whose bytes are laid out in more than one way."""
+    def changed(self, read: Collection[str]) -> Iterator[int]:
+        """The versions whose bytes only the releases in ``read`` lay out as they do."""
         for version in self.versions:
-            if len({nameless for _, nameless in self._layouts[version]}) > 1:
+            releases: dict[object, set[str]] = defaultdict(set)
+            for (_, bare), having in self._layouts[version].items():
+                releases[bare] |= having
+            if len(releases) > 1 and _only(read, releases):
                 yield version
 
-    def renamed(self) -> Iterator[int]:
-        """The versions whose fields have other names in other releases, and no other bytes."""
+    def renamed(self, read: Collection[str]) -> Iterator[int]:
+        """The versions whose fields only the releases in ``read`` name so, with the same bytes."""
         for version in self.versions:
             layouts = self._layouts[version]
-            if len(layouts) > 1 and len({nameless for _, nameless in layouts}) == 1:
+            if (
+                len(layouts) > 1
+                and len({bare for _, bare in layouts}) == 1
+                and _only(read, layouts)
+            ):
                 yield version
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
@@ -116,6 +135,11 @@ class History:
         facts["flexibleVersions"] = str(newest.flexible_versions)
         facts["specs"] = [_runs(kept.serves, releases) for kept in self.kept]
         return facts
+
+
+def _only(read: Collection[str], layouts: Mapping[Any, set[str]]) -> bool:
+    """Whether a layout is one that only the releases in ``read`` have."""
+    return any(having <= set(read) for having in layouts.values())
 
 
 def nameless(type_: Type) -> object:

@@ -153,7 +153,9 @@ def _from_directory(root: Path) -> Iterator[Source]:
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            yield from _from_jar(jar, kafka_only=True)
+            # All of them have the same paths inside; the module tells them apart.
+            for one in _from_jar(jar, kafka_only=True):
+                yield replace(one, inside=f"{one.module}/{one.inside}")
 
 
 def _gradle(root: Path) -> bytes:

@@ -39,7 +39,9 @@ class ReleaseVector(NamedTuple):
 
     number: int
     releases: tuple[str, ...]
+    module: str
     message: str
+    type: str
     version: int
     raw: bytes
     json: Any
@@ -58,7 +60,9 @@ def _vector(number: int, line: dict[str, Any]) -> ReleaseVector:
     return ReleaseVector(
         number,
         tuple(line["releases"]),
+        line["module"],
         line["message"],
+        line["type"],
         line["version"],
         bytes.fromhex(line["hex"]),
         line["json"],
@@ -182,7 +186,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
     if back is not None:
         return f"from our JSON: {back}"
     unknown: Tags = {}
-    plain = _without_unknown(ours, "", unknown)
+    plain = without_unknown(ours, "", unknown)
     # As text, so that the order of the names counts too.
     if str(plain) != str(vector.json):
         return f"JSON {plain}, expected {vector.json}"
@@ -191,17 +195,17 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
     return None
 
 
-def _without_unknown(form: Any, path: str, unknown: Tags) -> Any:
+def without_unknown(form: Any, path: str, unknown: Tags) -> Any:
     """Give a JSON form without unknown tagged fields, which go into ``unknown`` by their path."""
     if isinstance(form, list):
-        return [_without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
+        return [without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
     if not isinstance(form, dict):
         return form
     if _UNKNOWN in form:
         told = form[_UNKNOWN]
         unknown[path] = [(one["tag"], b64decode(one["data"]).hex()) for one in told]
     return {
-        name: _without_unknown(value, f"{path}.{name}", unknown)
+        name: without_unknown(value, f"{path}.{name}", unknown)
         for name, value in form.items()
         if name != _UNKNOWN
     }

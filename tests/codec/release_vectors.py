@@ -23,6 +23,7 @@ from flexwire.codec import Message, message
 from flexwire.columnar import decode_messages, encode_messages, rows
 from flexwire.errors import FlexwireError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.releases import release_order
 from tests.native.harness import functions, has_unknown_tags
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _vector(number: int, line: dict[str, Any]) -> ReleaseVector:
 def releases() -> list[str]:
     """The releases that wrote vectors, oldest first."""
     named = {release for vector in release_vectors() for release in vector.releases}
-    return sorted(named, key=lambda release: [int(one) for one in release.split(".")])
+    return sorted(named, key=release_order)
 
 
 def of_release(release: str, executor: str = "") -> list[ReleaseVector]:

@@ -331,9 +331,11 @@ class _Job:
         with self.clock.stage(stage):
             measured = Measured(
                 frames=self._table(self.tables.frames),
+                connections=self._table(self.tables.connections),
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
                 outcomes=self._outcomes(),
+                given=self.brokers,
             )
             made_at_us = time.time_ns() // 1000
             return gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)

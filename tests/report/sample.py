@@ -12,12 +12,14 @@ from flexwire.report.facts import (
     Client,
     ClientFacts,
     CompressionUse,
+    ConnectionFacts,
     DecodeFailure,
     Facts,
     FailureCount,
     Latency,
     LatencyBucket,
     LenientUse,
+    OtherConnection,
     RecordHeaderFacts,
     Source,
     TaggedFieldUse,
@@ -338,6 +340,32 @@ SAMPLE = Facts(
     failure_counts=(FailureCount("declared length beyond the bytes that remain", 1),),
     lenient_uses=LENIENT_USES,
     withheld_credentials=2,
+    connections=ConnectionFacts(
+        not_kafka=2,
+        not_kafka_frames=5,
+        not_kafka_bytes=84_112,
+        silent=3,
+        unread=1,
+        others=(
+            OtherConnection(
+                "10.0.4.7:41002",
+                "10.0.0.1:443",
+                START,
+                1_200,
+                82_000,
+                "no request on it reads as Kafka",
+                "TLS",
+            ),
+            OtherConnection(
+                "10.0.4.7:41003",
+                "10.0.0.5:7000",
+                START + SECOND,
+                912,
+                0,
+                "no request on it reads as Kafka",
+            ),
+        ),
+    ),
 )
 
 EMPTY = Facts(

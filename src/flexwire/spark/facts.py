@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from flexwire.report.facts import (
 )
 from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
+from flexwire.spark.connections import gather_connections, kafka_only
 from flexwire.spark.frames import FAILED
 from flexwire.spark.outcomes import LENIENT
 from flexwire.spark.pairs import UNPAIRED
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from flexwire.capture.brokers import Brokers
     from flexwire.spark.progress import Steps
 
 _Told = TypeVar("_Told")
@@ -62,16 +64,21 @@ _BUCKET_US = [
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The tables to measure: ``outcomes`` are the columns that all message tables share."""
+    """The tables to measure: ``outcomes`` are the columns that all message tables share.
+
+    ``given`` are the ends that were given as brokers.
+    """
 
     frames: DataFrame
+    connections: DataFrame
     records: DataFrame
     packets: DataFrame
     outcomes: DataFrame
+    given: Brokers
 
 
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
-QUERIES = 10
+QUERIES = 11
 
 
 def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Steps) -> Facts:
@@ -83,7 +90,8 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             future.add_done_callback(lambda _: steps.finish())
             return future
 
-        frames, records = measured.frames, measured.records
+        # What is not Kafka is nobody's traffic, failure or version.
+        frames, records = kafka_only(measured.frames), measured.records
         totals = start(_gather_totals, frames, measured.packets, records)
         timeline = start(_gather_timeline, frames)
         sources = start(_gather_sources, frames, measured.packets)
@@ -94,6 +102,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         tagged = start(gather_tagged_fields, frames, measured.outcomes)
         failures = start(_gather_failures, frames, records)
         lenient = start(_gather_lenient, frames)
+        connections = start(gather_connections, measured.connections)
         counted, withheld = totals.result()
         shown, reasons = failures.result()
         by_topic, by_header = topics.result()
@@ -116,6 +125,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             failure_counts=reasons,
             lenient_uses=_ordered(lenient.result()),
             withheld_credentials=withheld,
+            connections=replace(connections.result(), given=measured.given.named()),
         )
 
 

@@ -84,7 +84,11 @@ _SMALL_CONF = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # One compiler, and a collector without threads of its own: half the processor time of a start.
-_SMALL_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
+SMALL_JAVA = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:ReservedCodeCacheSize=240m"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     clock = _Clock()
     explain = partial(explained, lambda: clock.current, memory if is_ours else None)
     with explain(), clock.stage("Starting Spark"):
-        running = spark or session(memory=memory, conf=_SMALL_JAVA if is_small else None)
+        running = spark or session(memory=memory, conf=SMALL_JAVA if is_small else None)
     with (
         _stopped(running) if is_ours else nullcontext(),
         explain(),

@@ -30,7 +30,7 @@ from flexwire.spark.arrow import (
     message_type,
     raw_tagged_fields,
 )
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ def decode_bodies(frames: DataFrame, name: str, *, show_credentials: bool = Fals
     """The table of one message, from the frames (with payloads) that carry it."""
     needed = frames.select(*[column for column, _ in _NEEDED])
     task = partial(_decode_batches, name, show_credentials)
-    return needed.mapInArrow(task, spark_schema(_table_schema(name)))
+    return map_in_arrow(needed, task, _table_schema(name))
 
 
 def _table_schema(name: str) -> pa.Schema:

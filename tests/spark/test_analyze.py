@@ -130,6 +130,7 @@ def _write_broken(traffic: Traffic) -> None:
     traffic.send_raw(one, "request", b"\0\0\1\0" + good[:17])
     # Neither length nor api key: nobody can tell what this was.
     two = traffic.connect(LOST_CLIENT)
+    traffic.send(two, "request", request(made("HeartbeatRequest"), 4, 8))
     traffic.send_raw(two, "request", b"\0\0\1\0" + GARBAGE)
 
 

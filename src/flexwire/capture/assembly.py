@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from flexwire.capture.brokers import Brokers
+from flexwire.capture.connections import Account, CapturedConnection
 from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
 from flexwire.capture.model import Direction  # noqa: TC001 - msgspec reads the annotation
 from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from flexwire.capture.streams import Piece
 
 _NEAR = 1024 * 1024
+_NONE_GIVEN = Brokers()
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +39,8 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     same ports has "#2" and so on behind it. ``index`` counts the frames of one direction from 0.
     ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
     of the stream. ``first_us`` and ``timestamp_us`` tell when its first and last byte were seen.
-    With an ``error``, ``payload`` holds at most 1,024 of the bytes.
+    With an ``error``, ``payload`` holds at most 1,024 of the bytes; they are those of a frame from
+    its header on where it ``is_placed``, and any others else.
     """
 
     connection: str
@@ -47,6 +51,7 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     size: int
     payload: bytes
     error: str | None = None
+    is_placed: bool = True
 
 
 def connection_key(segment: Segment) -> str:
@@ -78,10 +83,14 @@ class FrameAssembler:
     that one begins there. Where a capture of others begins within a connection, and behind a gap
     that hides a length, the place of the next frame is a guess (see `flexwire.capture.plausible`
     for what the guess may get wrong).
+
+    Where exactly one end is among the ``brokers``, the other is the client.
     """
 
-    def __init__(self, *, limit: int = DEFAULT_FRAME_LIMIT) -> None:
+    def __init__(self, *, limit: int = DEFAULT_FRAME_LIMIT, brokers: Brokers = _NONE_GIVEN) -> None:
         self.limit = limit
+        self.brokers = brokers
+        self._ended: list[CapturedConnection] = []
         self._key: str | None = None
         self._ordinal = 0
         self._last_us = 0
@@ -104,6 +113,7 @@ class FrameAssembler:
         self._first_sequences.setdefault(segment.source, segment.sequence)
         self._segments += 1
         self._last_us = segment.timestamp_us
+        self._account.note_segment(segment)
         if self._client is not None:
             return frames + self._take(segment)
         client = self._roles.client(segment)
@@ -120,17 +130,34 @@ class FrameAssembler:
                 frames += self._label(direction, half.framer.finish())
             if half.stream.early:
                 reason = f"{half.stream.early} bytes from before the first segment captured"
-                early = Found(self._last_us, self._last_us, half.stream.early, b"", reason)
+                early = Found(self._last_us, self._last_us, half.stream.early, b"", reason, False)
                 frames += self._label(direction, [early])
+        if self._client is not None:
+            self._ended.append(self._account.close(self._connection, self._client, self._broker))
         self._begin()
         return frames
+
+    def ended(self) -> list[CapturedConnection]:
+        """The connections that have ended since this was last asked, in order.
+
+        All frames of each have been given out.
+        """
+        ended, self._ended = self._ended, []
+        return ended
+
+    @property
+    def reads_as_kafka(self) -> bool:
+        """Whether the connection at hand is sure to be Kafka, by what it carried until now."""
+        return self._account.evidence.found is not None
 
     def _begin(self) -> None:
         self._ordinal += 1
         self._segments = 0
         self._client: str | None = None
+        self._broker = ""
         self._connection = ""
-        self._roles = Roles(self.limit)
+        self._account = Account(self.brokers)
+        self._roles = Roles(self.limit, self.brokers)
         self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
         self._waiting = Waiting()
         self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
@@ -152,9 +179,9 @@ class FrameAssembler:
     def _settle(self, client: str) -> list[CapturedFrame]:
         held, self._roles.held = self._roles.held, []
         self._client = client
-        server = held[0].source if held[0].source != client else held[0].destination
+        self._broker = held[0].source if held[0].source != client else held[0].destination
         ordinal = f"#{self._ordinal}" if self._ordinal > 1 else ""
-        self._connection = f"{client}>{server}{ordinal}"
+        self._connection = f"{client}>{self._broker}{ordinal}"
         frames: list[CapturedFrame] = []
         # A SYN that was captured late still comes first.
         for segment in sorted(held, key=lambda one: not one.flags & SYN):
@@ -195,6 +222,7 @@ class FrameAssembler:
         if not pieces:
             return []
         half = self._halves[direction]
+        self._account.note_pieces(direction, pieces)
         if half.framer is None:
             begins = self._begins_request if direction == "request" else self._begins_response
             half.framer = Framer(begins, synchronized=half.stream.anchored, limit=self.limit)
@@ -204,6 +232,7 @@ class FrameAssembler:
         half = self._halves[direction]
         frames = []
         for one in found:
+            self._account.note_frame(direction, one)
             if one.error is None:
                 self._waiting.note(direction, one.payload)
             frames.append(
@@ -216,6 +245,7 @@ class FrameAssembler:
                     one.size,
                     one.payload,
                     one.error,
+                    one.is_placed,
                 )
             )
             half.count += 1

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.model import SAMPLE_BYTES
+from flexwire.capture.resemblance import HEAD_BYTES, looks_like
 from flexwire.protocol.frames import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -22,13 +23,17 @@ _LENGTH = struct.Struct(">i")
 
 
 class Found(NamedTuple):
-    """A frame, or bytes that are none and why; ``size`` counts all of them on the wire."""
+    """A frame, or bytes that are none and why; ``size`` counts all of them on the wire.
+
+    ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
+    """
 
     first_us: int
     timestamp_us: int
     size: int
     payload: bytes
     error: str | None
+    is_placed: bool = True
 
 
 class Held:
@@ -137,7 +142,8 @@ class Framer:
                 self._buffer += part
                 self._seen += len(part)
                 position += len(part)
-                if self._seen == PREFIX_LENGTH and not self._start_frame():
+                following = data[position : position + HEAD_BYTES]
+                if self._seen == PREFIX_LENGTH and not self._start_frame(following):
                     self._seen += len(data) - position
                     self._buffer += data[position : position + SAMPLE_BYTES]
                     return
@@ -171,7 +177,7 @@ class Framer:
         if not self._lost:
             self._buffer += memoryview(data)[position:stop]
 
-    def _start_frame(self) -> bool:
+    def _start_frame(self, following: bytes) -> bool:
         (length,) = _LENGTH.unpack(self._buffer)
         # A SASL token may be empty (KIP-43), but never two running: that is a run of zeros.
         plausible = 0 <= length <= self._limit and (length or self._last_length)
@@ -180,7 +186,9 @@ class Framer:
             self._last_length = length
             return True
         self._last_length = -1
-        self._why = f"no frame has a length of {length}{_resemblance(self._buffer)}"
+        self._why = (
+            f"no frame has a length of {length}{_resemblance(bytes(self._buffer) + following)}"
+        )
         return False
 
     def _complete(self) -> None:
@@ -261,13 +269,14 @@ class Framer:
         start = 0 if self._length is None else PREFIX_LENGTH
         stop = len(self._buffer) if error is None else start + SAMPLE_BYTES
         payload = bytes(memoryview(self._buffer)[start:stop])
-        self._found.append(Found(self._first_us, self._last_us, self._seen, payload, error))
+        is_placed = self._length is not None
+        found = Found(self._first_us, self._last_us, self._seen, payload, error, is_placed)
+        self._found.append(found)
         self._reset()
 
 
-def _resemblance(head: bytearray) -> str:
-    if head[0] in (0x14, 0x15, 0x16, 0x17) and head[1] == 3:  # noqa: PLR2004 - TLS record types and version
-        return "; it looks like TLS, which hides frames"
-    if bytes(head) in (b"GET ", b"POST", b"HEAD", b"PUT ", b"HTTP"):
-        return "; it looks like HTTP"
-    return ""
+def _resemblance(head: bytes) -> str:
+    found = looks_like(head)
+    if found is None:
+        return ""
+    return f"; it looks like {found}" + (", which hides frames" if found == "TLS" else "")

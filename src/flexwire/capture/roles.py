@@ -14,6 +14,7 @@ from flexwire.capture.plausible import (
 from flexwire.versions import HIGHEST
 
 if TYPE_CHECKING:
+    from flexwire.capture.brokers import Brokers
     from flexwire.capture.model import Segment
 
 HELD_SEGMENTS = 64
@@ -24,14 +25,16 @@ HELD_BYTES = 1024 * 1024
 class Roles:
     """Finds out which end of a connection is the client, from its first segments.
 
-    The sender of a SYN is, and the end from which a request comes where the capture says so.
+    Where exactly one end is among the ``brokers``, it is the other one. Otherwise the sender of a
+    SYN is, and the end from which a request comes where the capture says so.
     Without either, it is the end from which a request came whose correlation id came back from the
     other end; failing that, the only end that sent anything that looks like a request and like no
     response; failing that, the end with the higher port.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, brokers: Brokers) -> None:
         self.held: list[Segment] = []
+        self._brokers = brokers
         self._limit = limit
         self._held_bytes = 0
         self._asked: dict[str, set[int]] = {}
@@ -41,6 +44,9 @@ class Roles:
         """Hold the segment back; tell which end is the client once that is known."""
         self.held.append(segment)
         self._held_bytes += len(segment.payload)
+        given = self._brokers.client(segment)
+        if given is not None:
+            return given
         if segment.flags & SYN:
             return segment.destination if segment.flags & ACK else segment.source
         if segment.begins is not None:

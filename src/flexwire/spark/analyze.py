@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.brokers import Brokers
 from flexwire.errors import CaptureError
 from flexwire.report import render
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
 from flexwire.spark.bodies import OUTCOMES, decode_bodies
+from flexwire.spark.connections import connections_table
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
 from flexwire.spark.frames import PACKETS, assemble_frames
@@ -96,7 +98,7 @@ class Analysis:
     seconds: dict[str, float] = field(compare=False)
 
 
-def analyze(
+def analyze(  # noqa: PLR0913 - each is an option of the command, and given by name
     paths: Iterable[str | Path],
     out: str | Path,
     *,
@@ -105,6 +107,8 @@ def analyze(
     memory: str = "2g",
     show_credentials: bool = False,
     title: str = "Kafka traffic",
+    ports: Iterable[int] = (),
+    brokers: Iterable[str] = (),
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -113,10 +117,15 @@ def analyze(
     tables of an earlier analysis in ``out`` are replaced. ``memory`` is Java's, at least "512m",
     unless a session runs already.
 
-    Raises `CaptureError` when the paths give no capture, `FlexwireError` when ``out`` holds tables
-    that are not flexwire's, `JavaError` when there is no Java to run Spark on, `AnalysisError` when
-    Spark fails.
+    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
+    brokers: only connections with such an end are Kafka then. Without them those are in which
+    something reads as Kafka; the table of connections says of each why it is, or is not.
+
+    Raises `CaptureError` when the paths give no capture or a broker is not an address,
+    `FlexwireError` when ``out`` holds tables that are not flexwire's, `JavaError` when there is no
+    Java to run Spark on, `AnalysisError` when Spark fails.
     """
+    given = Brokers.parse(ports, brokers)
     files = capture_files(paths)
     destination = Path(out).absolute()
     tables = begin_tables(destination)
@@ -133,7 +142,7 @@ def analyze(
         _configured(running, is_small=is_small),
         working_directory(destination) as work,
     ):
-        job = _Job(running, tables, work, progress or silent, clock, show_credentials)
+        job = _Job(running, tables, work, progress or silent, clock, show_credentials, given)
         job.write_tables([str(one) for one in files])
         facts = job.measure(title)
     return _publish(tables, destination, facts, clock)
@@ -202,6 +211,7 @@ class _Job:
     progress: Progress
     clock: _Clock
     show_credentials: bool
+    brokers: Brokers
 
     def write_tables(self, files: list[str]) -> None:
         wire = self._read_captures(files)
@@ -224,7 +234,9 @@ class _Job:
     def _read_captures(self, files: list[str]) -> DataFrame:
         with self._stage("Reading captures"):
             segments = read_captures(self.spark, files)
-            frames = assemble_frames(segments, show_credentials=self.show_credentials)
+            frames = assemble_frames(
+                segments, show_credentials=self.show_credentials, brokers=self.brokers
+            )
             wire = self._through(frames, "wire", "kind")
             packets = wire.where(F.col("kind") == PACKETS)
             noted = packets.select(
@@ -234,6 +246,7 @@ class _Job:
                 F.col("payload").alias("sample"),
             )
             write_table(noted.coalesce(1), self.tables.packets)
+            write_table(connections_table(wire).coalesce(1), self.tables.connections)
         self._check_readable()
         return wire
 
@@ -246,7 +259,7 @@ class _Job:
 
     def _pair(self, wire: DataFrame) -> DataFrame:
         with self._stage("Pairing requests and responses"):
-            frames = with_payloads(pair_frames(wire), wire)
+            frames = with_payloads(pair_frames(wire), wire, show_credentials=self.show_credentials)
             # One directory a message, so that its job reads nothing else; rebalanced, so that a
             # small capture has one file in each and a large one has files of the usual size.
             return self._through(frames.hint("rebalance", "body"), "frames", "body")

@@ -22,6 +22,7 @@ from flexwire.report.facts import (
 )
 from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
+from flexwire.spark.connections import kafka_only
 from flexwire.spark.frames import FAILED
 from flexwire.spark.outcomes import LENIENT
 from flexwire.spark.pairs import UNPAIRED
@@ -83,7 +84,8 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             future.add_done_callback(lambda _: steps.finish())
             return future
 
-        frames, records = measured.frames, measured.records
+        # What is not Kafka is nobody's traffic, failure or version.
+        frames, records = kafka_only(measured.frames), measured.records
         totals = start(_gather_totals, frames, measured.packets, records)
         timeline = start(_gather_timeline, frames)
         sources = start(_gather_sources, frames, measured.packets)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
+from flexwire.capture.brokers import Brokers
 from flexwire.capture.segments import Segment
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import (
@@ -32,8 +34,34 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-FRAME, PACKETS = "frame", "packets"
+    from flexwire.capture.connections import CapturedConnection
+
+_NONE_GIVEN = Brokers()
+
+FRAME, PACKETS, CONNECTION = "frame", "packets", "connection"
 FAILED, TOKEN = "failed", "token"
+
+CONNECTION_FACTS = pa.struct(
+    [
+        ("client", pa.string()),
+        ("broker", pa.string()),
+        ("first_time", MOMENT),
+        ("last_time", MOMENT),
+        ("seen_from_start", pa.bool_()),
+        ("closed_by", pa.string()),
+        ("reset", pa.bool_()),
+        ("request_frames", pa.int64()),
+        ("response_frames", pa.int64()),
+        ("request_bytes", pa.int64()),
+        ("response_bytes", pa.int64()),
+        ("lost_bytes", pa.int64()),
+        ("is_kafka", pa.bool_()),
+        ("reads_as_kafka", pa.bool_()),
+        ("evidence", pa.string()),
+        ("looks_like", pa.string()),
+    ]
+)
+"""What `CapturedConnection` says, but for the connection itself."""
 
 FRAMES = pa.schema(
     [
@@ -58,26 +86,35 @@ FRAMES = pa.schema(
         ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
         ("expects_response", pa.bool_()),
         ("withheld_credentials", pa.int32()),
+        # Of rows of kind "connection" only, which come after all frames of the connection.
+        ("facts", CONNECTION_FACTS),
     ]
 )
 
 
-def assemble_frames(segments: DataFrame, *, show_credentials: bool = False) -> DataFrame:
-    """The frames of all connections; rows that tell of a file's packets pass through."""
+def assemble_frames(
+    segments: DataFrame, *, show_credentials: bool = False, brokers: Brokers = _NONE_GIVEN
+) -> DataFrame:
+    """The frames of all connections, and one row for each connection itself.
+
+    Rows that tell of a file's packets pass through. ``brokers`` are the ends known for brokers.
+    """
     order = ("connection", "timestamp_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
-    return ordered.mapInArrow(partial(_assemble, show_credentials), spark_schema(FRAMES))
+    return ordered.mapInArrow(partial(_assemble, show_credentials, brokers), spark_schema(FRAMES))
 
 
 def _assemble(
     show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    brokers: Brokers,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    return record_batches(FRAMES, _frame_rows(batches, show_credentials=show_credentials))
+    rows = _frame_rows(batches, show_credentials=show_credentials, brokers=brokers)
+    return record_batches(FRAMES, rows)
 
 
 def _frame_rows(
-    batches: Iterator[pa.RecordBatch], *, show_credentials: bool
+    batches: Iterator[pa.RecordBatch], *, show_credentials: bool, brokers: Brokers
 ) -> Iterator[tuple[tuple[Any, ...], int]]:
     connection: _Connection | None = None
     for row in row_tuples(batches):
@@ -88,7 +125,7 @@ def _frame_rows(
         if connection is None or connection.key != key:
             if connection is not None:
                 yield from connection.finish()
-            connection = _Connection(key, show_credentials=show_credentials)
+            connection = _Connection(key, show_credentials=show_credentials, brokers=brokers)
         yield from connection.push(file, row[2], Segment(*row[3:12]))
     if connection is not None:
         yield from connection.finish()
@@ -102,9 +139,9 @@ def _packets_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
 class _Connection:
     """Assembles the frames of one connection key, of all connections that used its ports."""
 
-    def __init__(self, key: str, *, show_credentials: bool) -> None:
+    def __init__(self, key: str, *, show_credentials: bool, brokers: Brokers) -> None:
         self.key = key
-        self._assembler = FrameAssembler()
+        self._assembler = FrameAssembler(brokers=brokers)
         self._conversation = Conversation("")
         self._show_credentials = show_credentials
         self._file = ""
@@ -115,6 +152,7 @@ class _Connection:
         self._file = file
         try:
             yield from map(self._row, self._assembler.push(segment))
+            yield from map(self._connection_row, self._assembler.ended())
         except Exception as error:
             error.add_note(f"while assembling {self.key}, at segment {ordinal} of {file}")
             raise
@@ -122,6 +160,7 @@ class _Connection:
     def finish(self) -> Iterator[tuple[tuple[Any, ...], int]]:
         try:
             yield from map(self._row, self._assembler.finish())
+            yield from map(self._connection_row, self._assembler.ended())
         except Exception as error:
             error.add_note(f"while assembling the end of {self.key}, in {self._file}")
             raise
@@ -144,6 +183,12 @@ class _Connection:
             **self._conversation.read(frame),
         }
         return tuple(told.get(name) for name in FRAMES.names), len(told["payload"] or b"")
+
+    def _connection_row(self, ended: CapturedConnection) -> tuple[tuple[Any, ...], int]:
+        facts = msgspec.structs.asdict(ended)
+        facts["first_time"], facts["last_time"] = facts.pop("first_us"), facts.pop("last_us")
+        told = {"kind": CONNECTION, "connection": facts.pop("connection"), "facts": facts}
+        return tuple(told.get(name) for name in FRAMES.names), 0
 
 
 class Conversation:
@@ -208,7 +253,8 @@ class Conversation:
 
     def _failed(self, frame: CapturedFrame, reason: str) -> dict[str, Any]:
         # A request that is cut off or damaged further on still tells whose it is.
-        head = self._head(frame) if frame.direction == "request" else {}
+        is_headed = frame.is_placed and frame.direction == "request"
+        head = self._head(frame) if is_headed else {}
         return {**head, "outcome": FAILED, "error": reason, **self._shown(frame)}
 
     def _head(self, frame: CapturedFrame) -> dict[str, Any]:

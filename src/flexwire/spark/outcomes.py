@@ -31,8 +31,9 @@ def frames_table(frames: DataFrame, outcomes: DataFrame, software: DataFrame) ->
 
     ``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, and decodes as
     Kafka's Java reads it), "failed" (framing, header or body; ``error`` has the reason and
-    ``bytes`` the bytes), "unpaired" (a response without its request) or "token" (of a SASL
-    exchange, which has no message). ``withheld_credentials`` counts the fields that were replaced,
+    ``bytes`` the bytes), "unpaired" (a response without its request), "token" (of a SASL exchange,
+    which has no message) or "not Kafka" (of a connection that is not, so nothing but its size is
+    told). ``withheld_credentials`` counts the fields that were replaced,
     or is 1 where all bytes were kept out. ``latency_us`` stands on responses, ``answered`` on
     requests.
     """

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.spark.connections import NOT_KAFKA, judged_frames
 from flexwire.spark.frames import FRAME
 
 if TYPE_CHECKING:
@@ -32,20 +33,30 @@ def pair_frames(wire: DataFrame) -> DataFrame:
 
     A response gets api key, version, client id and message from its request, and ``latency_us``
     from that request's last byte to its own; without one its ``outcome`` is `UNPAIRED`. A request
-    gets ``answered``: null when it expects no response.
+    gets ``answered``: null when it expects no response. A frame of a connection that is not Kafka
+    has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
     """
-    frames = wire.where(F.col("kind") == FRAME).drop("kind", "payload")
-    numbered = frames.withColumn("occurrence", _occurrence())
+    numbered = judged_frames(wire).withColumn("occurrence", _occurrence())
     requests = numbered.where(_is("request"))
     responses = numbered.where(_is("response"))
     return _with_answers(requests, responses).unionByName(_with_requests(responses, requests))
 
 
-def with_payloads(paired: DataFrame, wire: DataFrame) -> DataFrame:
-    """The paired frames with their payloads again; ``body`` is the message to decode, if any."""
+def with_payloads(
+    paired: DataFrame, wire: DataFrame, *, show_credentials: bool = False
+) -> DataFrame:
+    """The paired frames with their payloads again; ``body`` is the message to decode, if any.
+
+    What is not Kafka may hold credentials that nobody here can tell from the rest, so its bytes
+    are shown only with them.
+    """
     payloads = wire.where(F.col("kind") == FRAME).select(*FRAME_KEY, "payload")
     body = F.when(F.col("outcome").isNull(), F.col("message"))
-    return paired.join(payloads, list(FRAME_KEY)).withColumn("body", body)
+    joined = paired.join(payloads, list(FRAME_KEY)).withColumn("body", body)
+    if show_credentials:
+        return joined
+    is_kafka = F.coalesce(F.col("outcome") != NOT_KAFKA, F.lit(True))
+    return joined.withColumn("payload", F.when(is_kafka, F.col("payload")))
 
 
 def _is(direction: str) -> Column:

@@ -2,6 +2,7 @@
 
 ```
 OUT/tables/frames/               one row a frame
+OUT/tables/connections/          one row a connection, and whether it is Kafka
 OUT/tables/messages/<Message>/   one row a request or response, decoded
 OUT/tables/records/              one row a record of a Produce or a Fetch
 OUT/tables/packets/              one row a capture file and reason why packets were not used
@@ -52,6 +53,11 @@ class Tables:
         return self.root / "frames"
 
     @property
+    def connections(self) -> Path:
+        """Every connection: its ends, its bytes, how it ended, and whether it is Kafka."""
+        return self.root / "connections"
+
+    @property
     def records(self) -> Path:
         """Every record that was produced or fetched, with the facts of its batch."""
         return self.root / "records"
@@ -89,7 +95,8 @@ def begin_tables(out: Path) -> Tables:
             f"{root} holds files that flexwire did not write; empty it, or choose another --out"
         )
     tables = Tables(root)
-    for old in (tables.frames, tables.records, tables.packets, tables.messages):
+    written = (tables.frames, tables.connections, tables.records, tables.packets, tables.messages)
+    for old in written:
         shutil.rmtree(old, ignore_errors=True)
     root.mkdir(parents=True, exist_ok=True)
     (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")

@@ -1,0 +1,175 @@
+"""What a connection was: its ends, its bytes, how it ended, and whether it is Kafka.
+
+Where ends are given as brokers, they alone say which connections are Kafka. Where none is, what is
+in the frames says it (see `flexwire.capture.evidence`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from flexwire.capture.evidence import Evidence
+from flexwire.capture.packets import FIN, RST, SYN
+from flexwire.capture.resemblance import HEAD_BYTES, looks_like
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Literal
+
+    from flexwire.capture.brokers import Brokers
+    from flexwire.capture.framing import Found
+    from flexwire.capture.model import Direction, Segment
+    from flexwire.capture.streams import Piece
+
+KAFKA = "Kafka"
+"""What a connection looks like that reads as Kafka's, and has no end that was given."""
+
+
+class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
+    """A connection, when it has ended or the capture has.
+
+    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000"; of what is not Kafka, the end that
+    is taken for the client's and the other one. The bytes are the sizes of its frames, and
+    ``lost_bytes`` those of them that the capture lacks. ``seen_from_start``: its SYN was captured.
+    ``closed_by`` is the end whose FIN, or RST (``reset``), was seen first.
+
+    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it does, so what
+    its headers say can be believed. ``looks_like`` names another protocol whose bytes these seem to
+    be, or Kafka where only its ends speak against it.
+    """
+
+    connection: str
+    client: str
+    broker: str
+    first_us: int
+    last_us: int
+    seen_from_start: bool
+    closed_by: Literal["client", "broker"] | None
+    reset: bool
+    request_frames: int
+    response_frames: int
+    request_bytes: int
+    response_bytes: int
+    lost_bytes: int
+    is_kafka: bool
+    reads_as_kafka: bool
+    evidence: str
+    looks_like: str | None
+
+
+class _Judgement(NamedTuple):
+    reads: bool
+    is_kafka: bool
+    reason: str
+    resembles: str | None
+
+
+class Account:
+    """Takes in the segments and frames of one connection; `close` says what it was."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.evidence = Evidence()
+        self._brokers = brokers
+        self._first_us: int | None = None
+        self._last_us = 0
+        self._has_syn = self._is_marked = self._reset = False
+        self._ended_by: str | None = None
+        self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
+        self._frames: dict[Direction, int] = {"request": 0, "response": 0}
+        self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
+        self._lost = 0
+
+    def note_segment(self, segment: Segment) -> None:
+        """Take in a segment, in the order of capture."""
+        flags = segment.flags
+        if self._first_us is None:
+            self._first_us = segment.timestamp_us
+        self._last_us = segment.timestamp_us
+        if flags & SYN:
+            self._has_syn = True
+        if segment.begins is not None:
+            self._is_marked = True
+        if flags & (FIN | RST) and self._ended_by is None:
+            self._ended_by = segment.source
+            self._reset = bool(flags & RST)
+
+    def note_pieces(self, direction: Direction, pieces: Iterable[Piece]) -> None:
+        """Take in what comes next in a stream."""
+        head = self._heads[direction]
+        for piece in pieces:
+            self._lost += piece.lost
+            if len(head) < HEAD_BYTES:
+                head += piece.data[:HEAD_BYTES]
+        self._heads[direction] = head
+
+    def note_frame(self, direction: Direction, found: Found) -> None:
+        """Take in a frame, or bytes that are no whole one."""
+        self._frames[direction] += 1
+        self._bytes[direction] += found.size
+        if found.is_placed:
+            self.evidence.see(direction, found.payload, is_whole=found.error is None)
+
+    def close(self, connection: str, client: str, broker: str) -> CapturedConnection:
+        """Say what the connection was."""
+        judged = self._judge(client, broker)
+        ended_by: Literal["client", "broker"] | None = None
+        if self._ended_by is not None:
+            ended_by = "client" if self._ended_by == client else "broker"
+        return CapturedConnection(
+            connection=connection,
+            client=client,
+            broker=broker,
+            first_us=self._first_us or 0,
+            last_us=self._last_us,
+            seen_from_start=self._has_syn,
+            closed_by=ended_by,
+            reset=self._reset,
+            request_frames=self._frames["request"],
+            response_frames=self._frames["response"],
+            request_bytes=self._bytes["request"],
+            response_bytes=self._bytes["response"],
+            lost_bytes=self._lost,
+            is_kafka=judged.is_kafka,
+            reads_as_kafka=judged.reads,
+            evidence=judged.reason,
+            looks_like=judged.resembles,
+        )
+
+    def _judge(self, client: str, broker: str) -> _Judgement:
+        found = self.evidence.found
+        given = [end for end in (broker, client) if self._brokers.has(end)]
+        if found is None and (given or self._is_marked):
+            # Less will do where it is known what the end is: the tap stands before a broker.
+            found = self.evidence.hint
+        resembles = looks_like(*self._heads.values()) if found is None else None
+        if given:
+            return _judge_given(given[0], found, resembles)
+        if self._brokers:
+            reason = "neither end was given as a broker"
+            if found is None:
+                return _Judgement(False, False, reason, resembles)
+            return _Judgement(True, False, f"{reason}, though it reads as Kafka: {found}", KAFKA)
+        if found is not None:
+            return _Judgement(True, True, found, None)
+        return self._judge_unread(resembles)
+
+    def _judge_unread(self, resembles: str | None) -> _Judgement:
+        if self._bytes["request"]:
+            return _Judgement(False, False, "no request on it reads as Kafka", resembles)
+        if not self._bytes["response"]:
+            return _Judgement(False, False, "nothing was sent", None)
+        if self._is_marked:
+            return _Judgement(False, True, "the tap captured it, and only responses of it", None)
+        return _Judgement(False, False, "no request of it was captured", resembles)
+
+
+def _judge_given(end: str, found: str | None, resembles: str | None) -> _Judgement:
+    reason = f"{end} was given as a broker"
+    if found is not None:
+        return _Judgement(True, True, f"{reason}, and {found}", None)
+    nothing = "nothing on it reads as Kafka"
+    if resembles is not None:
+        return _Judgement(False, False, f"{reason}, but {nothing}", resembles)
+    return _Judgement(False, True, f"{reason}; {nothing}", None)

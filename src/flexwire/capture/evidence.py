@@ -1,0 +1,165 @@
+"""Whether the frames of a connection are Kafka's, by what is in them.
+
+Every stream that begins with a small number has "frames", and a header of zeros is that of a
+Produce request: so one header proves nothing. What does, each so rare in other bytes that one is
+enough:
+
+- a request of a released version whose body decodes by its spec;
+- a response that decodes by its spec as the answer to a request of a released version;
+- an ApiVersions request of a version above all released ones, with a client id: a client of a newer
+  Kafka begins so (KIP-511);
+- of frames that the capture lacks parts of: two request headers of one client id, or one whose
+  correlation id came back.
+
+A client id that is empty is two zero bytes, which other bytes have as well. A request with one
+counts when its body says much; when it says little, with a second one or its answer beside it.
+What is lost in the capture, or damaged, speaks for nothing and against nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.codec import message
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import RequestFrame, parse_request, parse_response
+from flexwire.protocol.apis import request_entries
+from flexwire.protocol.responses import parse_correlation_id
+
+if TYPE_CHECKING:
+    from flexwire.capture.model import Direction
+
+MOST_AWAITED = 1000
+"""So many requests wait for a response that may prove what they are; the oldest is forgotten."""
+
+_UNREADABLE = (CodecError, FrameError, UnknownMessageError)
+# The one request that is sent in versions that nobody has released yet (KIP-511).
+_NEGOTIATED = "ApiVersionsRequest"
+# No request or response begins with so many zeros.
+_LEADING = 64
+# Bytes other than zero in a body: numbers in a row, or a moment, have fewer and decode by chance.
+_MUCH, _SOME = 8, 4
+
+
+class _Asked(NamedTuple):
+    """A request that is not evidence by itself."""
+
+    request: RequestFrame
+    is_whole: bool
+
+
+class Evidence:
+    """Takes the frames of one connection until one of them shows that it is Kafka.
+
+    ``found`` is then a short sentence of what did. ``hint`` is one of what would do where the end
+    is known for a broker: one request header with a client id, or one body that decodes.
+    """
+
+    def __init__(self) -> None:
+        self.found: str | None = None
+        self.hint: str | None = None
+        self._asked: dict[int, _Asked] = {}
+        # The latest that decodes, and the latest that the capture lacks parts of.
+        self._decoded: RequestFrame | None = None
+        self._cut: RequestFrame | None = None
+
+    def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
+        """Take in a frame; not ``is_whole``: ``payload`` is what the capture has of its start."""
+        # Zeros decode as many a message, and are none.
+        if self.found is not None or not any(payload[:_LEADING]):
+            return
+        if direction == "request":
+            self._see_request(payload, is_whole=is_whole)
+        elif self._asked:
+            self._see_response(payload, is_whole=is_whole)
+
+    def _see_request(self, payload: bytes, *, is_whole: bool) -> None:
+        try:
+            request = parse_request(payload)
+        except _UNREADABLE:
+            return
+        if not _is_text(request.client_id):
+            return
+        if _is_released(request):
+            self._weigh(request, payload, is_whole=is_whole)
+        elif request.client_id and _is_newer_negotiation(request):
+            self.found = f"{_named(request)}, newer than any released"
+
+    def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
+        name = _named(request)
+        body = payload[request.body_offset :]
+        decodes = is_whole and _decodes(request.message_name, body, request.api_version)
+        said = len(body) - body.count(0)
+        has_client_id = request.header_version > 0 and request.client_id != ""
+        if decodes and (has_client_id or said >= _MUCH):
+            self.found = f"{name} decodes"
+            return
+        if has_client_id:
+            self.hint = self.hint or f"a header of {name}"
+        elif decodes and said >= _SOME:
+            self.hint = self.hint or f"{name} decodes"
+        if decodes and said:
+            self._note_decoded(request, name)
+        elif not is_whole and request.client_id:
+            self._note_cut(request, name)
+        self._asked[request.correlation_id] = _Asked(request, is_whole)
+        if len(self._asked) > MOST_AWAITED:
+            del self._asked[next(iter(self._asked))]
+
+    def _note_decoded(self, request: RequestFrame, name: str) -> None:
+        other, self._decoded = self._decoded, request
+        if other is not None and other.correlation_id != request.correlation_id:
+            self.found = f"{name} decodes, and {_named(other)} before it"
+
+    def _note_cut(self, request: RequestFrame, name: str) -> None:
+        other, self._cut = self._cut, request
+        if (
+            other is not None
+            and other.client_id == request.client_id
+            and other.correlation_id != request.correlation_id
+        ):
+            self.found = f"headers of {_named(other)} and {name} with one client id"
+
+    def _see_response(self, payload: bytes, *, is_whole: bool) -> None:
+        try:
+            asked = self._asked.get(parse_correlation_id(payload))
+            if asked is None:
+                return
+            request = asked.request
+            name = _named(request)
+            if is_whole:
+                response = parse_response(payload, request.api_key, request.api_version)
+                body = payload[response.body_offset :]
+                if _decodes(response.message_name, body, response.body_version):
+                    self.found = f"the response to {name} decodes"
+                    return
+        except _UNREADABLE:
+            return
+        # What is whole and does not decode is not Kafka's, whatever its header looks like.
+        if request.client_id and not asked.is_whole:
+            self.found = f"a header of {name}, and a response with its correlation id"
+
+
+def _named(request: RequestFrame) -> str:
+    return f"{request.message_name} v{request.api_version}"
+
+
+def _is_text(client_id: str | None) -> bool:
+    return client_id is None or all(sign >= " " for sign in client_id)
+
+
+def _is_released(request: RequestFrame) -> bool:
+    return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
+
+
+def _is_newer_negotiation(request: RequestFrame) -> bool:
+    newest = max(entry.versions.highest for entry in request_entries(request.api_key))
+    return request.message_name == _NEGOTIATED and request.api_version > newest
+
+
+def _decodes(name: str, body: bytes, version: int) -> bool:
+    try:
+        message(name).decode(body, version)
+    except _UNREADABLE:
+        return False
+    return True

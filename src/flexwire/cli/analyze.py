@@ -18,18 +18,41 @@ from flexwire.cli.progress import progress_bar
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory for the tables and report.html.",
 )
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    metavar="RELEASE",
+    help='The Kafka release to audit for, "4.0" for the newest 4.0; can be given several times. By '
+    "default the newest of every major from the captured brokers' on.",
+)
 @memory_option
 @click.option("--show-credentials", is_flag=True, help="Do not withhold SASL tokens and the like.")
-def analyze(*, paths: tuple[Path, ...], out: Path, memory: str, show_credentials: bool) -> None:
+def analyze(
+    *,
+    paths: tuple[Path, ...],
+    out: Path,
+    releases: tuple[str, ...],
+    memory: str,
+    show_credentials: bool,
+) -> None:
     """Decode captures on Spark: tables and a report.
 
     PATHS are captures (pcap or pcapng, also gzipped) or directories of them. OUT gets tables/ with
     every frame, message and record as Parquet, facts.json, and report.html, which opens offline.
+    Who breaks on which release is in the report, in audit.csv and in audit.json.
     """
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
-        done = run(paths, out, progress=progress, memory=memory, show_credentials=show_credentials)
+        done = run(
+            paths,
+            out,
+            progress=progress,
+            memory=memory,
+            show_credentials=show_credentials,
+            releases=releases,
+        )
     totals = done.facts.totals
     print(
         f"{totals.frames:,} frames on {totals.connections:,} connections, {totals.bytes:,} bytes;"

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.report import units
+from flexwire.report.facts import Client
+from flexwire.report.matrix import client_name
 from flexwire.report.tables import Cell, Column, Table, build, number, text
 
 if TYPE_CHECKING:
@@ -118,17 +120,12 @@ def _about_the_rest(found: list[AuditFinding], clients: int) -> list[tuple[str, 
     told = []
     free = {one.client: one for one in found if one.verdict == NOTHING}
     if free:
-        spread = max(one.last_time_us for one in free.values()) - min(
-            one.first_time_us for one in free.values()
-        )
-        told.append(
-            (
-                NOTHING,
-                f"Nothing was seen against {len(free):,} of {units.plural(clients, 'client')}, on "
-                f"{units.plural(sum(one.connections for one in free.values()), 'connection')} in "
-                f"{units.span(spread)}.",
-            )
-        )
+        first = min(one.first_time_us for one in free.values())
+        last = max(one.last_time_us for one in free.values())
+        connections = units.plural(sum(one.connections for one in free.values()), "connection")
+        of = units.plural(clients, "client")
+        said = f"Nothing was seen against {len(free):,} of {of}, on {connections}"
+        told.append((NOTHING, f"{said} in {units.span(last - first)}."))
     apart = Counter(one.role for one in found if one.verdict == NOT_JUDGED)
     if apart:
         roles = " and ".join(units.plural(apart[role], role) for role in sorted(apart))
@@ -163,10 +160,9 @@ def _api(one: AuditFinding) -> str:
     return one.api_name or f"api key {one.api_key}"
 
 
-def _label(client: AuditedClient, limit: int = 40) -> str:
-    if client.client_id:
-        return units.shorten(client.client_id, limit)
-    return "(null client id)" if client.client_id is None else "(empty client id)"
+def _label(client: AuditedClient) -> str:
+    known = Client(client.client_id, client.software_name, client.software_version)
+    return client_name(known)
 
 
 def _whose(client: AuditedClient) -> Cell:
@@ -193,11 +189,11 @@ def finding_table(facts: Facts) -> Table:
             Cell(one.verdict, note=one.evidence, verdict=one.verdict),
             text(version, f"on {', '.join(releases)}"),
             Cell(one.reason, note=one.source),
+            Cell(one.remedy or units.DASH),
             _when(one),
             text("; ".join(where) or units.DASH),
             Cell(one.last_accepting_release or units.DASH,
                  note=f"not by {one.first_refusing_release}" if one.first_refusing_release else ""),
-            Cell(one.remedy or units.DASH),
         ]  # fmt: skip
 
     columns = (
@@ -205,10 +201,10 @@ def finding_table(facts: Facts) -> Table:
         Column("Verdict", "verdict"),
         Column("What", "text", "the API and version, and the releases it is about"),
         Column("Why", "reason"),
+        Column("Remedy", "reason"),
         Column("Requests", "number", "how many, the first and the last"),
         Column("Groups and topics", "text", "that it named, whichever API it named them in"),
         Column("Last read by", "text", "the last release that reads it, the first that does not"),
-        Column("Remedy", "reason"),
     )
     # Told once for all releases with the same evidence, with the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}

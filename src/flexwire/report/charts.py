@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.report import units
-from flexwire.report.matrix import api_label, client_label
+from flexwire.report.matrix import api_label, client_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,7 +129,7 @@ def client_chart(facts: Facts) -> Chart | None:
     """Bytes per client."""
     bars = [
         Bar(
-            client_label(entry.client),
+            client_name(entry.client),
             (entry.bytes_sent, entry.bytes_received),
             units.human_bytes(entry.bytes_sent + entry.bytes_received),
         )

@@ -8,7 +8,7 @@ not matter: the report sorts what it shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import msgspec
@@ -319,7 +319,7 @@ class Facts:
     failure_counts: tuple[FailureCount, ...] = ()
     lenient_uses: tuple[LenientUse, ...] = ()
     withheld_credentials: int = 0
-    audit: Audit = Audit()
+    audit: Audit = field(default_factory=Audit)
 
     def to_json(self) -> dict[str, Any]:
         """The facts as `json.dumps` takes them, with the attribute names as keys."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.report.units import plural, ranges, shorten
+from flexwire.report.units import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,6 +60,13 @@ def client_label(client: Client, limit: int = 60) -> str:
     if client.client_id:
         return shorten(client.client_id, limit)
     return "(null client id)" if client.client_id is None else "(empty client id)"
+
+
+def client_name(client: Client, limit: int = 40) -> str:
+    """What to call a client in a sentence: its id, or its software where it has none."""
+    if client.client_id or not client.software:
+        return client_label(client, limit)
+    return f"{client_label(client)} {shorten(client.software, limit)}"
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
@@ -125,9 +132,5 @@ def _row(client: Client, uses: list[VersionUse], apis: Sequence[tuple[int, str]]
 def _left_out(verdicts: list[Verdict], noun: str) -> str:
     if not verdicts:
         return ""
-    kinds = ", ".join(
-        f"{verdicts.count(kind):,} {kind}"
-        for kind in VERDICTS
-        if kind in verdicts
-    )
+    kinds = ", ".join(f"{verdicts.count(kind):,} {kind}" for kind in VERDICTS if kind in verdicts)
     return f"and {plural(len(verdicts), 'more ' + noun)} not drawn here: {kinds}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.report.audit import marked
 from flexwire.report.facts import (
     ClientFacts,
     DecodeFailure,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from flexwire.report.audit_facts import Audit
     from flexwire.spark.progress import Steps
 
 _Told = TypeVar("_Told")
@@ -63,16 +65,20 @@ _BUCKET_US = [
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The tables to measure: ``outcomes`` are the columns that all message tables share."""
+    """The tables to measure: ``outcomes`` are the columns that all message tables share.
+
+    ``audit`` does the audit of them.
+    """
 
     frames: DataFrame
     records: DataFrame
     packets: DataFrame
     outcomes: DataFrame
+    audit: Callable[[], Audit]
 
 
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
-QUERIES = 10
+QUERIES = 11
 
 
 def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Steps) -> Facts:
@@ -92,6 +98,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         apis = start(gather_apis, frames)
         clients = start(_gather_clients, frames)
         uses = start(gather_version_uses, frames)
+        audited = start(measured.audit)
         topics = start(lambda: (gather_topics(records), gather_record_headers(records)))
         tagged = start(gather_tagged_fields, frames, measured.outcomes)
         failures = start(_gather_failures, frames, records)
@@ -110,7 +117,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             timeline=timeline.result(),
             apis=_ordered(apis.result()),
             clients=_ordered(clients.result()),
-            version_uses=_ordered(uses.result()),
+            version_uses=_ordered(marked(uses.result(), audited.result())),
             topics=_ordered(by_topic),
             record_headers=_ordered(by_header),
             tagged_fields=_ordered(tagged.result()),
@@ -118,6 +125,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             failure_counts=reasons,
             lenient_uses=_ordered(lenient.result()),
             withheld_credentials=withheld,
+            audit=audited.result(),
         )
 
 

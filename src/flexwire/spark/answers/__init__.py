@@ -18,7 +18,7 @@ __all__ = ["AuditTables", "audit", "audit_table", "gather_audit", "tables_to_aud
 
 
 def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:
-    """Who breaks on these releases, and with which evidence, from ``OUT/tables``: one row a finding.
+    """Who breaks on these releases, and by which evidence, from ``OUT/tables``: a row a finding.
 
     The same as the table ``audit`` of the analysis, for other releases than it was asked about.
     Raises `UnknownMessageError` for a release that there is not.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -75,7 +74,7 @@ class Evidence:
     conducts: dict[Party, Conduct]
     brokers: tuple[str, ...]
 
-    @cached_property
+    @property
     def clients(self) -> dict[Party, Conduct]:
         """Those that are neither brokers nor controllers."""
         return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
@@ -184,9 +183,7 @@ def _brokers(ranges: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
 
 
-def _conducts(
-    uses: list[Row], parties: dict[_Key, Row]
-) -> dict[Party, Conduct]:
+def _conducts(uses: list[Row], parties: dict[_Key, Row]) -> dict[Party, Conduct]:
     named: defaultdict[_Key, set[_Software]] = defaultdict(set)
     asking = set()
     for row in uses:

@@ -17,9 +17,9 @@ from flexwire.check.config import Config, named
 from flexwire.check.formats import github_actions, junit, sarif, text
 from flexwire.check.formats import json as json_format
 from flexwire.check.lint import lint, read_message
-from flexwire.check.sources import Source
 from flexwire.errors import SpecError
 from flexwire.schema.parse import parse_spec
+from flexwire.schema.sources import Source
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
 

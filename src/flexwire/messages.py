@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.codec import message
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, on_change
 
 if TYPE_CHECKING:
     from flexwire.codec import Message
@@ -24,7 +24,19 @@ def __getattr__(name: str) -> type[Message]:
     except UnknownMessageError as error:
         raise AttributeError(str(error)) from None
     globals()[name] = made
+    _MADE.append(name)
     return made
+
+
+_MADE: list[str] = []
+
+
+def _forget() -> None:
+    while _MADE:
+        globals().pop(_MADE.pop(), None)
+
+
+on_change(_forget)
 
 
 def __dir__() -> list[str]:

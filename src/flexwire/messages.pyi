@@ -9,13 +9,13 @@ import uuid as _uuid
 from flexwire.codec import Message, MessageStruct
 
 class AbortTransactionRecord(Message, kw_only=True):
-    """Metadata record, api key 25; versions 0, flexible 0+; in Kafka 3.6.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 25; versions 0, flexible 0+; in Kafka 3.6.2 to 4.4.0."""
 
     reason: str | None = None
     """string, versions 0+, tagged 0+ (tag 0), nullable 0+."""
 
 class AbortedTxn(Message, kw_only=True):
-    """Data; versions 0, not flexible; in Kafka 4.4-snapshot."""
+    """Data; versions 0, not flexible; in Kafka 4.4.0."""
 
     producer_id: int = 0
     """int64, versions 0+."""
@@ -27,7 +27,7 @@ class AbortedTxn(Message, kw_only=True):
     """int64, versions 0+."""
 
 class AccessControlEntryRecord(Message, kw_only=True):
-    """Metadata record, api key 18; versions 0, flexible 0+; in Kafka 3.2.3 to 4.0-trunk-20241025."""
+    """Metadata record, api key 18; versions 0, flexible 0+; in Kafka 3.2.3 to 4.4.0."""
 
     id: _uuid.UUID = ...
     """uuid, versions 0+."""
@@ -65,7 +65,7 @@ class AccessControlRecord(Message, kw_only=True):
     """int8, versions 0+."""
 
 class AddOffsetsToTxnRequest(Message, kw_only=True):
-    """Request, api key 25; versions 0-4, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 25; versions 0-4, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     transactional_id: str = ""
     """string, versions 0+."""
@@ -77,7 +77,7 @@ class AddOffsetsToTxnRequest(Message, kw_only=True):
     """string, versions 0+."""
 
 class AddOffsetsToTxnResponse(Message, kw_only=True):
-    """Response, api key 25; versions 0-4, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 25; versions 0-4, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -85,7 +85,7 @@ class AddOffsetsToTxnResponse(Message, kw_only=True):
     """int16, versions 0+."""
 
 class AddPartitionsToTxnRequest(Message, kw_only=True):
-    """Request, api key 24; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 24; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class AddPartitionsToTxnTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -117,7 +117,7 @@ class AddPartitionsToTxnRequest(Message, kw_only=True):
     """[]AddPartitionsToTxnTopic, versions 0-3."""
 
 class AddPartitionsToTxnResponse(Message, kw_only=True):
-    """Response, api key 24; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 24; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class AddPartitionsToTxnTopicResult(MessageStruct, kw_only=True):
         name: str = ""
@@ -147,7 +147,7 @@ class AddPartitionsToTxnResponse(Message, kw_only=True):
     """[]AddPartitionsToTxnTopicResult, versions 0-3."""
 
 class AddRaftVoterRequest(Message, kw_only=True):
-    """Request, api key 80; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 80; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class Listener(MessageStruct, kw_only=True):
         name: str = ""
@@ -171,7 +171,7 @@ class AddRaftVoterRequest(Message, kw_only=True):
     """bool, versions 1+."""
 
 class AddRaftVoterResponse(Message, kw_only=True):
-    """Response, api key 80; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 80; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -181,7 +181,7 @@ class AddRaftVoterResponse(Message, kw_only=True):
     """string, versions 0+, nullable 0+, ignorable."""
 
 class AllocateProducerIdsRequest(Message, kw_only=True):
-    """Request, api key 67; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Request, api key 67; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -189,7 +189,7 @@ class AllocateProducerIdsRequest(Message, kw_only=True):
     """int64, versions 0+."""
 
 class AllocateProducerIdsResponse(Message, kw_only=True):
-    """Response, api key 67; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Response, api key 67; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -201,7 +201,7 @@ class AllocateProducerIdsResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class AlterClientQuotasRequest(Message, kw_only=True):
-    """Request, api key 49; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4-snapshot."""
+    """Request, api key 49; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4.0."""
 
     class EntryData(MessageStruct, kw_only=True):
         entity: list[AlterClientQuotasRequest.EntityData] = ...
@@ -229,7 +229,7 @@ class AlterClientQuotasRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class AlterClientQuotasResponse(Message, kw_only=True):
-    """Response, api key 49; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4-snapshot."""
+    """Response, api key 49; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4.0."""
 
     class EntryData(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -251,7 +251,7 @@ class AlterClientQuotasResponse(Message, kw_only=True):
     """[]EntryData, versions 0+."""
 
 class AlterConfigsRequest(Message, kw_only=True):
-    """Request, api key 33; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 33; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterConfigsResource(MessageStruct, kw_only=True):
         resource_type: int = 0
@@ -273,7 +273,7 @@ class AlterConfigsRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class AlterConfigsResponse(Message, kw_only=True):
-    """Response, api key 33; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 33; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterConfigsResourceResponse(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -347,7 +347,7 @@ class AlterIsrResponse(Message, kw_only=True):
     """[]TopicData, versions 0+."""
 
 class AlterPartitionReassignmentsRequest(Message, kw_only=True):
-    """Request, api key 45; versions 0-1, flexible 0+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 45; versions 0-1, flexible 0+; in Kafka 2.4.1 to 4.4.0."""
 
     class ReassignableTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -369,7 +369,7 @@ class AlterPartitionReassignmentsRequest(Message, kw_only=True):
     """[]ReassignableTopic, versions 0+."""
 
 class AlterPartitionReassignmentsResponse(Message, kw_only=True):
-    """Response, api key 45; versions 0-1, flexible 0+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 45; versions 0-1, flexible 0+; in Kafka 2.4.1 to 4.4.0."""
 
     class ReassignableTopicResponse(MessageStruct, kw_only=True):
         name: str = ""
@@ -397,7 +397,7 @@ class AlterPartitionReassignmentsResponse(Message, kw_only=True):
     """[]ReassignableTopicResponse, versions 0+."""
 
 class AlterPartitionRequest(Message, kw_only=True):
-    """Request, api key 56; versions 0-3, flexible 0+; in Kafka 3.2.3 to 4.4-snapshot."""
+    """Request, api key 56; versions 0-3, flexible 0+; in Kafka 3.2.3 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -435,7 +435,7 @@ class AlterPartitionRequest(Message, kw_only=True):
     """[]TopicData, versions 0+."""
 
 class AlterPartitionResponse(Message, kw_only=True):
-    """Response, api key 56; versions 0-3, flexible 0+; in Kafka 3.2.3 to 4.4-snapshot."""
+    """Response, api key 56; versions 0-3, flexible 0+; in Kafka 3.2.3 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -469,7 +469,7 @@ class AlterPartitionResponse(Message, kw_only=True):
     """[]TopicData, versions 0+."""
 
 class AlterReplicaLogDirsRequest(Message, kw_only=True):
-    """Request, api key 34; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 34; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterReplicaLogDir(MessageStruct, kw_only=True):
         path: str = ""
@@ -487,7 +487,7 @@ class AlterReplicaLogDirsRequest(Message, kw_only=True):
     """[]AlterReplicaLogDir, versions 0+."""
 
 class AlterReplicaLogDirsResponse(Message, kw_only=True):
-    """Response, api key 34; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 34; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterReplicaLogDirTopicResult(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -507,7 +507,7 @@ class AlterReplicaLogDirsResponse(Message, kw_only=True):
     """[]AlterReplicaLogDirTopicResult, versions 0+."""
 
 class AlterShareGroupOffsetsRequest(Message, kw_only=True):
-    """Request, api key 91; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 91; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class AlterShareGroupOffsetsRequestTopic(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -527,7 +527,7 @@ class AlterShareGroupOffsetsRequest(Message, kw_only=True):
     """[]AlterShareGroupOffsetsRequestTopic, versions 0+."""
 
 class AlterShareGroupOffsetsResponse(Message, kw_only=True):
-    """Response, api key 91; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 91; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class AlterShareGroupOffsetsResponseTopic(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -555,7 +555,7 @@ class AlterShareGroupOffsetsResponse(Message, kw_only=True):
     """[]AlterShareGroupOffsetsResponseTopic, versions 0+."""
 
 class AlterUserScramCredentialsRequest(Message, kw_only=True):
-    """Request, api key 51; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 51; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class ScramCredentialDeletion(MessageStruct, kw_only=True):
         name: str = ""
@@ -581,7 +581,7 @@ class AlterUserScramCredentialsRequest(Message, kw_only=True):
     """[]ScramCredentialUpsertion, versions 0+."""
 
 class AlterUserScramCredentialsResponse(Message, kw_only=True):
-    """Response, api key 51; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 51; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class AlterUserScramCredentialsResult(MessageStruct, kw_only=True):
         user: str = ""
@@ -597,7 +597,7 @@ class AlterUserScramCredentialsResponse(Message, kw_only=True):
     """[]AlterUserScramCredentialsResult, versions 0+."""
 
 class ApiVersionsRequest(Message, kw_only=True):
-    """Request, api key 18; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 18; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     client_software_name: str = ""
     """string, versions 3+, ignorable."""
@@ -609,7 +609,7 @@ class ApiVersionsRequest(Message, kw_only=True):
     """int32, versions 5+, ignorable."""
 
 class ApiVersionsResponse(Message, kw_only=True):
-    """Response, api key 18; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 18; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class ApiVersion(MessageStruct, kw_only=True):
         api_key: int = 0
@@ -651,7 +651,7 @@ class ApiVersionsResponse(Message, kw_only=True):
     """bool, versions 3+, tagged 3+ (tag 3), ignorable."""
 
 class AssignReplicasToDirsRequest(Message, kw_only=True):
-    """Request, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Request, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     class DirectoryData(MessageStruct, kw_only=True):
         id: _uuid.UUID = ...
@@ -677,7 +677,7 @@ class AssignReplicasToDirsRequest(Message, kw_only=True):
     """[]DirectoryData, versions 0+."""
 
 class AssignReplicasToDirsResponse(Message, kw_only=True):
-    """Response, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Response, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     class DirectoryData(MessageStruct, kw_only=True):
         id: _uuid.UUID = ...
@@ -705,7 +705,7 @@ class AssignReplicasToDirsResponse(Message, kw_only=True):
     """[]DirectoryData, versions 0+."""
 
 class BeginQuorumEpochRequest(Message, kw_only=True):
-    """Request, api key 53; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 53; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -741,7 +741,7 @@ class BeginQuorumEpochRequest(Message, kw_only=True):
     """[]LeaderEndpoint, versions 1+, ignorable."""
 
 class BeginQuorumEpochResponse(Message, kw_only=True):
-    """Response, api key 53; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 53; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -775,13 +775,13 @@ class BeginQuorumEpochResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 1+, tagged 1+ (tag 0)."""
 
 class BeginTransactionRecord(Message, kw_only=True):
-    """Metadata record, api key 23; versions 0, flexible 0+; in Kafka 3.6.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 23; versions 0, flexible 0+; in Kafka 3.6.2 to 4.4.0."""
 
     name: str | None = None
     """string, versions 0+, tagged 0+ (tag 0), nullable 0+."""
 
 class BrokerHeartbeatRequest(Message, kw_only=True):
-    """Request, api key 63; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 63; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -799,7 +799,7 @@ class BrokerHeartbeatRequest(Message, kw_only=True):
     """[]uuid, versions 2+, tagged 2+ (tag 1), nullable 2+."""
 
 class BrokerHeartbeatResponse(Message, kw_only=True):
-    """Response, api key 63; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 63; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -813,7 +813,7 @@ class BrokerHeartbeatResponse(Message, kw_only=True):
     """bool, versions 0+."""
 
 class BrokerRegistrationChangeRecord(Message, kw_only=True):
-    """Metadata record, api key 17; versions 0-2, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 17; versions 0-3, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -825,9 +825,11 @@ class BrokerRegistrationChangeRecord(Message, kw_only=True):
     """int8, versions 1+, tagged 1+ (tag 1)."""
     log_dirs: list[_uuid.UUID] = ...
     """[]uuid, versions 2+, tagged 2+ (tag 2)."""
+    cordoned_log_dirs: list[_uuid.UUID] | None = None
+    """[]uuid, versions 3+, tagged 3+ (tag 3), nullable 3+."""
 
 class BrokerRegistrationRequest(Message, kw_only=True):
-    """Request, api key 62; versions 0-4, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 62; versions 0-4, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class Listener(MessageStruct, kw_only=True):
         name: str = ""
@@ -867,7 +869,7 @@ class BrokerRegistrationRequest(Message, kw_only=True):
     """int64, versions 3+, ignorable."""
 
 class BrokerRegistrationResponse(Message, kw_only=True):
-    """Response, api key 62; versions 0-4, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 62; versions 0-4, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -876,8 +878,14 @@ class BrokerRegistrationResponse(Message, kw_only=True):
     broker_epoch: int = -1
     """int64, versions 0+."""
 
+class ClearElrRecord(Message, kw_only=True):
+    """Metadata record, api key 28; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
+
+    topic_name: str = ""
+    """string, versions 0+."""
+
 class ClientQuotaRecord(Message, kw_only=True):
-    """Metadata record, api key 14; versions 0, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 14; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class EntityData(MessageStruct, kw_only=True):
         entity_type: str = ""
@@ -895,7 +903,7 @@ class ClientQuotaRecord(Message, kw_only=True):
     """bool, versions 0+."""
 
 class ConfigRecord(Message, kw_only=True):
-    """Metadata record, api key 4; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 4; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     resource_type: int = 0
     """int8, versions 0+."""
@@ -907,21 +915,23 @@ class ConfigRecord(Message, kw_only=True):
     """string, versions 0+, nullable 0+."""
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message, kw_only=True):
-    """Data; versions 8, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 8; versions 0,8, not flexible; in Kafka 3.5.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 8."""
+    """string, versions 0,8."""
     member_id: str = ""
-    """string, versions 8."""
+    """string, versions 0,8."""
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 8; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
         """uuid, versions 0+."""
         partitions: list[int] = ...
         """[]int32, versions 0+."""
+        assignment_epochs: list[int] | None = ...
+        """[]int32, versions 0+, tagged 0+ (tag 0), nullable 0+."""
 
     member_epoch: int = 0
     """int32, versions 0+."""
@@ -935,7 +945,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, kw_only=True):
     """[]TopicPartitions, versions 0+."""
 
 class ConsumerGroupDescribeRequest(Message, kw_only=True):
-    """Request, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Request, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     group_ids: list[str] = ...
     """[]string, versions 0+."""
@@ -943,7 +953,7 @@ class ConsumerGroupDescribeRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class ConsumerGroupDescribeResponse(Message, kw_only=True):
-    """Response, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Response, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1007,7 +1017,7 @@ class ConsumerGroupDescribeResponse(Message, kw_only=True):
     """[]DescribedGroup, versions 0+."""
 
 class ConsumerGroupHeartbeatRequest(Message, kw_only=True):
-    """Request, api key 68; versions 0-1, flexible 0+; in Kafka 3.5.2 to 4.4-snapshot."""
+    """Request, api key 68; versions 0-1, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1037,7 +1047,7 @@ class ConsumerGroupHeartbeatRequest(Message, kw_only=True):
     """[]TopicPartitions, versions 0+, nullable 0+."""
 
 class ConsumerGroupHeartbeatResponse(Message, kw_only=True):
-    """Response, api key 68; versions 0-1, flexible 0+; in Kafka 3.5.2 to 4.4-snapshot."""
+    """Response, api key 68; versions 0-1, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1065,15 +1075,15 @@ class ConsumerGroupHeartbeatResponse(Message, kw_only=True):
     """Assignment, versions 0+, nullable 0+."""
 
 class ConsumerGroupMemberMetadataKey(Message, kw_only=True):
-    """Data; versions 5, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 5; versions 0,5, not flexible; in Kafka 3.5.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 5."""
+    """string, versions 0,5."""
     member_id: str = ""
-    """string, versions 5."""
+    """string, versions 0,5."""
 
 class ConsumerGroupMemberMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 5; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class ClassicMemberMetadata(MessageStruct, kw_only=True):
         session_timeout_ms: int = 0
@@ -1107,25 +1117,27 @@ class ConsumerGroupMemberMetadataValue(Message, kw_only=True):
     """ClassicMemberMetadata, versions 0+, tagged 0+ (tag 0), nullable 0+."""
 
 class ConsumerGroupMetadataKey(Message, kw_only=True):
-    """Data; versions 3, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 3; versions 0,3, not flexible; in Kafka 3.5.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 3."""
+    """string, versions 0,3."""
 
 class ConsumerGroupMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 3; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     epoch: int = 0
     """int32, versions 0+."""
+    metadata_hash: int = 0
+    """int64, versions 0+, tagged 0+ (tag 0)."""
 
 class ConsumerGroupPartitionMetadataKey(Message, kw_only=True):
-    """Data; versions 4, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 4; versions 0,4, not flexible; in Kafka 3.5.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 4."""
+    """string, versions 0,4."""
 
 class ConsumerGroupPartitionMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 4; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class TopicMetadata(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1146,16 +1158,34 @@ class ConsumerGroupPartitionMetadataValue(Message, kw_only=True):
     topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...
     """[]TopicMetadata, versions 0+."""
 
-class ConsumerGroupTargetAssignmentMemberKey(Message, kw_only=True):
-    """Data; versions 7, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+class ConsumerGroupRegularExpressionKey(Message, kw_only=True):
+    """Coordinator-key, api key 16; versions 0,16, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 7."""
+    """string, versions 0,16."""
+    regular_expression: str = ""
+    """string, versions 0,16."""
+
+class ConsumerGroupRegularExpressionValue(Message, kw_only=True):
+    """Coordinator-value, api key 16; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
+
+    topics: list[str] = ...
+    """[]string, versions 0+."""
+    version: int = 0
+    """int64, versions 0+."""
+    timestamp: int = 0
+    """int64, versions 0+."""
+
+class ConsumerGroupTargetAssignmentMemberKey(Message, kw_only=True):
+    """Coordinator-key, api key 7; versions 0,7, not flexible; in Kafka 3.5.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0,7."""
     member_id: str = ""
-    """string, versions 7."""
+    """string, versions 0,7."""
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 7; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     class TopicPartition(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1167,19 +1197,21 @@ class ConsumerGroupTargetAssignmentMemberValue(Message, kw_only=True):
     """[]TopicPartition, versions 0+."""
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, kw_only=True):
-    """Data; versions 6, not flexible; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 6; versions 0,6, not flexible; in Kafka 3.5.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 6."""
+    """string, versions 0,6."""
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 6; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     assignment_epoch: int = 0
     """int32, versions 0+."""
+    assignment_timestamp: int = 0
+    """int64, versions 0+, tagged 0+ (tag 0), ignorable."""
 
 class ConsumerProtocolAssignment(Message, kw_only=True):
-    """Data; versions 0-3, not flexible; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Data; versions 0-3, not flexible; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicPartition(MessageStruct, kw_only=True):
         topic: str = ""
@@ -1193,7 +1225,7 @@ class ConsumerProtocolAssignment(Message, kw_only=True):
     """bytes, versions 0+, nullable 0+."""
 
 class ConsumerProtocolSubscription(Message, kw_only=True):
-    """Data; versions 0-3, not flexible; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Data; versions 0-3, not flexible; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicPartition(MessageStruct, kw_only=True):
         topic: str = ""
@@ -1213,13 +1245,13 @@ class ConsumerProtocolSubscription(Message, kw_only=True):
     """string, versions 3+, nullable 3+, ignorable."""
 
 class ControlRecordTypeSchema(Message, kw_only=True):
-    """Data; versions 0, not flexible; in Kafka 4.4-snapshot."""
+    """Data; versions 0, not flexible; in Kafka 4.3.1 to 4.4.0."""
 
     type: int = 0
     """int16, versions 0+."""
 
 class ControlledShutdownRequest(Message, kw_only=True):
-    """Request, api key 7; versions 0-3, flexible 3+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Request, api key 7; versions 0-3, flexible 3+; in Kafka 2.4.1 to 3.9.2."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -1227,7 +1259,7 @@ class ControlledShutdownRequest(Message, kw_only=True):
     """int64, versions 2+, ignorable."""
 
 class ControlledShutdownResponse(Message, kw_only=True):
-    """Response, api key 7; versions 0-3, flexible 3+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Response, api key 7; versions 0-3, flexible 3+; in Kafka 2.4.1 to 3.9.2."""
 
     class RemainingPartition(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -1241,7 +1273,7 @@ class ControlledShutdownResponse(Message, kw_only=True):
     """[]RemainingPartition, versions 0+."""
 
 class ControllerRegistrationRequest(Message, kw_only=True):
-    """Request, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Request, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     class Listener(MessageStruct, kw_only=True):
         name: str = ""
@@ -1273,7 +1305,7 @@ class ControllerRegistrationRequest(Message, kw_only=True):
     """[]Feature, versions 0+."""
 
 class ControllerRegistrationResponse(Message, kw_only=True):
-    """Response, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Response, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -1283,7 +1315,7 @@ class ControllerRegistrationResponse(Message, kw_only=True):
     """string, versions 0+, nullable 0+."""
 
 class CreateAclsRequest(Message, kw_only=True):
-    """Request, api key 30; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 30; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AclCreation(MessageStruct, kw_only=True):
         resource_type: int = 0
@@ -1305,7 +1337,7 @@ class CreateAclsRequest(Message, kw_only=True):
     """[]AclCreation, versions 0+."""
 
 class CreateAclsResponse(Message, kw_only=True):
-    """Response, api key 30; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 30; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class AclCreationResult(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -1319,7 +1351,7 @@ class CreateAclsResponse(Message, kw_only=True):
     """[]AclCreationResult, versions 0+."""
 
 class CreateDelegationTokenRequest(Message, kw_only=True):
-    """Request, api key 38; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 38; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class CreatableRenewers(MessageStruct, kw_only=True):
         principal_type: str = ""
@@ -1337,7 +1369,7 @@ class CreateDelegationTokenRequest(Message, kw_only=True):
     """int64, versions 0+."""
 
 class CreateDelegationTokenResponse(Message, kw_only=True):
-    """Response, api key 38; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 38; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     error_code: int = 0
     """int16, versions 0+."""
@@ -1363,7 +1395,7 @@ class CreateDelegationTokenResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class CreatePartitionsRequest(Message, kw_only=True):
-    """Request, api key 37; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 37; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class CreatePartitionsTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -1385,7 +1417,7 @@ class CreatePartitionsRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class CreatePartitionsResponse(Message, kw_only=True):
-    """Response, api key 37; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 37; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class CreatePartitionsTopicResult(MessageStruct, kw_only=True):
         name: str = ""
@@ -1401,7 +1433,7 @@ class CreatePartitionsResponse(Message, kw_only=True):
     """[]CreatePartitionsTopicResult, versions 0+."""
 
 class CreateTopicsRequest(Message, kw_only=True):
-    """Request, api key 19; versions 0-7, flexible 5+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 19; versions 0-7, flexible 5+; in Kafka 2.4.1 to 4.4.0."""
 
     class CreatableTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -1435,7 +1467,7 @@ class CreateTopicsRequest(Message, kw_only=True):
     """bool, versions 1+."""
 
 class CreateTopicsResponse(Message, kw_only=True):
-    """Response, api key 19; versions 0-7, flexible 5+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 19; versions 0-7, flexible 5+; in Kafka 2.4.1 to 4.4.0."""
 
     class CreatableTopicResult(MessageStruct, kw_only=True):
         name: str = ""
@@ -1473,7 +1505,7 @@ class CreateTopicsResponse(Message, kw_only=True):
     """[]CreatableTopicResult, versions 0+."""
 
 class DefaultPrincipalData(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Data; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     type: str = ""
     """string, versions 0+."""
@@ -1483,7 +1515,7 @@ class DefaultPrincipalData(Message, kw_only=True):
     """bool, versions 0+."""
 
 class DelegationTokenRecord(Message, kw_only=True):
-    """Metadata record, api key 10; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 10; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     owner: str = ""
     """string, versions 0+."""
@@ -1501,7 +1533,7 @@ class DelegationTokenRecord(Message, kw_only=True):
     """string, versions 0+."""
 
 class DeleteAclsRequest(Message, kw_only=True):
-    """Request, api key 31; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 31; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeleteAclsFilter(MessageStruct, kw_only=True):
         resource_type_filter: int = 0
@@ -1523,7 +1555,7 @@ class DeleteAclsRequest(Message, kw_only=True):
     """[]DeleteAclsFilter, versions 0+."""
 
 class DeleteAclsResponse(Message, kw_only=True):
-    """Response, api key 31; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 31; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeleteAclsFilterResult(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -1559,13 +1591,13 @@ class DeleteAclsResponse(Message, kw_only=True):
     """[]DeleteAclsFilterResult, versions 0+."""
 
 class DeleteGroupsRequest(Message, kw_only=True):
-    """Request, api key 42; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 42; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     groups_names: list[str] = ...
     """[]string, versions 0+."""
 
 class DeleteGroupsResponse(Message, kw_only=True):
-    """Response, api key 42; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 42; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeletableGroupResult(MessageStruct, kw_only=True):
         group_id: str = ""
@@ -1581,7 +1613,7 @@ class DeleteGroupsResponse(Message, kw_only=True):
     """[]DeletableGroupResult, versions 0+."""
 
 class DeleteRecordsRequest(Message, kw_only=True):
-    """Request, api key 21; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 21; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeleteRecordsTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -1601,7 +1633,7 @@ class DeleteRecordsRequest(Message, kw_only=True):
     """int32, versions 0+."""
 
 class DeleteRecordsResponse(Message, kw_only=True):
-    """Response, api key 21; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 21; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeleteRecordsTopicResult(MessageStruct, kw_only=True):
         name: str = ""
@@ -1623,7 +1655,7 @@ class DeleteRecordsResponse(Message, kw_only=True):
     """[]DeleteRecordsTopicResult, versions 0+."""
 
 class DeleteShareGroupOffsetsRequest(Message, kw_only=True):
-    """Request, api key 92; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 92; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class DeleteShareGroupOffsetsRequestTopic(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -1635,7 +1667,7 @@ class DeleteShareGroupOffsetsRequest(Message, kw_only=True):
     """[]DeleteShareGroupOffsetsRequestTopic, versions 0+."""
 
 class DeleteShareGroupOffsetsResponse(Message, kw_only=True):
-    """Response, api key 92; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 92; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class DeleteShareGroupOffsetsResponseTopic(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -1657,7 +1689,7 @@ class DeleteShareGroupOffsetsResponse(Message, kw_only=True):
     """[]DeleteShareGroupOffsetsResponseTopic, versions 0+."""
 
 class DeleteShareGroupStateRequest(Message, kw_only=True):
-    """Request, api key 86; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 86; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class DeleteStateData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1675,7 +1707,7 @@ class DeleteShareGroupStateRequest(Message, kw_only=True):
     """[]DeleteStateData, versions 0+."""
 
 class DeleteShareGroupStateResponse(Message, kw_only=True):
-    """Response, api key 86; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 86; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class DeleteStateResult(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1695,7 +1727,7 @@ class DeleteShareGroupStateResponse(Message, kw_only=True):
     """[]DeleteStateResult, versions 0+."""
 
 class DeleteTopicsRequest(Message, kw_only=True):
-    """Request, api key 20; versions 0-6, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 20; versions 0-6, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeleteTopicState(MessageStruct, kw_only=True):
         name: str | None = None
@@ -1711,7 +1743,7 @@ class DeleteTopicsRequest(Message, kw_only=True):
     """int32, versions 0+."""
 
 class DeleteTopicsResponse(Message, kw_only=True):
-    """Response, api key 20; versions 0-6, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 20; versions 0-6, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class DeletableTopicResult(MessageStruct, kw_only=True):
         name: str | None = ""
@@ -1729,7 +1761,7 @@ class DeleteTopicsResponse(Message, kw_only=True):
     """[]DeletableTopicResult, versions 0+."""
 
 class DescribeAclsRequest(Message, kw_only=True):
-    """Request, api key 29; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 29; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     resource_type_filter: int = 0
     """int8, versions 0+."""
@@ -1747,7 +1779,7 @@ class DescribeAclsRequest(Message, kw_only=True):
     """int8, versions 0+."""
 
 class DescribeAclsResponse(Message, kw_only=True):
-    """Response, api key 29; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 29; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribeAclsResource(MessageStruct, kw_only=True):
         resource_type: int = 0
@@ -1779,7 +1811,7 @@ class DescribeAclsResponse(Message, kw_only=True):
     """[]DescribeAclsResource, versions 0+."""
 
 class DescribeClientQuotasRequest(Message, kw_only=True):
-    """Request, api key 48; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4-snapshot."""
+    """Request, api key 48; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4.0."""
 
     class ComponentData(MessageStruct, kw_only=True):
         entity_type: str = ""
@@ -1795,7 +1827,7 @@ class DescribeClientQuotasRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class DescribeClientQuotasResponse(Message, kw_only=True):
-    """Response, api key 48; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4-snapshot."""
+    """Response, api key 48; versions 0-1, flexible 1+; in Kafka 2.6.3 to 4.4.0."""
 
     class EntryData(MessageStruct, kw_only=True):
         entity: list[DescribeClientQuotasResponse.EntityData] = ...
@@ -1825,7 +1857,7 @@ class DescribeClientQuotasResponse(Message, kw_only=True):
     """[]EntryData, versions 0+, nullable 0+."""
 
 class DescribeClusterRequest(Message, kw_only=True):
-    """Request, api key 60; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 60; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     include_cluster_authorized_operations: bool = False
     """bool, versions 0+."""
@@ -1835,7 +1867,7 @@ class DescribeClusterRequest(Message, kw_only=True):
     """bool, versions 2+."""
 
 class DescribeClusterResponse(Message, kw_only=True):
-    """Response, api key 60; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 60; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class DescribeClusterBroker(MessageStruct, kw_only=True):
         broker_id: int = 0
@@ -1867,7 +1899,7 @@ class DescribeClusterResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class DescribeConfigsRequest(Message, kw_only=True):
-    """Request, api key 32; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 32; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribeConfigsResource(MessageStruct, kw_only=True):
         resource_type: int = 0
@@ -1885,7 +1917,7 @@ class DescribeConfigsRequest(Message, kw_only=True):
     """bool, versions 3+."""
 
 class DescribeConfigsResponse(Message, kw_only=True):
-    """Response, api key 32; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 32; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribeConfigsResult(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -1933,7 +1965,7 @@ class DescribeConfigsResponse(Message, kw_only=True):
     """[]DescribeConfigsResult, versions 0+."""
 
 class DescribeDelegationTokenRequest(Message, kw_only=True):
-    """Request, api key 41; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 41; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribeDelegationTokenOwner(MessageStruct, kw_only=True):
         principal_type: str = ""
@@ -1945,7 +1977,7 @@ class DescribeDelegationTokenRequest(Message, kw_only=True):
     """[]DescribeDelegationTokenOwner, versions 0+, nullable 0+."""
 
 class DescribeDelegationTokenResponse(Message, kw_only=True):
-    """Response, api key 41; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 41; versions 0-3, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribedDelegationToken(MessageStruct, kw_only=True):
         principal_type: str = ""
@@ -1983,7 +2015,7 @@ class DescribeDelegationTokenResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class DescribeGroupsRequest(Message, kw_only=True):
-    """Request, api key 15; versions 0-6, flexible 5+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 15; versions 0-6, flexible 5+; in Kafka 2.4.1 to 4.4.0."""
 
     groups: list[str] = ...
     """[]string, versions 0+."""
@@ -1991,7 +2023,7 @@ class DescribeGroupsRequest(Message, kw_only=True):
     """bool, versions 3+."""
 
 class DescribeGroupsResponse(Message, kw_only=True):
-    """Response, api key 15; versions 0-6, flexible 5+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 15; versions 0-6, flexible 5+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribedGroup(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -2031,7 +2063,7 @@ class DescribeGroupsResponse(Message, kw_only=True):
     """[]DescribedGroup, versions 0+."""
 
 class DescribeLogDirsRequest(Message, kw_only=True):
-    """Request, api key 35; versions 0-5, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 35; versions 0-5, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribableLogDirTopic(MessageStruct, kw_only=True):
         topic: str = ""
@@ -2043,7 +2075,7 @@ class DescribeLogDirsRequest(Message, kw_only=True):
     """[]DescribableLogDirTopic, versions 0+, nullable 0+."""
 
 class DescribeLogDirsResponse(Message, kw_only=True):
-    """Response, api key 35; versions 0-5, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 35; versions 0-5, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class DescribeLogDirsResult(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -2083,7 +2115,7 @@ class DescribeLogDirsResponse(Message, kw_only=True):
     """[]DescribeLogDirsResult, versions 0+."""
 
 class DescribeProducersRequest(Message, kw_only=True):
-    """Request, api key 61; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 61; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class TopicRequest(MessageStruct, kw_only=True):
         name: str = ""
@@ -2095,7 +2127,7 @@ class DescribeProducersRequest(Message, kw_only=True):
     """[]TopicRequest, versions 0+."""
 
 class DescribeProducersResponse(Message, kw_only=True):
-    """Response, api key 61; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 61; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class TopicResponse(MessageStruct, kw_only=True):
         name: str = ""
@@ -2133,7 +2165,7 @@ class DescribeProducersResponse(Message, kw_only=True):
     """[]TopicResponse, versions 0+."""
 
 class DescribeQuorumRequest(Message, kw_only=True):
-    """Request, api key 55; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 55; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -2149,7 +2181,7 @@ class DescribeQuorumRequest(Message, kw_only=True):
     """[]TopicData, versions 0+."""
 
 class DescribeQuorumResponse(Message, kw_only=True):
-    """Response, api key 55; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 55; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class ReplicaState(MessageStruct, kw_only=True):
         replica_id: int = 0
@@ -2211,7 +2243,7 @@ class DescribeQuorumResponse(Message, kw_only=True):
     """[]Node, versions 2+."""
 
 class DescribeShareGroupOffsetsRequest(Message, kw_only=True):
-    """Request, api key 90; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 90; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class DescribeShareGroupOffsetsRequestGroup(MessageStruct, kw_only=True):
         group_id: str = ""
@@ -2229,7 +2261,7 @@ class DescribeShareGroupOffsetsRequest(Message, kw_only=True):
     """[]DescribeShareGroupOffsetsRequestGroup, versions 0+."""
 
 class DescribeShareGroupOffsetsResponse(Message, kw_only=True):
-    """Response, api key 90; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 90; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class DescribeShareGroupOffsetsResponseGroup(MessageStruct, kw_only=True):
         group_id: str = ""
@@ -2269,7 +2301,7 @@ class DescribeShareGroupOffsetsResponse(Message, kw_only=True):
     """[]DescribeShareGroupOffsetsResponseGroup, versions 0+."""
 
 class DescribeTopicPartitionsRequest(Message, kw_only=True):
-    """Request, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4-snapshot."""
+    """Request, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
 
     class TopicRequest(MessageStruct, kw_only=True):
         name: str = ""
@@ -2289,7 +2321,7 @@ class DescribeTopicPartitionsRequest(Message, kw_only=True):
     """Cursor, versions 0+, nullable 0+."""
 
 class DescribeTopicPartitionsResponse(Message, kw_only=True):
-    """Response, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4-snapshot."""
+    """Response, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
 
     class DescribeTopicPartitionsResponseTopic(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -2339,13 +2371,13 @@ class DescribeTopicPartitionsResponse(Message, kw_only=True):
     """Cursor, versions 0+, nullable 0+."""
 
 class DescribeTransactionsRequest(Message, kw_only=True):
-    """Request, api key 65; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Request, api key 65; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     transactional_ids: list[str] = ...
     """[]string, versions 0+."""
 
 class DescribeTransactionsResponse(Message, kw_only=True):
-    """Response, api key 65; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Response, api key 65; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class TransactionState(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -2377,7 +2409,7 @@ class DescribeTransactionsResponse(Message, kw_only=True):
     """[]TransactionState, versions 0+."""
 
 class DescribeUserScramCredentialsRequest(Message, kw_only=True):
-    """Request, api key 50; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 50; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class UserName(MessageStruct, kw_only=True):
         name: str = ""
@@ -2387,7 +2419,7 @@ class DescribeUserScramCredentialsRequest(Message, kw_only=True):
     """[]UserName, versions 0+, nullable 0+."""
 
 class DescribeUserScramCredentialsResponse(Message, kw_only=True):
-    """Response, api key 50; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 50; versions 0, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class DescribeUserScramCredentialsResult(MessageStruct, kw_only=True):
         user: str = ""
@@ -2415,7 +2447,7 @@ class DescribeUserScramCredentialsResponse(Message, kw_only=True):
     """[]DescribeUserScramCredentialsResult, versions 0+."""
 
 class ElectLeadersRequest(Message, kw_only=True):
-    """Request, api key 43; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 43; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic: str = ""
@@ -2431,7 +2463,7 @@ class ElectLeadersRequest(Message, kw_only=True):
     """int32, versions 0+."""
 
 class ElectLeadersResponse(Message, kw_only=True):
-    """Response, api key 43; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 43; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     class ReplicaElectionResult(MessageStruct, kw_only=True):
         topic: str = ""
@@ -2455,7 +2487,7 @@ class ElectLeadersResponse(Message, kw_only=True):
     """[]ReplicaElectionResult, versions 0+."""
 
 class EndQuorumEpochRequest(Message, kw_only=True):
-    """Request, api key 54; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 54; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -2497,7 +2529,7 @@ class EndQuorumEpochRequest(Message, kw_only=True):
     """[]LeaderEndpoint, versions 1+, ignorable."""
 
 class EndQuorumEpochResponse(Message, kw_only=True):
-    """Response, api key 54; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 54; versions 0-1, flexible 1+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -2531,16 +2563,16 @@ class EndQuorumEpochResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 1+, tagged 1+ (tag 0)."""
 
 class EndTransactionRecord(Message, kw_only=True):
-    """Metadata record, api key 24; versions 0, flexible 0+; in Kafka 3.6.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 24; versions 0, flexible 0+; in Kafka 3.6.2 to 4.4.0."""
 
 class EndTxnMarker(Message, kw_only=True):
-    """Data; versions 0, not flexible; in Kafka 4.4-snapshot."""
+    """Data; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
 
     coordinator_epoch: int = 0
     """int32, versions 0+."""
 
 class EndTxnRequest(Message, kw_only=True):
-    """Request, api key 26; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 26; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     transactional_id: str = ""
     """string, versions 0+."""
@@ -2552,7 +2584,7 @@ class EndTxnRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class EndTxnResponse(Message, kw_only=True):
-    """Response, api key 26; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 26; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -2564,7 +2596,7 @@ class EndTxnResponse(Message, kw_only=True):
     """int16, versions 5+, ignorable."""
 
 class EnvelopeRequest(Message, kw_only=True):
-    """Request, api key 58; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 58; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     request_data: bytes = b""
     """bytes, versions 0+."""
@@ -2574,7 +2606,7 @@ class EnvelopeRequest(Message, kw_only=True):
     """bytes, versions 0+."""
 
 class EnvelopeResponse(Message, kw_only=True):
-    """Response, api key 58; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 58; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     response_data: bytes | None = None
     """bytes, versions 0+, nullable 0+."""
@@ -2582,7 +2614,7 @@ class EnvelopeResponse(Message, kw_only=True):
     """int16, versions 0+."""
 
 class ExpireDelegationTokenRequest(Message, kw_only=True):
-    """Request, api key 40; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 40; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     hmac: bytes = b""
     """bytes, versions 0+."""
@@ -2590,7 +2622,7 @@ class ExpireDelegationTokenRequest(Message, kw_only=True):
     """int64, versions 0+."""
 
 class ExpireDelegationTokenResponse(Message, kw_only=True):
-    """Response, api key 40; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 40; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     error_code: int = 0
     """int16, versions 0+."""
@@ -2600,7 +2632,7 @@ class ExpireDelegationTokenResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class FeatureLevelRecord(Message, kw_only=True):
-    """Metadata record, api key 12; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 12; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     name: str = ""
     """string, versions 0+."""
@@ -2608,7 +2640,7 @@ class FeatureLevelRecord(Message, kw_only=True):
     """int16, versions 0+."""
 
 class FenceBrokerRecord(Message, kw_only=True):
-    """Metadata record, api key 7; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 7; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     id: int = 0
     """int32, versions 0+."""
@@ -2616,7 +2648,7 @@ class FenceBrokerRecord(Message, kw_only=True):
     """int64, versions 0+."""
 
 class FetchRequest(Message, kw_only=True):
-    """Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0."""
 
     class ReplicaState(MessageStruct, kw_only=True):
         replica_id: int = -1
@@ -2684,7 +2716,7 @@ class FetchRequest(Message, kw_only=True):
     """string, versions 11+, ignorable."""
 
 class FetchResponse(Message, kw_only=True):
-    """Response, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0."""
 
     class FetchableTopicResponse(MessageStruct, kw_only=True):
         topic: str = ""
@@ -2764,7 +2796,7 @@ class FetchResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 16+, tagged 16+ (tag 0)."""
 
 class FetchSnapshotRequest(Message, kw_only=True):
-    """Request, api key 59; versions 0-1, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 59; versions 0-1, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class TopicSnapshot(MessageStruct, kw_only=True):
         name: str = ""
@@ -2800,7 +2832,7 @@ class FetchSnapshotRequest(Message, kw_only=True):
     """[]TopicSnapshot, versions 0+."""
 
 class FetchSnapshotResponse(Message, kw_only=True):
-    """Response, api key 59; versions 0-1, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 59; versions 0-1, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class TopicSnapshot(MessageStruct, kw_only=True):
         name: str = ""
@@ -2854,7 +2886,7 @@ class FetchSnapshotResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 1+, tagged 1+ (tag 0)."""
 
 class FindCoordinatorRequest(Message, kw_only=True):
-    """Request, api key 10; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 10; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     key: str = ""
     """string, versions 0-3."""
@@ -2864,7 +2896,7 @@ class FindCoordinatorRequest(Message, kw_only=True):
     """[]string, versions 4+."""
 
 class FindCoordinatorResponse(Message, kw_only=True):
-    """Response, api key 10; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 10; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class Coordinator(MessageStruct, kw_only=True):
         key: str = ""
@@ -2896,13 +2928,13 @@ class FindCoordinatorResponse(Message, kw_only=True):
     """[]Coordinator, versions 4+."""
 
 class GetTelemetrySubscriptionsRequest(Message, kw_only=True):
-    """Request, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Request, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     client_instance_id: _uuid.UUID = ...
     """uuid, versions 0+."""
 
 class GetTelemetrySubscriptionsResponse(Message, kw_only=True):
-    """Response, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Response, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -2924,13 +2956,13 @@ class GetTelemetrySubscriptionsResponse(Message, kw_only=True):
     """[]string, versions 0+."""
 
 class GroupMetadataKey(Message, kw_only=True):
-    """Data; versions 2, not flexible; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 2; versions 0,2, not flexible; in Kafka 2.8.2 to 4.4.0."""
 
     group: str = ""
-    """string, versions 2."""
+    """string, versions 0,2."""
 
 class GroupMetadataValue(Message, kw_only=True):
-    """Data; versions 0-4, flexible 4+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 2; versions 0-4, flexible 4+; in Kafka 2.8.2 to 4.4.0."""
 
     class MemberMetadata(MessageStruct, kw_only=True):
         member_id: str = ""
@@ -2964,7 +2996,7 @@ class GroupMetadataValue(Message, kw_only=True):
     """[]MemberMetadata, versions 0+."""
 
 class HeartbeatRequest(Message, kw_only=True):
-    """Request, api key 12; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 12; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     group_id: str = ""
     """string, versions 0+."""
@@ -2976,7 +3008,7 @@ class HeartbeatRequest(Message, kw_only=True):
     """string, versions 3+, nullable 3+."""
 
 class HeartbeatResponse(Message, kw_only=True):
-    """Response, api key 12; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 12; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 1+, ignorable."""
@@ -2984,7 +3016,7 @@ class HeartbeatResponse(Message, kw_only=True):
     """int16, versions 0+."""
 
 class IncrementalAlterConfigsRequest(Message, kw_only=True):
-    """Request, api key 44; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 44; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterConfigsResource(MessageStruct, kw_only=True):
         resource_type: int = 0
@@ -3008,7 +3040,7 @@ class IncrementalAlterConfigsRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class IncrementalAlterConfigsResponse(Message, kw_only=True):
-    """Response, api key 44; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 44; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4.0."""
 
     class AlterConfigsResourceResponse(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -3026,7 +3058,7 @@ class IncrementalAlterConfigsResponse(Message, kw_only=True):
     """[]AlterConfigsResourceResponse, versions 0+."""
 
 class InitProducerIdRequest(Message, kw_only=True):
-    """Request, api key 22; versions 0-6, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 22; versions 0-6, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     transactional_id: str | None = ""
     """string, versions 0+, nullable 0+."""
@@ -3042,7 +3074,7 @@ class InitProducerIdRequest(Message, kw_only=True):
     """bool, versions 6+."""
 
 class InitProducerIdResponse(Message, kw_only=True):
-    """Response, api key 22; versions 0-6, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 22; versions 0-6, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+, ignorable."""
@@ -3058,7 +3090,7 @@ class InitProducerIdResponse(Message, kw_only=True):
     """int16, versions 6+."""
 
 class InitializeShareGroupStateRequest(Message, kw_only=True):
-    """Request, api key 83; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 83; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class InitializeStateData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -3080,7 +3112,7 @@ class InitializeShareGroupStateRequest(Message, kw_only=True):
     """[]InitializeStateData, versions 0+."""
 
 class InitializeShareGroupStateResponse(Message, kw_only=True):
-    """Response, api key 83; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 83; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class InitializeStateResult(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -3100,7 +3132,7 @@ class InitializeShareGroupStateResponse(Message, kw_only=True):
     """[]InitializeStateResult, versions 0+."""
 
 class JoinGroupRequest(Message, kw_only=True):
-    """Request, api key 11; versions 0-9, flexible 6+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 11; versions 0-9, flexible 6+; in Kafka 2.4.1 to 4.4.0."""
 
     class JoinGroupRequestProtocol(MessageStruct, kw_only=True):
         name: str = ""
@@ -3126,7 +3158,7 @@ class JoinGroupRequest(Message, kw_only=True):
     """string, versions 8+, nullable 8+, ignorable."""
 
 class JoinGroupResponse(Message, kw_only=True):
-    """Response, api key 11; versions 0-9, flexible 6+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 11; versions 0-9, flexible 6+; in Kafka 2.4.1 to 4.4.0."""
 
     class JoinGroupResponseMember(MessageStruct, kw_only=True):
         member_id: str = ""
@@ -3156,7 +3188,7 @@ class JoinGroupResponse(Message, kw_only=True):
     """[]JoinGroupResponseMember, versions 0+."""
 
 class KRaftVersionRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4-snapshot."""
+    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
 
     version: int = 0
     """int16, versions 0+."""
@@ -3164,7 +3196,7 @@ class KRaftVersionRecord(Message, kw_only=True):
     """int16, versions 0+."""
 
 class LeaderAndIsrRequest(Message, kw_only=True):
-    """Request, api key 4; versions 0-7, flexible 4+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Request, api key 4; versions 0-7, flexible 4+; in Kafka 2.4.1 to 3.9.2."""
 
     class LeaderAndIsrPartitionState(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -3226,7 +3258,7 @@ class LeaderAndIsrRequest(Message, kw_only=True):
     """[]LeaderAndIsrLiveLeader, versions 0+."""
 
 class LeaderAndIsrResponse(Message, kw_only=True):
-    """Response, api key 4; versions 0-7, flexible 4+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Response, api key 4; versions 0-7, flexible 4+; in Kafka 2.4.1 to 3.9.2."""
 
     class LeaderAndIsrPartitionError(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -3250,7 +3282,7 @@ class LeaderAndIsrResponse(Message, kw_only=True):
     """[]LeaderAndIsrTopicError, versions 5+."""
 
 class LeaderChangeMessage(Message, kw_only=True):
-    """Data; versions 0-1, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Data; versions 0-1, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class Voter(MessageStruct, kw_only=True):
         voter_id: int = 0
@@ -3268,7 +3300,7 @@ class LeaderChangeMessage(Message, kw_only=True):
     """[]Voter, versions 0+."""
 
 class LeaveGroupRequest(Message, kw_only=True):
-    """Request, api key 13; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 13; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class MemberIdentity(MessageStruct, kw_only=True):
         member_id: str = ""
@@ -3286,7 +3318,7 @@ class LeaveGroupRequest(Message, kw_only=True):
     """[]MemberIdentity, versions 3+."""
 
 class LeaveGroupResponse(Message, kw_only=True):
-    """Response, api key 13; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 13; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class MemberResponse(MessageStruct, kw_only=True):
         member_id: str = ""
@@ -3303,11 +3335,31 @@ class LeaveGroupResponse(Message, kw_only=True):
     members: list[LeaveGroupResponse.MemberResponse] = ...
     """[]MemberResponse, versions 3+."""
 
+class LegacyOffsetCommitKey(Message, kw_only=True):
+    """Coordinator-key, api key 0; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group: str = ""
+    """string, versions 0."""
+    topic: str = ""
+    """string, versions 0."""
+    partition: int = 0
+    """int32, versions 0."""
+
+class LegacyOffsetCommitValue(Message, kw_only=True):
+    """Coordinator-value, api key 0; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    offset: int = 0
+    """int64, versions 0."""
+    metadata: str = ""
+    """string, versions 0."""
+    commit_timestamp: int = 0
+    """int64, versions 0."""
+
 class ListClientMetricsResourcesRequest(Message, kw_only=True):
-    """Request, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0-trunk-20241025."""
+    """Request, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0.2."""
 
 class ListClientMetricsResourcesResponse(Message, kw_only=True):
-    """Response, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0-trunk-20241025."""
+    """Response, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0.2."""
 
     class ClientMetricsResource(MessageStruct, kw_only=True):
         name: str = ""
@@ -3321,13 +3373,13 @@ class ListClientMetricsResourcesResponse(Message, kw_only=True):
     """[]ClientMetricsResource, versions 0+."""
 
 class ListConfigResourcesRequest(Message, kw_only=True):
-    """Request, api key 74; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 74; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     resource_types: list[int] = ...
     """[]int8, versions 1+."""
 
 class ListConfigResourcesResponse(Message, kw_only=True):
-    """Response, api key 74; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 74; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class ConfigResource(MessageStruct, kw_only=True):
         resource_name: str = ""
@@ -3343,7 +3395,7 @@ class ListConfigResourcesResponse(Message, kw_only=True):
     """[]ConfigResource, versions 0+."""
 
 class ListGroupsRequest(Message, kw_only=True):
-    """Request, api key 16; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 16; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     states_filter: list[str] = ...
     """[]string, versions 4+."""
@@ -3351,7 +3403,7 @@ class ListGroupsRequest(Message, kw_only=True):
     """[]string, versions 5+."""
 
 class ListGroupsResponse(Message, kw_only=True):
-    """Response, api key 16; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 16; versions 0-5, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class ListedGroup(MessageStruct, kw_only=True):
         group_id: str = ""
@@ -3425,7 +3477,7 @@ class ListOffsetResponse(Message, kw_only=True):
     """[]ListOffsetTopicResponse, versions 0+."""
 
 class ListOffsetsRequest(Message, kw_only=True):
-    """Request, api key 2; versions 0-11, flexible 6+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 2; versions 0-11, flexible 6+; in Kafka 2.8.2 to 4.4.0."""
 
     class ListOffsetsTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3453,7 +3505,7 @@ class ListOffsetsRequest(Message, kw_only=True):
     """int32, versions 10+, ignorable."""
 
 class ListOffsetsResponse(Message, kw_only=True):
-    """Response, api key 2; versions 0-11, flexible 6+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 2; versions 0-11, flexible 6+; in Kafka 2.8.2 to 4.4.0."""
 
     class ListOffsetsTopicResponse(MessageStruct, kw_only=True):
         name: str = ""
@@ -3481,7 +3533,7 @@ class ListOffsetsResponse(Message, kw_only=True):
     """[]ListOffsetsTopicResponse, versions 0+."""
 
 class ListPartitionReassignmentsRequest(Message, kw_only=True):
-    """Request, api key 46; versions 0, flexible 0+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 46; versions 0, flexible 0+; in Kafka 2.4.1 to 4.4.0."""
 
     class ListPartitionReassignmentsTopics(MessageStruct, kw_only=True):
         name: str = ""
@@ -3495,7 +3547,7 @@ class ListPartitionReassignmentsRequest(Message, kw_only=True):
     """[]ListPartitionReassignmentsTopics, versions 0+, nullable 0+."""
 
 class ListPartitionReassignmentsResponse(Message, kw_only=True):
-    """Response, api key 46; versions 0, flexible 0+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 46; versions 0, flexible 0+; in Kafka 2.4.1 to 4.4.0."""
 
     class OngoingTopicReassignment(MessageStruct, kw_only=True):
         name: str = ""
@@ -3523,7 +3575,7 @@ class ListPartitionReassignmentsResponse(Message, kw_only=True):
     """[]OngoingTopicReassignment, versions 0+."""
 
 class ListTransactionsRequest(Message, kw_only=True):
-    """Request, api key 66; versions 0-2, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Request, api key 66; versions 0-2, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     state_filters: list[str] = ...
     """[]string, versions 0+."""
@@ -3535,7 +3587,7 @@ class ListTransactionsRequest(Message, kw_only=True):
     """string, versions 2+, nullable 2+."""
 
 class ListTransactionsResponse(Message, kw_only=True):
-    """Response, api key 66; versions 0-2, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Response, api key 66; versions 0-2, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class TransactionState(MessageStruct, kw_only=True):
         transactional_id: str = ""
@@ -3555,7 +3607,7 @@ class ListTransactionsResponse(Message, kw_only=True):
     """[]TransactionState, versions 0+."""
 
 class MetadataRequest(Message, kw_only=True):
-    """Request, api key 3; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 3; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4.0."""
 
     class MetadataRequestTopic(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -3573,7 +3625,7 @@ class MetadataRequest(Message, kw_only=True):
     """bool, versions 8+."""
 
 class MetadataResponse(Message, kw_only=True):
-    """Response, api key 3; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 3; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4.0."""
 
     class MetadataResponseBroker(MessageStruct, kw_only=True):
         node_id: int = 0
@@ -3631,10 +3683,10 @@ class MetadataResponse(Message, kw_only=True):
     """int16, versions 13+, ignorable."""
 
 class NoOpRecord(Message, kw_only=True):
-    """Metadata record, api key 20; versions 0, flexible 0+; in Kafka 3.3.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 20; versions 0, flexible 0+; in Kafka 3.3.2 to 4.4.0."""
 
 class OffsetCommitKey(Message, kw_only=True):
-    """Data; versions 0-1, not flexible; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 1; versions 0-1, not flexible; in Kafka 2.8.2 to 4.4.0."""
 
     group: str = ""
     """string, versions 0-1."""
@@ -3644,7 +3696,7 @@ class OffsetCommitKey(Message, kw_only=True):
     """int32, versions 0-1."""
 
 class OffsetCommitRequest(Message, kw_only=True):
-    """Request, api key 8; versions 0-10, flexible 8+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 8; versions 0-10, flexible 8+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetCommitRequestTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3680,7 +3732,7 @@ class OffsetCommitRequest(Message, kw_only=True):
     """[]OffsetCommitRequestTopic, versions 0+."""
 
 class OffsetCommitResponse(Message, kw_only=True):
-    """Response, api key 8; versions 0-10, flexible 8+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 8; versions 0-10, flexible 8+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetCommitResponseTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3702,7 +3754,7 @@ class OffsetCommitResponse(Message, kw_only=True):
     """[]OffsetCommitResponseTopic, versions 0+."""
 
 class OffsetCommitValue(Message, kw_only=True):
-    """Data; versions 0-4, flexible 4+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 1; versions 0-4, flexible 4+; in Kafka 2.8.2 to 4.4.0."""
 
     offset: int = 0
     """int64, versions 0+."""
@@ -3714,9 +3766,11 @@ class OffsetCommitValue(Message, kw_only=True):
     """int64, versions 0+."""
     expire_timestamp: int = -1
     """int64, versions 1, ignorable."""
+    topic_id: _uuid.UUID = ...
+    """uuid, versions 4+, tagged 4+ (tag 0), ignorable."""
 
 class OffsetDeleteRequest(Message, kw_only=True):
-    """Request, api key 47; versions 0, not flexible; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 47; versions 0, not flexible; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetDeleteRequestTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3734,7 +3788,7 @@ class OffsetDeleteRequest(Message, kw_only=True):
     """[]OffsetDeleteRequestTopic, versions 0+."""
 
 class OffsetDeleteResponse(Message, kw_only=True):
-    """Response, api key 47; versions 0, not flexible; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 47; versions 0, not flexible; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetDeleteResponseTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3756,7 +3810,7 @@ class OffsetDeleteResponse(Message, kw_only=True):
     """[]OffsetDeleteResponseTopic, versions 0+."""
 
 class OffsetFetchRequest(Message, kw_only=True):
-    """Request, api key 9; versions 0-10, flexible 6+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 9; versions 0-10, flexible 6+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetFetchRequestTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3792,7 +3846,7 @@ class OffsetFetchRequest(Message, kw_only=True):
     """bool, versions 7+."""
 
 class OffsetFetchResponse(Message, kw_only=True):
-    """Response, api key 9; versions 0-10, flexible 6+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 9; versions 0-10, flexible 6+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetFetchResponseTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -3850,7 +3904,7 @@ class OffsetFetchResponse(Message, kw_only=True):
     """[]OffsetFetchResponseGroup, versions 8+."""
 
 class OffsetForLeaderEpochRequest(Message, kw_only=True):
-    """Request, api key 23; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 23; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetForLeaderTopic(MessageStruct, kw_only=True):
         topic: str = ""
@@ -3872,7 +3926,7 @@ class OffsetForLeaderEpochRequest(Message, kw_only=True):
     """[]OffsetForLeaderTopic, versions 0+."""
 
 class OffsetForLeaderEpochResponse(Message, kw_only=True):
-    """Response, api key 23; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 23; versions 0-4, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class OffsetForLeaderTopicResult(MessageStruct, kw_only=True):
         topic: str = ""
@@ -3896,7 +3950,7 @@ class OffsetForLeaderEpochResponse(Message, kw_only=True):
     """[]OffsetForLeaderTopicResult, versions 0+."""
 
 class PartitionChangeRecord(Message, kw_only=True):
-    """Metadata record, api key 5; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 5; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     partition_id: int = -1
     """int32, versions 0+."""
@@ -3922,7 +3976,7 @@ class PartitionChangeRecord(Message, kw_only=True):
     """[]int32, versions 2+, tagged 2+ (tag 7), nullable 2+."""
 
 class PartitionRecord(Message, kw_only=True):
-    """Metadata record, api key 3; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 3; versions 0-2, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     partition_id: int = -1
     """int32, versions 0+."""
@@ -3952,7 +4006,7 @@ class PartitionRecord(Message, kw_only=True):
     """[]int32, versions 2+, tagged 2+ (tag 2), nullable 2+."""
 
 class ProduceRequest(Message, kw_only=True):
-    """Request, api key 0; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 0; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4.0."""
 
     class TopicProduceData(MessageStruct, kw_only=True):
         name: str = ""
@@ -3978,7 +4032,7 @@ class ProduceRequest(Message, kw_only=True):
     """[]TopicProduceData, versions 0+."""
 
 class ProduceResponse(Message, kw_only=True):
-    """Response, api key 0; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 0; versions 0-13, flexible 9+; in Kafka 2.4.1 to 4.4.0."""
 
     class TopicProduceResponse(MessageStruct, kw_only=True):
         name: str = ""
@@ -4036,7 +4090,7 @@ class ProduceResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 10+, tagged 10+ (tag 0)."""
 
 class ProducerIdsRecord(Message, kw_only=True):
-    """Metadata record, api key 15; versions 0, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 15; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -4046,7 +4100,7 @@ class ProducerIdsRecord(Message, kw_only=True):
     """int64, versions 0+."""
 
 class ProducerSnapshot(Message, kw_only=True):
-    """Data; versions 1, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Data; versions 1, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     class ProducerEntry(MessageStruct, kw_only=True):
         producer_id: int = 0
@@ -4072,7 +4126,7 @@ class ProducerSnapshot(Message, kw_only=True):
     """[]ProducerEntry, versions 1."""
 
 class PushTelemetryRequest(Message, kw_only=True):
-    """Request, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Request, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     client_instance_id: _uuid.UUID = ...
     """uuid, versions 0+."""
@@ -4086,7 +4140,7 @@ class PushTelemetryRequest(Message, kw_only=True):
     """bytes, versions 0+."""
 
 class PushTelemetryResponse(Message, kw_only=True):
-    """Response, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4-snapshot."""
+    """Response, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -4094,7 +4148,7 @@ class PushTelemetryResponse(Message, kw_only=True):
     """int16, versions 0+."""
 
 class QuorumStateData(Message, kw_only=True):
-    """Data; versions 0-1, flexible 0+; in Kafka 2.7.2 to 4.0-trunk-20241025."""
+    """Data; versions 0-1, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class Voter(MessageStruct, kw_only=True):
         voter_id: int = 0
@@ -4134,7 +4188,7 @@ class QuotaRecord(Message, kw_only=True):
     """bool, versions 0+."""
 
 class ReadShareGroupStateRequest(Message, kw_only=True):
-    """Request, api key 84; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 84; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ReadStateData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4154,7 +4208,7 @@ class ReadShareGroupStateRequest(Message, kw_only=True):
     """[]ReadStateData, versions 0+."""
 
 class ReadShareGroupStateResponse(Message, kw_only=True):
-    """Response, api key 84; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 84; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ReadStateResult(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4190,7 +4244,7 @@ class ReadShareGroupStateResponse(Message, kw_only=True):
     """[]ReadStateResult, versions 0+."""
 
 class ReadShareGroupStateSummaryRequest(Message, kw_only=True):
-    """Request, api key 87; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 87; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ReadStateSummaryData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4210,7 +4264,7 @@ class ReadShareGroupStateSummaryRequest(Message, kw_only=True):
     """[]ReadStateSummaryData, versions 0+."""
 
 class ReadShareGroupStateSummaryResponse(Message, kw_only=True):
-    """Response, api key 87; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 87; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ReadStateSummaryResult(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4238,7 +4292,7 @@ class ReadShareGroupStateSummaryResponse(Message, kw_only=True):
     """[]ReadStateSummaryResult, versions 0+."""
 
 class RegisterBrokerRecord(Message, kw_only=True):
-    """Metadata record, api key 0; versions 0-3, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 0; versions 0-4, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     class BrokerEndpoint(MessageStruct, kw_only=True):
         name: str = ""
@@ -4278,9 +4332,11 @@ class RegisterBrokerRecord(Message, kw_only=True):
     """bool, versions 1+."""
     log_dirs: list[_uuid.UUID] = ...
     """[]uuid, versions 3+, tagged 3+ (tag 0)."""
+    cordoned_log_dirs: list[_uuid.UUID] | None = None
+    """[]uuid, versions 4+, tagged 4+ (tag 1), nullable 4+."""
 
 class RegisterControllerRecord(Message, kw_only=True):
-    """Metadata record, api key 27; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0-trunk-20241025."""
+    """Metadata record, api key 27; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
 
     class ControllerEndpoint(MessageStruct, kw_only=True):
         name: str = ""
@@ -4312,7 +4368,7 @@ class RegisterControllerRecord(Message, kw_only=True):
     """[]ControllerFeature, versions 0+."""
 
 class RemoteLogSegmentMetadataRecord(Message, kw_only=True):
-    """Metadata record, api key 0; versions 0, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 0; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class RemoteLogSegmentIdEntry(MessageStruct, kw_only=True):
         topic_id_partition: RemoteLogSegmentMetadataRecord.TopicIdPartitionEntry = ...
@@ -4354,9 +4410,11 @@ class RemoteLogSegmentMetadataRecord(Message, kw_only=True):
     """bytes, versions 0+, nullable 0+."""
     remote_log_segment_state: int = 0
     """int8, versions 0+."""
+    txn_index_empty: bool = False
+    """bool, versions 0+, tagged 0+ (tag 0)."""
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message, kw_only=True):
-    """Metadata record, api key 3; versions 0, flexible 0+; in Kafka 3.1.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 3; versions 0, flexible 0+; in Kafka 3.1.2 to 4.4.0."""
 
     class SegmentLeaderEpochEntry(MessageStruct, kw_only=True):
         leader_epoch: int = 0
@@ -4384,9 +4442,11 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message, kw_only=True):
     """bytes, versions 0+, nullable 0+."""
     remote_log_segment_state: int = 0
     """int8, versions 0+."""
+    txn_index_empty: bool = False
+    """bool, versions 0+, tagged 0+ (tag 0)."""
 
 class RemoteLogSegmentMetadataUpdateRecord(Message, kw_only=True):
-    """Metadata record, api key 1; versions 0, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 1; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class RemoteLogSegmentIdEntry(MessageStruct, kw_only=True):
         topic_id_partition: RemoteLogSegmentMetadataUpdateRecord.TopicIdPartitionEntry = ...
@@ -4414,7 +4474,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message, kw_only=True):
     """int8, versions 0+."""
 
 class RemotePartitionDeleteMetadataRecord(Message, kw_only=True):
-    """Metadata record, api key 2; versions 0, flexible 0+; in Kafka 3.0.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 2; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     class TopicIdPartitionEntry(MessageStruct, kw_only=True):
         name: str = ""
@@ -4434,13 +4494,13 @@ class RemotePartitionDeleteMetadataRecord(Message, kw_only=True):
     """int8, versions 0+."""
 
 class RemoveAccessControlEntryRecord(Message, kw_only=True):
-    """Metadata record, api key 19; versions 0, flexible 0+; in Kafka 3.2.3 to 4.0-trunk-20241025."""
+    """Metadata record, api key 19; versions 0, flexible 0+; in Kafka 3.2.3 to 4.4.0."""
 
     id: _uuid.UUID = ...
     """uuid, versions 0+."""
 
 class RemoveDelegationTokenRecord(Message, kw_only=True):
-    """Metadata record, api key 26; versions 0, flexible 0+; in Kafka 3.6.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 26; versions 0, flexible 0+; in Kafka 3.6.2 to 4.4.0."""
 
     token_id: str = ""
     """string, versions 0+."""
@@ -4452,7 +4512,7 @@ class RemoveFeatureLevelRecord(Message, kw_only=True):
     """string, versions 0+."""
 
 class RemoveRaftVoterRequest(Message, kw_only=True):
-    """Request, api key 81; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 81; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     cluster_id: str | None = ""
     """string, versions 0+, nullable 0+."""
@@ -4462,7 +4522,7 @@ class RemoveRaftVoterRequest(Message, kw_only=True):
     """uuid, versions 0+."""
 
 class RemoveRaftVoterResponse(Message, kw_only=True):
-    """Response, api key 81; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 81; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -4472,13 +4532,13 @@ class RemoveRaftVoterResponse(Message, kw_only=True):
     """string, versions 0+, nullable 0+, ignorable."""
 
 class RemoveTopicRecord(Message, kw_only=True):
-    """Metadata record, api key 9; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 9; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     topic_id: _uuid.UUID = ...
     """uuid, versions 0+."""
 
 class RemoveUserScramCredentialRecord(Message, kw_only=True):
-    """Metadata record, api key 22; versions 0, flexible 0+; in Kafka 3.5.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 22; versions 0, flexible 0+; in Kafka 3.5.2 to 4.4.0."""
 
     name: str = ""
     """string, versions 0+."""
@@ -4486,7 +4546,7 @@ class RemoveUserScramCredentialRecord(Message, kw_only=True):
     """int8, versions 0+."""
 
 class RenewDelegationTokenRequest(Message, kw_only=True):
-    """Request, api key 39; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 39; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     hmac: bytes = b""
     """bytes, versions 0+."""
@@ -4494,7 +4554,7 @@ class RenewDelegationTokenRequest(Message, kw_only=True):
     """int64, versions 0+."""
 
 class RenewDelegationTokenResponse(Message, kw_only=True):
-    """Response, api key 39; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 39; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     error_code: int = 0
     """int16, versions 0+."""
@@ -4504,7 +4564,7 @@ class RenewDelegationTokenResponse(Message, kw_only=True):
     """int32, versions 0+."""
 
 class RequestHeader(Message, kw_only=True):
-    """Header; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Header; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     request_api_key: int = 0
     """int16, versions 0+."""
@@ -4516,19 +4576,19 @@ class RequestHeader(Message, kw_only=True):
     """string, versions 1+, nullable 1+."""
 
 class ResponseHeader(Message, kw_only=True):
-    """Header; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Header; versions 0-1, flexible 1+; in Kafka 2.4.1 to 4.4.0."""
 
     correlation_id: int = 0
     """int32, versions 0+."""
 
 class SaslAuthenticateRequest(Message, kw_only=True):
-    """Request, api key 36; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 36; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     auth_bytes: bytes = b""
     """bytes, versions 0+."""
 
 class SaslAuthenticateResponse(Message, kw_only=True):
-    """Response, api key 36; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 36; versions 0-2, flexible 2+; in Kafka 2.4.1 to 4.4.0."""
 
     error_code: int = 0
     """int16, versions 0+."""
@@ -4540,13 +4600,13 @@ class SaslAuthenticateResponse(Message, kw_only=True):
     """int64, versions 1+, ignorable."""
 
 class SaslHandshakeRequest(Message, kw_only=True):
-    """Request, api key 17; versions 0-1, not flexible; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 17; versions 0-1, not flexible; in Kafka 2.4.1 to 4.4.0."""
 
     mechanism: str = ""
     """string, versions 0+."""
 
 class SaslHandshakeResponse(Message, kw_only=True):
-    """Response, api key 17; versions 0-1, not flexible; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 17; versions 0-1, not flexible; in Kafka 2.4.1 to 4.4.0."""
 
     error_code: int = 0
     """int16, versions 0+."""
@@ -4554,7 +4614,7 @@ class SaslHandshakeResponse(Message, kw_only=True):
     """[]string, versions 0+."""
 
 class ShareAcknowledgeRequest(Message, kw_only=True):
-    """Request, api key 79; versions 0-2, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 79; versions 0-2, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class AcknowledgeTopic(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4588,7 +4648,7 @@ class ShareAcknowledgeRequest(Message, kw_only=True):
     """[]AcknowledgeTopic, versions 0+."""
 
 class ShareAcknowledgeResponse(Message, kw_only=True):
-    """Response, api key 79; versions 0-2, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 79; versions 0-2, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ShareAcknowledgeTopicResponse(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4636,7 +4696,7 @@ class ShareAcknowledgeResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 0+."""
 
 class ShareFetchRequest(Message, kw_only=True):
-    """Request, api key 78; versions 0-2, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 78; versions 0-2, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class FetchTopic(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4692,7 +4752,7 @@ class ShareFetchRequest(Message, kw_only=True):
     """[]ForgottenTopic, versions 0+."""
 
 class ShareFetchResponse(Message, kw_only=True):
-    """Response, api key 78; versions 0-2, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 78; versions 0-2, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class ShareFetchableTopicResponse(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4756,15 +4816,15 @@ class ShareFetchResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 0+."""
 
 class ShareGroupCurrentMemberAssignmentKey(Message, kw_only=True):
-    """Data; versions 14, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 14; versions 0,14, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 14."""
+    """string, versions 0,14."""
     member_id: str = ""
-    """string, versions 14."""
+    """string, versions 0,14."""
 
 class ShareGroupCurrentMemberAssignmentValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 14; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4782,7 +4842,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message, kw_only=True):
     """[]TopicPartitions, versions 0+."""
 
 class ShareGroupDescribeRequest(Message, kw_only=True):
-    """Request, api key 77; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 77; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     group_ids: list[str] = ...
     """[]string, versions 0+."""
@@ -4790,7 +4850,7 @@ class ShareGroupDescribeRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class ShareGroupDescribeResponse(Message, kw_only=True):
-    """Response, api key 77; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 77; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4846,7 +4906,7 @@ class ShareGroupDescribeResponse(Message, kw_only=True):
     """[]DescribedGroup, versions 0+."""
 
 class ShareGroupHeartbeatRequest(Message, kw_only=True):
-    """Request, api key 76; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 76; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     group_id: str = ""
     """string, versions 0+."""
@@ -4860,7 +4920,7 @@ class ShareGroupHeartbeatRequest(Message, kw_only=True):
     """[]string, versions 0+, nullable 0+."""
 
 class ShareGroupHeartbeatResponse(Message, kw_only=True):
-    """Response, api key 76; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 76; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4888,15 +4948,15 @@ class ShareGroupHeartbeatResponse(Message, kw_only=True):
     """Assignment, versions 0+, nullable 0+."""
 
 class ShareGroupMemberMetadataKey(Message, kw_only=True):
-    """Data; versions 10, not flexible; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 10; versions 0,10, not flexible; in Kafka 3.9.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 10."""
+    """string, versions 0,10."""
     member_id: str = ""
-    """string, versions 10."""
+    """string, versions 0,10."""
 
 class ShareGroupMemberMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 10; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     rack_id: str | None = ""
     """string, versions 0+, nullable 0+."""
@@ -4908,25 +4968,27 @@ class ShareGroupMemberMetadataValue(Message, kw_only=True):
     """[]string, versions 0+."""
 
 class ShareGroupMetadataKey(Message, kw_only=True):
-    """Data; versions 11, not flexible; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 11; versions 0,11, not flexible; in Kafka 3.9.2 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 11."""
+    """string, versions 0,11."""
 
 class ShareGroupMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 11; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     epoch: int = 0
     """int32, versions 0+."""
+    metadata_hash: int = 0
+    """int64, versions 0+."""
 
 class ShareGroupPartitionMetadataKey(Message, kw_only=True):
-    """Data; versions 9, not flexible; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Data; versions 9, not flexible; in Kafka 3.9.2 to 4.0.2."""
 
     group_id: str = ""
     """string, versions 9."""
 
 class ShareGroupPartitionMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.0-trunk-20241025."""
+    """Data; versions 0, flexible 0+; in Kafka 3.9.2 to 4.0.2."""
 
     class TopicMetadata(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4948,13 +5010,13 @@ class ShareGroupPartitionMetadataValue(Message, kw_only=True):
     """[]TopicMetadata, versions 0+."""
 
 class ShareGroupStatePartitionMetadataKey(Message, kw_only=True):
-    """Data; versions 15, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 15; versions 0,15, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 15."""
+    """string, versions 0,15."""
 
 class ShareGroupStatePartitionMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 15; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     class TopicPartitionsInfo(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4970,21 +5032,23 @@ class ShareGroupStatePartitionMetadataValue(Message, kw_only=True):
         topic_name: str = ""
         """string, versions 0+."""
 
+    initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...
+    """[]TopicPartitionsInfo, versions 0+."""
     initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...
     """[]TopicPartitionsInfo, versions 0+."""
     deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo] = ...
     """[]TopicInfo, versions 0+."""
 
 class ShareGroupTargetAssignmentMemberKey(Message, kw_only=True):
-    """Data; versions 13, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 13; versions 0,13, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 13."""
+    """string, versions 0,13."""
     member_id: str = ""
-    """string, versions 13."""
+    """string, versions 0,13."""
 
 class ShareGroupTargetAssignmentMemberValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 13; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     class TopicPartition(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -4996,19 +5060,21 @@ class ShareGroupTargetAssignmentMemberValue(Message, kw_only=True):
     """[]TopicPartition, versions 0+."""
 
 class ShareGroupTargetAssignmentMetadataKey(Message, kw_only=True):
-    """Data; versions 12, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 12; versions 0,12, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 12."""
+    """string, versions 0,12."""
 
 class ShareGroupTargetAssignmentMetadataValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 12; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     assignment_epoch: int = 0
     """int32, versions 0+."""
+    assignment_timestamp: int = 0
+    """int64, versions 0+, tagged 0+ (tag 0), ignorable."""
 
 class ShareSnapshotKey(Message, kw_only=True):
-    """Data; versions 0, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 0; versions 0, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
     """string, versions 0."""
@@ -5018,69 +5084,77 @@ class ShareSnapshotKey(Message, kw_only=True):
     """int32, versions 0."""
 
 class ShareSnapshotValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 0; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     class StateBatch(MessageStruct, kw_only=True):
         first_offset: int = 0
-        """int64, versions 0."""
+        """int64, versions 0+."""
         last_offset: int = 0
-        """int64, versions 0."""
+        """int64, versions 0+."""
         delivery_state: int = 0
-        """int8, versions 0."""
+        """int8, versions 0+."""
         delivery_count: int = 0
-        """int16, versions 0."""
+        """int16, versions 0+."""
 
     snapshot_epoch: int = 0
-    """uint16, versions 0."""
+    """int32, versions 0+."""
     state_epoch: int = 0
     """int32, versions 0+."""
     leader_epoch: int = 0
     """int32, versions 0+."""
     start_offset: int = 0
-    """int64, versions 0."""
+    """int64, versions 0+."""
+    delivery_complete_count: int = -1
+    """int32, versions 0+, tagged 0+ (tag 0)."""
+    create_timestamp: int = 0
+    """int64, versions 0+."""
+    write_timestamp: int = 0
+    """int64, versions 0+."""
     state_batches: list[ShareSnapshotValue.StateBatch] = ...
-    """[]StateBatch, versions 0."""
+    """[]StateBatch, versions 0+."""
 
 class ShareUpdateKey(Message, kw_only=True):
-    """Data; versions 1, not flexible; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-key, api key 1; versions 0-1, not flexible; in Kafka 4.0.0 to 4.4.0."""
 
     group_id: str = ""
-    """string, versions 1."""
+    """string, versions 0-1."""
     topic_id: _uuid.UUID = ...
-    """uuid, versions 1."""
+    """uuid, versions 0-1."""
     partition: int = 0
-    """int32, versions 1."""
+    """int32, versions 0-1."""
 
 class ShareUpdateValue(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 4.0-trunk-20241025."""
+    """Coordinator-value, api key 1; versions 0, flexible 0+; in Kafka 4.0.0 to 4.4.0."""
 
     class StateBatch(MessageStruct, kw_only=True):
         first_offset: int = 0
-        """int64, versions 0."""
+        """int64, versions 0+."""
         last_offset: int = 0
-        """int64, versions 0."""
+        """int64, versions 0+."""
         delivery_state: int = 0
-        """int8, versions 0."""
+        """int8, versions 0+."""
         delivery_count: int = 0
-        """int16, versions 0."""
+        """int16, versions 0+."""
 
     snapshot_epoch: int = 0
-    """uint16, versions 0."""
+    """int32, versions 0+."""
     leader_epoch: int = 0
     """int32, versions 0+."""
     start_offset: int = 0
-    """int64, versions 0."""
+    """int64, versions 0+."""
+    delivery_complete_count: int = -1
+    """int32, versions 0+, tagged 0+ (tag 0)."""
     state_batches: list[ShareUpdateValue.StateBatch] = ...
-    """[]StateBatch, versions 0."""
+    """[]StateBatch, versions 0+."""
 
 class SnapshotFooterRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Data; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     version: int = 0
     """int16, versions 0+."""
 
 class SnapshotHeaderRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4-snapshot."""
+    """Data; versions 0, flexible 0+; in Kafka 3.0.2 to 4.4.0."""
 
     version: int = 0
     """int16, versions 0+."""
@@ -5088,7 +5162,7 @@ class SnapshotHeaderRecord(Message, kw_only=True):
     """int64, versions 0+."""
 
 class StopReplicaRequest(Message, kw_only=True):
-    """Request, api key 5; versions 0-4, flexible 2+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Request, api key 5; versions 0-4, flexible 2+; in Kafka 2.4.1 to 3.9.2."""
 
     class StopReplicaPartitionV0(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -5134,7 +5208,7 @@ class StopReplicaRequest(Message, kw_only=True):
     """[]StopReplicaTopicState, versions 3+."""
 
 class StopReplicaResponse(Message, kw_only=True):
-    """Response, api key 5; versions 0-4, flexible 2+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Response, api key 5; versions 0-4, flexible 2+; in Kafka 2.4.1 to 3.9.2."""
 
     class StopReplicaPartitionError(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -5149,8 +5223,46 @@ class StopReplicaResponse(Message, kw_only=True):
     partition_errors: list[StopReplicaResponse.StopReplicaPartitionError] = ...
     """[]StopReplicaPartitionError, versions 0+."""
 
+class StreamsGroupCurrentMemberAssignmentKey(Message, kw_only=True):
+    """Coordinator-key, api key 22; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+    member_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupCurrentMemberAssignmentValue(Message, kw_only=True):
+    """Coordinator-value, api key 22; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    class TaskIds(MessageStruct, kw_only=True):
+        subtopology_id: str = ""
+        """string, versions 0+."""
+        partitions: list[int] = ...
+        """[]int32, versions 0+."""
+        assignment_epochs: list[int] | None = ...
+        """[]int32, versions 0+, tagged 0+ (tag 0), nullable 0+."""
+
+    member_epoch: int = 0
+    """int32, versions 0+."""
+    previous_member_epoch: int = 0
+    """int32, versions 0+."""
+    state: int = 0
+    """int8, versions 0+."""
+    active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+
 class StreamsGroupDescribeRequest(Message, kw_only=True):
-    """Request, api key 89; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 89; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     group_ids: list[str] = ...
     """[]string, versions 0+."""
@@ -5160,7 +5272,7 @@ class StreamsGroupDescribeRequest(Message, kw_only=True):
     """bool, versions 1+."""
 
 class StreamsGroupDescribeResponse(Message, kw_only=True):
-    """Response, api key 89; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 89; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class Endpoint(MessageStruct, kw_only=True):
         host: str = ""
@@ -5261,6 +5373,8 @@ class StreamsGroupDescribeResponse(Message, kw_only=True):
         """TopologyDescription, versions 1+, nullable 1+."""
         topology_description_status: int = 0
         """int8, versions 1+."""
+        assignor_name: str | None = None
+        """string, versions 1+, nullable 1+, ignorable."""
 
     class Topology(MessageStruct, kw_only=True):
         epoch: int = 0
@@ -5318,7 +5432,7 @@ class StreamsGroupDescribeResponse(Message, kw_only=True):
     """[]DescribedGroup, versions 0+."""
 
 class StreamsGroupHeartbeatRequest(Message, kw_only=True):
-    """Request, api key 88; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 88; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class KeyValue(MessageStruct, kw_only=True):
         key: str = ""
@@ -5422,7 +5536,7 @@ class StreamsGroupHeartbeatRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class StreamsGroupHeartbeatResponse(Message, kw_only=True):
-    """Response, api key 88; versions 0-1, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 88; versions 0-1, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
 
     class Status(MessageStruct, kw_only=True):
         status_code: int = 0
@@ -5489,8 +5603,116 @@ class StreamsGroupHeartbeatResponse(Message, kw_only=True):
     partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None = None
     """[]EndpointToPartitions, versions 0+, nullable 0+."""
 
+class StreamsGroupMemberMetadataKey(Message, kw_only=True):
+    """Coordinator-key, api key 19; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+    member_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupMemberMetadataValue(Message, kw_only=True):
+    """Coordinator-value, api key 19; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    class Endpoint(MessageStruct, kw_only=True):
+        host: str = ""
+        """string, versions 0+."""
+        port: int = 0
+        """uint16, versions 0+."""
+
+    class KeyValue(MessageStruct, kw_only=True):
+        key: str = ""
+        """string, versions 0+."""
+        value: str = ""
+        """string, versions 0+."""
+
+    instance_id: str | None = ""
+    """string, versions 0+, nullable 0+."""
+    rack_id: str | None = ""
+    """string, versions 0+, nullable 0+."""
+    client_id: str = ""
+    """string, versions 0+."""
+    client_host: str = ""
+    """string, versions 0+."""
+    rebalance_timeout_ms: int = -1
+    """int32, versions 0+."""
+    topology_epoch: int = 0
+    """int32, versions 0+."""
+    process_id: str = ""
+    """string, versions 0+."""
+    user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None = None
+    """Endpoint, versions 0+, nullable 0+."""
+    client_tags: list[StreamsGroupMemberMetadataValue.KeyValue] = ...
+    """[]KeyValue, versions 0+."""
+
+class StreamsGroupMetadataKey(Message, kw_only=True):
+    """Coordinator-key, api key 17; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupMetadataValue(Message, kw_only=True):
+    """Coordinator-value, api key 17; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    class LastAssignmentConfig(MessageStruct, kw_only=True):
+        key: str = ""
+        """string, versions 0+."""
+        value: str = ""
+        """string, versions 0+."""
+
+    epoch: int = 0
+    """int32, versions 0+."""
+    metadata_hash: int = 0
+    """int64, versions 0+."""
+    validated_topology_epoch: int = -1
+    """int32, versions 0+, tagged 0+ (tag 0)."""
+    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...
+    """[]LastAssignmentConfig, versions 0+, tagged 0+ (tag 1), nullable 0+."""
+    stored_description_topology_epoch: int = -1
+    """int32, versions 0+, tagged 0+ (tag 2)."""
+    failed_description_topology_epoch: int = -1
+    """int32, versions 0+, tagged 0+ (tag 3)."""
+
+class StreamsGroupTargetAssignmentMemberKey(Message, kw_only=True):
+    """Coordinator-key, api key 21; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+    member_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupTargetAssignmentMemberValue(Message, kw_only=True):
+    """Coordinator-value, api key 21; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    class TaskIds(MessageStruct, kw_only=True):
+        subtopology_id: str = ""
+        """string, versions 0+."""
+        partitions: list[int] = ...
+        """[]int32, versions 0+."""
+
+    active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
+    """[]TaskIds, versions 0+."""
+
+class StreamsGroupTargetAssignmentMetadataKey(Message, kw_only=True):
+    """Coordinator-key, api key 20; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupTargetAssignmentMetadataValue(Message, kw_only=True):
+    """Coordinator-value, api key 20; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    assignment_epoch: int = 0
+    """int32, versions 0+."""
+    assignment_timestamp: int = 0
+    """int64, versions 0+, tagged 0+ (tag 0), ignorable."""
+
 class StreamsGroupTopologyDescriptionUpdateRequest(Message, kw_only=True):
-    """Request, api key 93; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Request, api key 93; versions 0, flexible 0+; in Kafka 4.4.0."""
 
     class TopologyDescription(MessageStruct, kw_only=True):
         subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology] = ...
@@ -5534,7 +5756,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message, kw_only=True):
     """TopologyDescription, versions 0+."""
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message, kw_only=True):
-    """Response, api key 93; versions 0, flexible 0+; in Kafka 4.4-snapshot."""
+    """Response, api key 93; versions 0, flexible 0+; in Kafka 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -5542,6 +5764,60 @@ class StreamsGroupTopologyDescriptionUpdateResponse(Message, kw_only=True):
     """int16, versions 0+."""
     error_message: str | None = None
     """string, versions 0+, nullable 0+."""
+
+class StreamsGroupTopologyKey(Message, kw_only=True):
+    """Coordinator-key, api key 23; versions 0, not flexible; in Kafka 4.1.2 to 4.4.0."""
+
+    group_id: str = ""
+    """string, versions 0."""
+
+class StreamsGroupTopologyValue(Message, kw_only=True):
+    """Coordinator-value, api key 23; versions 0, flexible 0+; in Kafka 4.1.2 to 4.4.0."""
+
+    class TopicConfig(MessageStruct, kw_only=True):
+        key: str = ""
+        """string, versions 0+."""
+        value: str = ""
+        """string, versions 0+."""
+
+    class TopicInfo(MessageStruct, kw_only=True):
+        name: str = ""
+        """string, versions 0+."""
+        partitions: int = 0
+        """int32, versions 0+."""
+        replication_factor: int = 0
+        """int16, versions 0+."""
+        topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = ...
+        """[]TopicConfig, versions 0+."""
+
+    class Subtopology(MessageStruct, kw_only=True):
+        subtopology_id: str = ""
+        """string, versions 0+."""
+        source_topics: list[str] = ...
+        """[]string, versions 0+."""
+        source_topic_regex: list[str] = ...
+        """[]string, versions 0+."""
+        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...
+        """[]TopicInfo, versions 0+."""
+        repartition_sink_topics: list[str] = ...
+        """[]string, versions 0+."""
+        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...
+        """[]TopicInfo, versions 0+."""
+        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = ...
+        """[]CopartitionGroup, versions 0+."""
+
+    class CopartitionGroup(MessageStruct, kw_only=True):
+        source_topics: list[int] = ...
+        """[]int16, versions 0+."""
+        source_topic_regex: list[int] = ...
+        """[]int16, versions 0+."""
+        repartition_source_topics: list[int] = ...
+        """[]int16, versions 0+."""
+
+    epoch: int = 0
+    """int32, versions 0+."""
+    subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...
+    """[]Subtopology, versions 0+."""
 
 class SubscriptionInfo(Message, kw_only=True):
     """Data; versions 1-6, not flexible; in Kafka 2.5.1."""
@@ -5566,7 +5842,7 @@ class SubscriptionInfo(Message, kw_only=True):
     """bytes, versions 2+."""
 
 class SubscriptionInfoData(Message, kw_only=True):
-    """Data; versions 1-11, not flexible; in Kafka 2.6.3 to 4.0-trunk-20241025."""
+    """Data; versions 1-11, not flexible; in Kafka 2.6.3 to 4.3.1."""
 
     class TaskId(MessageStruct, kw_only=True):
         topic_group_id: int = 0
@@ -5620,7 +5896,7 @@ class SubscriptionInfoData(Message, kw_only=True):
     """[]ClientTag, versions 11+."""
 
 class SyncGroupRequest(Message, kw_only=True):
-    """Request, api key 14; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 14; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     class SyncGroupRequestAssignment(MessageStruct, kw_only=True):
         member_id: str = ""
@@ -5644,7 +5920,7 @@ class SyncGroupRequest(Message, kw_only=True):
     """[]SyncGroupRequestAssignment, versions 0+."""
 
 class SyncGroupResponse(Message, kw_only=True):
-    """Response, api key 14; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 14; versions 0-5, flexible 4+; in Kafka 2.4.1 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 1+, ignorable."""
@@ -5658,7 +5934,7 @@ class SyncGroupResponse(Message, kw_only=True):
     """bytes, versions 0+."""
 
 class TopicRecord(Message, kw_only=True):
-    """Metadata record, api key 2; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 2; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     name: str = ""
     """string, versions 0+."""
@@ -5666,13 +5942,13 @@ class TopicRecord(Message, kw_only=True):
     """uuid, versions 0+."""
 
 class TransactionLogKey(Message, kw_only=True):
-    """Data; versions 0, not flexible; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-key, api key 0; versions 0, not flexible; in Kafka 2.8.2 to 4.4.0."""
 
     transactional_id: str = ""
     """string, versions 0."""
 
 class TransactionLogValue(Message, kw_only=True):
-    """Data; versions 0-1, flexible 1+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Coordinator-value, api key 0; versions 0-1, flexible 1+; in Kafka 2.8.2 to 4.4.0."""
 
     class PartitionsSchema(MessageStruct, kw_only=True):
         topic: str = ""
@@ -5688,6 +5964,8 @@ class TransactionLogValue(Message, kw_only=True):
     """int64, versions 1+, tagged 1+ (tag 1)."""
     producer_epoch: int = 0
     """int16, versions 0+."""
+    next_producer_epoch: int = -1
+    """int16, versions 1+, tagged 1+ (tag 3)."""
     transaction_timeout_ms: int = 0
     """int32, versions 0+."""
     transaction_status: int = 0
@@ -5702,7 +5980,7 @@ class TransactionLogValue(Message, kw_only=True):
     """int16, versions 1+, tagged 1+ (tag 2)."""
 
 class TxnOffsetCommitRequest(Message, kw_only=True):
-    """Request, api key 28; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 28; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class TxnOffsetCommitRequestTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -5740,7 +6018,7 @@ class TxnOffsetCommitRequest(Message, kw_only=True):
     """[]TxnOffsetCommitRequestTopic, versions 0+."""
 
 class TxnOffsetCommitResponse(Message, kw_only=True):
-    """Response, api key 28; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 28; versions 0-6, flexible 3+; in Kafka 2.4.1 to 4.4.0."""
 
     class TxnOffsetCommitResponseTopic(MessageStruct, kw_only=True):
         name: str = ""
@@ -5762,7 +6040,7 @@ class TxnOffsetCommitResponse(Message, kw_only=True):
     """[]TxnOffsetCommitResponseTopic, versions 0+."""
 
 class UnfenceBrokerRecord(Message, kw_only=True):
-    """Metadata record, api key 8; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 8; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     id: int = 0
     """int32, versions 0+."""
@@ -5770,7 +6048,7 @@ class UnfenceBrokerRecord(Message, kw_only=True):
     """int64, versions 0+."""
 
 class UnregisterBrokerRecord(Message, kw_only=True):
-    """Metadata record, api key 1; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 1; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
@@ -5778,13 +6056,35 @@ class UnregisterBrokerRecord(Message, kw_only=True):
     """int64, versions 0+."""
 
 class UnregisterBrokerRequest(Message, kw_only=True):
-    """Request, api key 64; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Request, api key 64; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     broker_id: int = 0
     """int32, versions 0+."""
 
 class UnregisterBrokerResponse(Message, kw_only=True):
-    """Response, api key 64; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4-snapshot."""
+    """Response, api key 64; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
+
+    throttle_time_ms: int = 0
+    """int32, versions 0+."""
+    error_code: int = 0
+    """int16, versions 0+."""
+    error_message: str | None = ""
+    """string, versions 0+, nullable 0+."""
+
+class UnregisterControllerRecord(Message, kw_only=True):
+    """Metadata record, api key 29; versions 0, flexible 0+; in Kafka 4.4.0."""
+
+    controller_id: int = 0
+    """int32, versions 0+."""
+
+class UnregisterControllerRequest(Message, kw_only=True):
+    """Request, api key 94; versions 0, flexible 0+; in Kafka 4.4.0."""
+
+    controller_id: int = 0
+    """int32, versions 0+."""
+
+class UnregisterControllerResponse(Message, kw_only=True):
+    """Response, api key 94; versions 0, flexible 0+; in Kafka 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -5794,7 +6094,7 @@ class UnregisterBrokerResponse(Message, kw_only=True):
     """string, versions 0+, nullable 0+."""
 
 class UpdateFeaturesRequest(Message, kw_only=True):
-    """Request, api key 57; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 57; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class FeatureUpdateKey(MessageStruct, kw_only=True):
         feature: str = ""
@@ -5814,7 +6114,7 @@ class UpdateFeaturesRequest(Message, kw_only=True):
     """bool, versions 1+."""
 
 class UpdateFeaturesResponse(Message, kw_only=True):
-    """Response, api key 57; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 57; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class UpdatableFeatureResult(MessageStruct, kw_only=True):
         feature: str = ""
@@ -5834,7 +6134,7 @@ class UpdateFeaturesResponse(Message, kw_only=True):
     """[]UpdatableFeatureResult, versions 0-1, ignorable."""
 
 class UpdateMetadataRequest(Message, kw_only=True):
-    """Request, api key 6; versions 0-8, flexible 6+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Request, api key 6; versions 0-8, flexible 6+; in Kafka 2.4.1 to 3.9.2."""
 
     class UpdateMetadataPartitionState(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -5904,13 +6204,13 @@ class UpdateMetadataRequest(Message, kw_only=True):
     """[]UpdateMetadataBroker, versions 0+."""
 
 class UpdateMetadataResponse(Message, kw_only=True):
-    """Response, api key 6; versions 0-8, flexible 6+; in Kafka 2.4.1 to 4.0-trunk-20241025."""
+    """Response, api key 6; versions 0-8, flexible 6+; in Kafka 2.4.1 to 3.9.2."""
 
     error_code: int = 0
     """int16, versions 0+."""
 
 class UpdateRaftVoterRequest(Message, kw_only=True):
-    """Request, api key 82; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 82; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class Listener(MessageStruct, kw_only=True):
         name: str = ""
@@ -5940,7 +6240,7 @@ class UpdateRaftVoterRequest(Message, kw_only=True):
     """KRaftVersionFeature, versions 0+."""
 
 class UpdateRaftVoterResponse(Message, kw_only=True):
-    """Response, api key 82; versions 0, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 82; versions 0, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class CurrentLeader(MessageStruct, kw_only=True):
         leader_id: int = -1
@@ -5960,7 +6260,7 @@ class UpdateRaftVoterResponse(Message, kw_only=True):
     """CurrentLeader, versions 0+, tagged 0+ (tag 0)."""
 
 class UserScramCredentialRecord(Message, kw_only=True):
-    """Metadata record, api key 11; versions 0, flexible 0+; in Kafka 2.8.2 to 4.0-trunk-20241025."""
+    """Metadata record, api key 11; versions 0, flexible 0+; in Kafka 2.8.2 to 4.4.0."""
 
     name: str = ""
     """string, versions 0+."""
@@ -5976,7 +6276,7 @@ class UserScramCredentialRecord(Message, kw_only=True):
     """int32, versions 0+."""
 
 class VoteRequest(Message, kw_only=True):
-    """Request, api key 52; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Request, api key 52; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -6010,7 +6310,7 @@ class VoteRequest(Message, kw_only=True):
     """[]TopicData, versions 0+."""
 
 class VoteResponse(Message, kw_only=True):
-    """Response, api key 52; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4-snapshot."""
+    """Response, api key 52; versions 0-2, flexible 0+; in Kafka 2.7.2 to 4.4.0."""
 
     class TopicData(MessageStruct, kw_only=True):
         topic_name: str = ""
@@ -6046,7 +6346,7 @@ class VoteResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 1+, tagged 1+ (tag 0)."""
 
 class VotersRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4-snapshot."""
+    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
 
     class Voter(MessageStruct, kw_only=True):
         voter_id: int = 0
@@ -6078,7 +6378,7 @@ class VotersRecord(Message, kw_only=True):
     """[]Voter, versions 0+."""
 
 class WriteShareGroupStateRequest(Message, kw_only=True):
-    """Request, api key 85; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Request, api key 85; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class WriteStateData(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -6116,7 +6416,7 @@ class WriteShareGroupStateRequest(Message, kw_only=True):
     """[]WriteStateData, versions 0+."""
 
 class WriteShareGroupStateResponse(Message, kw_only=True):
-    """Response, api key 85; versions 0-1, flexible 0+; in Kafka 3.9.0-rc3 to 4.4-snapshot."""
+    """Response, api key 85; versions 0-1, flexible 0+; in Kafka 3.9.2 to 4.4.0."""
 
     class WriteStateResult(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -6136,7 +6436,7 @@ class WriteShareGroupStateResponse(Message, kw_only=True):
     """[]WriteStateResult, versions 0+."""
 
 class WriteTxnMarkersRequest(Message, kw_only=True):
-    """Request, api key 27; versions 0-2, flexible 1+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Request, api key 27; versions 0-2, flexible 1+; in Kafka 2.4.1 to 4.4.0."""
 
     class WritableTxnMarker(MessageStruct, kw_only=True):
         producer_id: int = 0
@@ -6162,7 +6462,7 @@ class WriteTxnMarkersRequest(Message, kw_only=True):
     """[]WritableTxnMarker, versions 0+."""
 
 class WriteTxnMarkersResponse(Message, kw_only=True):
-    """Response, api key 27; versions 0-2, flexible 1+; in Kafka 2.4.1 to 4.4-snapshot."""
+    """Response, api key 27; versions 0-2, flexible 1+; in Kafka 2.4.1 to 4.4.0."""
 
     class WritableTxnMarkerResult(MessageStruct, kw_only=True):
         producer_id: int = 0
@@ -6186,7 +6486,7 @@ class WriteTxnMarkersResponse(Message, kw_only=True):
     """[]WritableTxnMarkerResult, versions 0+."""
 
 class ZkMigrationStateRecord(Message, kw_only=True):
-    """Metadata record, api key 21; versions 0, flexible 0+; in Kafka 3.4.1 to 4.0-trunk-20241025."""
+    """Metadata record, api key 21; versions 0, flexible 0+; in Kafka 3.4.1 to 4.4.0."""
 
     zk_migration_state: int = 0
     """int8, versions 0+."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # "2+" means "from 2 to whatever comes", and versions are int16 on the wire.
 HIGHEST = 32767
@@ -17,16 +18,22 @@ _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A range of message versions, written "3", "0-4", "2+" or "none".
+    """A set of message versions: a range, written "3", "0-4", "2+" or "none", as specs have it.
+
+    Only what a union makes may have holes, and is written "0-2,16": a message through all its
+    releases. ``holes`` are the ranges that are missing, (first, last) in ascending order.
 
     >>> Versions.parse("0-4") & Versions.parse("2+")
     Versions('2-4')
     >>> 3 in Versions.parse("2+"), Versions.parse("0-1") & Versions.parse("2+")
     (True, Versions('none'))
+    >>> Versions.parse("0") | Versions.parse("16")
+    Versions('0,16')
     """
 
     lowest: int
     highest: int
+    holes: tuple[tuple[int, int], ...] = ()
 
     NONE: ClassVar[Versions]
     ALL: ClassVar[Versions]
@@ -39,7 +46,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
-        """Read the spec's notation; "" gives ``default``.
+        """Read the spec's notation of one range; "" gives ``default``.
 
         Raises `ValueError` for anything else, for numbers above 32767 included.
         A range written backwards ("3-1") is empty, as it is to Kafka's generator.
@@ -58,47 +65,100 @@ class Versions:
             raise ValueError(f"{text!r} has a version above {HIGHEST}")
         return cls(lowest, highest)
 
+    @classmethod
+    def parse_set(cls, text: str) -> Versions:
+        """Read what `str` writes, ranges with holes between them included; or `ValueError`.
+
+        >>> Versions.parse_set("0-2,16")
+        Versions('0-2,16')
+        """
+        return cls._joined((one.lowest, one.highest) for one in map(cls.parse, text.split(",")))
+
+    @classmethod
+    def of(cls, versions: Iterable[int]) -> Versions:
+        """The set of these versions, each from 0 to 32767.
+
+        >>> Versions.of([5, 0, 1])
+        Versions('0-1,5')
+        """
+        return cls._joined((version, version) for version in versions)
+
+    @classmethod
+    def _joined(cls, ranges: Iterable[tuple[int, int]]) -> Versions:
+        runs: list[tuple[int, int]] = []
+        for lowest, highest in sorted(ranges):
+            if lowest > highest:
+                continue
+            if runs and lowest <= runs[-1][1] + 1:
+                runs[-1] = runs[-1][0], max(runs[-1][1], highest)
+            else:
+                runs.append((lowest, highest))
+        if not runs:
+            return cls.NONE
+        holes = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
+        return cls(runs[0][0], runs[-1][1], holes)
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """The ranges without holes that make up the set, (lowest, highest) in ascending order."""
+        if not self:
+            return ()
+        edges = [self.lowest]
+        for first, last in self.holes:
+            edges += [first - 1, last + 1]
+        edges.append(self.highest)
+        return tuple(zip(edges[::2], edges[1::2], strict=True))
+
     def __and__(self, other: Versions) -> Versions:
+        if self.holes or other.holes:
+            return self._joined(
+                (max(mine[0], its[0]), min(mine[1], its[1]))
+                for mine in self.ranges
+                for its in other.ranges
+            )
         return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
 
     def __or__(self, other: Versions) -> Versions:
-        """The range that holds both; it also holds what lies between them."""
-        if not self or not other:
-            return self or other
-        return Versions(min(self.lowest, other.lowest), max(self.highest, other.highest))
+        """What either holds, and nothing that lies between them."""
+        return self._joined(self.ranges + other.ranges)
 
     def __contains__(self, version: int) -> bool:
-        return self.lowest <= version <= self.highest
+        return self.lowest <= version <= self.highest and not any(
+            first <= version <= last for first, last in self.holes
+        )
 
     def __bool__(self) -> bool:
         return self.lowest <= self.highest
 
     def __le__(self, other: Versions) -> bool:
         """Whether every version here is in ``other``; "none" is in everything."""
-        return not self or (other.lowest <= self.lowest and self.highest <= other.highest)
+        return self & other == self
 
     def __iter__(self) -> Iterator[int]:
         if self.open_ended:
             raise ValueError(f"{self} is open-ended; intersect it with the valid versions first")
-        return iter(range(self.lowest, self.highest + 1))
+        return chain.from_iterable(range(lowest, highest + 1) for lowest, highest in self.ranges)
 
     def __len__(self) -> int:
-        return self.highest - self.lowest + 1
+        return sum(highest - lowest + 1 for lowest, highest in self.ranges)
 
     @property
     def open_ended(self) -> bool:
-        """Whether the range is of the form "2+"."""
+        """Whether the set ends with a range of the form "2+"."""
         return self.highest == HIGHEST
 
     def __str__(self) -> str:
-        if not self:
-            return "none"
-        if self.open_ended:
-            return f"{self.lowest}+"
-        return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
+        return ",".join(map(_written, self.ranges)) or "none"
 
     def __repr__(self) -> str:
         return f"Versions({str(self)!r})"
+
+
+def _written(run: tuple[int, int]) -> str:
+    lowest, highest = run
+    if highest == HIGHEST:
+        return f"{lowest}+"
+    return str(lowest) if lowest == highest else f"{lowest}-{highest}"
 
 
 Versions.NONE = Versions(0, -1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.check.config import Config
 from flexwire.check.lint import lint
-from flexwire.check.sources import Source
+from flexwire.schema.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

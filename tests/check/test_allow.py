@@ -11,7 +11,7 @@ from flexwire.check.breaking.report import compare
 from flexwire.check.config import LINT, Config, named
 from flexwire.check.lint import lint
 from flexwire.check.rules import rules
-from flexwire.check.sources import Source
+from flexwire.schema.sources import Source
 from flexwire.schema.text import SpecText
 from tests.check.pages import findings
 from tests.check.released import Released, released

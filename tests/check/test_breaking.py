@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes, match
+from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes
+from flexwire.check.breaking.matching import match
 from flexwire.check.breaking.rule import Breaks
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec

@@ -135,7 +135,7 @@ def test_releases_of_the_catalog_are_compared(run: Callable[..., Result]) -> Non
     assert "versions 0-3 are no longer valid in FetchRequest" in done.output
     failed = run("new", "--against", "release:9.9").exception
     assert isinstance(failed, SpecError)
-    assert str(failed).startswith("release:9.9: no such release")
+    assert str(failed).startswith("release:9.9: no release '9.9'")
 
 
 def test_two_sides_are_needed_and_pages_are_told(run: Callable[..., Result]) -> None:

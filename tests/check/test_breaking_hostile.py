@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from flexwire.check.breaking.changes import Edition, breaking_rules, changes
 from flexwire.check.config import BREAKING, LINT, ConfigError, named
-from flexwire.check.sources import LARGEST, read_sources
 from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.parse import parse_spec
+from flexwire.schema.sources import LARGEST, read_sources
 
 if TYPE_CHECKING:
     from click.testing import Result

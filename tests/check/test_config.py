@@ -18,7 +18,7 @@ from flexwire.check.config import (
 from flexwire.check.lint import lint
 from flexwire.check.rule import Category
 from flexwire.check.rules import rules
-from flexwire.check.sources import read_sources
+from flexwire.schema.sources import read_sources
 
 # Breaks NAME_WITHOUT_SUFFIX, TAG_SKIPPED and ABOUT_MISSING.
 SPEC = {

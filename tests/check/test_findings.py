@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.check.config import Config, named
-from flexwire.check.sources import LARGEST
 from flexwire.errors import SpecError
 from flexwire.schema.loading import turning_points
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
+from flexwire.schema.sources import LARGEST
 from flexwire.schema.text import MOST_PROBLEMS
 from tests.check.pages import findings
 from tests.check.released import released
@@ -121,7 +121,16 @@ TAGGED = field(tag=0, taggedVersions="1+")
 CASES_BESIDE_THE_PAGES: list[tuple[str, list[str]]] = [
     (spec(field(name="A"), TAGGED), []),
     (spec(field(versions="none")), []),
-    (spec(field(versions="9+")), []),
+    (spec(field(versions="9+")), ["FIELD_ABOVE_VALID"]),
+    (spec(field(versions="4+", type="string", nullableVersions="4+", tag=0, taggedVersions="4+")),
+     ["FIELD_ABOVE_VALID"]),
+    (spec(field(type="string", nullableVersions="4+")), ["FIELD_ABOVE_VALID"]),
+    (spec(field(tag=0, taggedVersions="4+")), ["FIELD_ABOVE_VALID"]),
+    (spec(inline("S", field(versions="4+"), versions="4+")), ["STRUCT_NEVER_PRESENT"]),
+    (spec(inline("S", field(), field(name="B", versions="4+"))), ["FIELD_ABOVE_VALID"]),
+    (spec(field(type="[]S"),
+          commonStructs=[S | {"fields": [field(), field(name="B", versions="4")]}]),
+     ["FIELD_ABOVE_VALID"]),
     (spec(field(versions="0"), validVersions="1-3"), []),
     (spec(validVersions="none", fields=[]), []),
     (spec(flexibleVersions="none"), []),
@@ -303,9 +312,12 @@ def test_what_could_not_be_read_may_be_the_partner() -> None:
         (spec(field(about=" ")), ["ABOUT_MISSING"]),
         (spec(field(about="A.", versions="none")), []),
         (spec(field(about="A.", versions="0"), validVersions="none"), []),
-        (spec(field(about="A.", versions="2"), validVersions="0-1"), ["FIELD_OUTSIDE_VALID"]),
+        (spec(field(about="A.", versions="2"), validVersions="0-1"), ["FIELD_ABOVE_VALID"]),
+        (spec(field(about="A.", versions="0"), validVersions="1-2"), ["FIELD_OUTSIDE_VALID"]),
         (spec(inline("S", field(about="A.", versions="4+"), about="S.", versions="2+")),
-         ["FIELD_OUTSIDE_VALID"]),
+         ["FIELD_ABOVE_VALID"]),
+        (spec(inline("S", field(about="A.", versions="0"), about="S.", versions="0+"),
+              validVersions="1-2"), ["FIELD_OUTSIDE_VALID"]),
         (spec(inline("S", field(about="A.", versions="1+"), about="S.", versions="2+")),
          ["FIELD_OUTSIDE_STRUCT"]),
         (spec(inline("S", field(about="A.", versions="0-1"), about="S.", versions="2+")),

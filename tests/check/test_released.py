@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.check.config import Config
 from flexwire.schema.catalog import catalog
-from flexwire.schema.importer import release_order
+from flexwire.schema.releases import release_order
 from tests.check.pages import findings
 from tests.check.released import by_directory
 

@@ -1,4 +1,8 @@
-"""The bytes made by Kafka's own Java classes that the codec is held to."""
+"""The bytes made by Kafka's own Java classes that the codec is held to.
+
+They are a trunk's from before 4.0; ``release`` is the final release that has the layout and the
+names of each.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from flexwire.codec import Message, message
+from flexwire.schema.catalog import catalog
+from flexwire.schema.history import nameless
+from flexwire.schema.resolve import resolve
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
-
-# The release whose Java made the vectors, and the one message whose layout has changed since.
-MADE_BY = "4.0-trunk-20241025"
-PREVIEW = ("ReadShareGroupStateSummaryResponse", 0)
 
 
 def load() -> dict[str, list[dict[str, Any]]]:
@@ -27,7 +30,13 @@ def load() -> dict[str, list[dict[str, Any]]]:
     return dict(found)
 
 
+def has_changed(vector: dict[str, Any]) -> bool:
+    """Whether the version is laid out in another way since the release that the vector is of."""
+    entry, version = catalog().entry(vector["message"]), vector["version"]
+    then, now = (entry.spec(version, release) for release in (vector["release"], None))
+    return nameless(resolve(then, version)) != nameless(resolve(now, version))
+
+
 def class_of(vector: dict[str, Any]) -> type[Message]:
-    """Give the class for a vector: the newest layout, but for the one preview."""
-    preview = (vector["message"], vector["version"]) == PREVIEW
-    return message(vector["message"], MADE_BY if preview else None)
+    """Give the class for a vector: the newest layout, but where that has changed since."""
+    return message(vector["message"], vector["release"] if has_changed(vector) else None)

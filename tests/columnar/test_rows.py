@@ -56,7 +56,7 @@ def test_odd_values_are_written_or_refused_as_by_the_reference(slow_path: None) 
     refused = rows_seen = 0
     for name in catalog().names():
         made, entry, kind = message(name), catalog().entry(name), message_type(name)
-        version = source.choice([one for one in entry.versions if entry.has(one)])
+        version = source.choice([*entry.versions])
         raws = [random_message(made, version, seed).encode(version) for seed in range(12)]
         sound = decode_messages(name, pa.array(raws), version).to_pylist()
         rows = [change(row, kind, source) for row in sound]

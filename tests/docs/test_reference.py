@@ -76,12 +76,11 @@ def test_what_is_told_of_a_field() -> None:
         "| `cluster_id` | `clusterId` | string | 12+ | 12+ | tag 0 in 12+ | `null` | ignorable |"
     ) in fetch
     assert "| `replica_id` | `replicaId` | int32 | 0-14 |  |  | `-1` |  |" in fetch
-    assert "3.9.0-rc3 to 4.0-trunk-20241025: 0-17; 4.4-snapshot: 4-18." in fetch
+    assert "3.9.2: 0-17; 4.0.0 to 4.0.2: 4-17; 4.1.2 to 4.4.0: 4-18." in fetch
     assert (
-        "Releases: 2.4.1 to 2.7.2: 0-5; 2.8.2 to 4.4-snapshot: none."
-        in (PAGES["clients/ListOffset.md"])
+        "Releases: 2.4.1 to 2.7.2: 0-5; 2.8.2 to 4.4.0: none." in (PAGES["clients/ListOffset.md"])
     )
-    assert "4.0-trunk-20241025: 0." in PAGES["clients/ReadShareGroupStateSummary.md"]
+    assert "3.9.2 to 4.0.2: 0." in PAGES["clients/ReadShareGroupStateSummary.md"]
 
 
 def test_pages_that_no_message_has_any_more_are_removed(tmp_path: Path) -> None:

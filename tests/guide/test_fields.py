@@ -93,7 +93,7 @@ def test_a_page_has_every_field_of_every_version(name: str) -> None:
 
 
 def has(versions: str, version: int) -> bool:
-    for part in versions.split(", "):
+    for part in versions.split(","):
         low, _, high = part.rstrip("+").partition("-")
         highest = 32767 if part.endswith("+") else int(high or low)
         if int(low) <= version <= highest:

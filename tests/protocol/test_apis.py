@@ -8,7 +8,7 @@ from flexwire.errors import UnknownMessageError
 from flexwire.protocol import accepted, api_name, verdict
 from flexwire.schema.catalog import catalog
 
-# Removed in 4.0 and still gone, by KIP-896; JoinGroup 0-1 came back in 4.1 (KAFKA-19444).
+# Removed in 4.0 and still gone, by KIP-896; JoinGroup 0-1 came back in 4.0.1 (KAFKA-19444).
 REMOVED = {
     "Produce": range(3),
     "Fetch": range(4),
@@ -52,7 +52,7 @@ def test_versions_newer_than_a_release_are_unknown_to_it() -> None:
     assert verdict(api_key_of("Fetch"), 17, "2.4.1") == "unknown"
     assert verdict(api_key_of("ShareFetch"), 0, "2.4.1") == "unknown"
     assert not accepted(api_key_of("Fetch"), 17, "2.4.1")
-    assert accepted(api_key_of("Fetch"), 17, "3.9.0-rc3")
+    assert accepted(api_key_of("Fetch"), 17, "3.9")
 
 
 def test_a_verdict_holds_over_a_change_of_name() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import request_header_version, response_header_version
-from flexwire.schema.catalog import Entry, catalog
+from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
+
+if TYPE_CHECKING:
+    from flexwire.schema.entry import Entry
 
 # api key, version, request header version, response header version
 KNOWN = [

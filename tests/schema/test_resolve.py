@@ -161,10 +161,9 @@ def test_every_released_message_and_version_resolves() -> None:
     pairs = 0
     for entry in map(catalog().entry, catalog().names()):
         for version in entry.versions:
-            if entry.has(version):
-                assert resolve(entry.spec(version), version).name == entry.name
-                pairs += 1
-    assert pairs >= 880
+            assert resolve(entry.spec(version), version).name == entry.name
+            pairs += 1
+    assert pairs >= 917
 
 
 def test_no_other_file_decides_what_resolve_decides() -> None:
@@ -178,6 +177,7 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
         "schema/parse.py",
         "schema/write.py",
         "schema/catalog.py",
+        "schema/entry.py",
         "schema/history.py",
         "schema/importer.py",
         # These gather what a class, a column or a page must hold over all versions.

@@ -8,7 +8,8 @@ import pytest
 
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import Catalog
-from flexwire.schema.importer import ImportReport, import_specs, release_order
+from flexwire.schema.importer import ImportReport, import_specs
+from flexwire.schema.releases import release_order
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
@@ -184,8 +185,8 @@ def test_an_api_key_has_a_name_for_every_version(imported: Catalog) -> None:
         ("Grows", 3, None, "Grows has no version 3; released are 0-2"),
         ("Grows", 2, OLD, f"Grows has no version 2 in {OLD}; valid there are 0-1"),
         ("ListThings", 1, OLD, f"ListThings is not in {OLD}; it is in {NEW}"),
-        ("Grows", 0, "3.0.0-rc", f"no release '3.0.0-rc'; did you mean {NEW}"),
-        ("Grows", 0, "x", f"no release 'x'; there are {OLD}, {NEW}"),
+        ("Grows", 0, "3.0.0-rc", f"no release '3.0.0-rc' in the catalog; the nearest is {NEW}"),
+        ("Grows", 0, "x", f"no release 'x' in the catalog; it has {OLD}, {NEW}"),
     ],
 )
 def test_what_there_is_not_is_said(

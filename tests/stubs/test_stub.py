@@ -83,7 +83,7 @@ def agrees(said: ast.AnnAssign, value: Any, made: type[Message]) -> None:
 def test_every_field_tells_its_kafka_type_and_versions() -> None:
     request = stub()["FetchRequest"]
     assert ast.get_docstring(request) == (
-        "Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4-snapshot."
+        "Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0."
     )
     told = {
         name: ast.literal_eval(request.body[request.body.index(one) + 1].value)  # type: ignore[attr-defined]  # a docstring

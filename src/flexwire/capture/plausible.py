@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.frames import PREFIX_LENGTH
 from flexwire.protocol.headers import request_header_version
+from flexwire.schema.catalog import per_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +139,7 @@ def correlation_ids(head: bytes) -> tuple[int, int]:
     return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
 
 
+@per_catalog
 @cache
 def _is_known(api_key: int) -> bool:
     return bool(request_entries(api_key))

@@ -10,9 +10,9 @@ from flexwire.check.finding import found
 from flexwire.check.message import Directory, Message
 from flexwire.check.report import Report
 from flexwire.check.rules import rules
-from flexwire.check.sources import LARGEST
 from flexwire.errors import SpecError
 from flexwire.schema.parse import parse_node
+from flexwire.schema.sources import LARGEST
 from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from flexwire.check.config import Config
     from flexwire.check.finding import Finding
     from flexwire.check.rule import Rule
-    from flexwire.check.sources import Source
     from flexwire.schema.parse import Mode
+    from flexwire.schema.sources import Source
     from flexwire.schema.text import Problem
 
 _UNUSED = "ALLOW_UNUSED"

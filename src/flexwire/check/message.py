@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 
+WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
+"""The types whose messages are known by an api key: each in one directory, and each type anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Structure:
     """Fields that stand together: the message's own, a common structure's, or a field's.

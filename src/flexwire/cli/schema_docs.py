@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.check.report import Report
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog
+    from flexwire.schema.entry import Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
 
@@ -122,11 +123,10 @@ def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     """What lint finds in specs that no guide can be written from."""
-    from flexwire.check.breaking.editions import RELEASE
     from flexwire.check.config import Config
     from flexwire.check.lint import lint
     from flexwire.check.rules import rules
-    from flexwire.check.sources import read_sources
+    from flexwire.schema.sources import RELEASE, read_sources
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
     wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS
@@ -250,14 +250,14 @@ def _message(bundled: Catalog, entry: Entry) -> Iterator[str]:
 
 def _header_versions(entry: Entry) -> Iterator[tuple[str, str]]:
     from flexwire.protocol.headers import request_header_version, response_header_version
-    from flexwire.schema.merge import write_versions
+    from flexwire.versions import Versions
 
     if not _is_api(entry) or entry.api_key is None:
         return
     say = request_header_version if entry.type.value == "request" else response_header_version
     of_version = {version: say(entry.api_key, version) for version in entry.versions}
     runs = [
-        f"{header} in {write_versions(versions)}"
+        f"{header} in {Versions.of(versions)}"
         for header, versions in groupby(of_version, key=of_version.__getitem__)
     ]
     yield f"Version of the {entry.type.value} header", ", ".join(runs)
@@ -276,13 +276,15 @@ def _releases(bundled: Catalog, entry: Entry) -> Iterator[str]:
 
 
 def _other_layouts(entry: Entry) -> Iterator[str]:
-    from flexwire.schema.merge import write_versions
+    from flexwire.versions import Versions
 
     def differing(release: str) -> str:
-        return write_versions(
-            version
-            for version in entry.releases[release]
-            if entry.spec(version, release) is not entry.spec(version)
+        return str(
+            Versions.of(
+                version
+                for version in entry.releases[release]
+                if entry.spec(version, release) is not entry.spec(version)
+            )
         )
 
     for versions, run in groupby(entry.releases, key=differing):

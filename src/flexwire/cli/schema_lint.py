@@ -33,10 +33,9 @@ def schema_lint(
     path in a git revision. What --use names alone is used, where nothing is named DEFAULT: all but
     PEDANTIC. Exits with 100 where there are findings.
     """
-    from flexwire.check.breaking.editions import RELEASE
     from flexwire.check.config import LINT, ConfigError
     from flexwire.check.lint import lint
-    from flexwire.check.sources import read_sources
+    from flexwire.schema.sources import RELEASE, read_sources
 
     try:
         if explain is not None:

@@ -10,13 +10,13 @@ import click
 from flexwire.cli.options import Format, format_option
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.entry import Entry
 
 
 @click.command("list")
 @click.argument("name", default="")
 @click.option("--module", help="Only this module: clients, metadata, group-coordinator, …")
-@click.option("--release", help="Only what this Kafka release has.")
+@click.option("--release", help="Only what this Kafka release has; 4.0 is the newest 4.0.")
 @format_option
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
@@ -25,14 +25,11 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 
     NAME narrows the list to messages whose name contains it, in any case.
     """
-    from flexwire.errors import UnknownMessageError
     from flexwire.schema.catalog import catalog
 
     bundled = catalog()
-    if release is not None and release not in bundled.releases:
-        raise UnknownMessageError(
-            f"no release {release!r} in the catalog; it has {', '.join(bundled.releases)}"
-        )
+    if release is not None:
+        release = bundled.release(release)
     rows = [
         _row(entry, release)
         for entry in map(bundled.entry, bundled.names())

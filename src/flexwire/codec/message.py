@@ -11,7 +11,7 @@ from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, on_change
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.writer import Writer
 
@@ -152,8 +152,11 @@ class Message(MessageStruct, gc=False):
 def message(name: str, release: str | None = None) -> type[Message]:
     """Give the class of a bundled message, or of the message as one release of Kafka had it.
 
-    The same class each time. Raises `UnknownMessageError`, with the nearest names.
+    The same class each time. ``release`` is a name that `Catalog.release` takes: "4.0" is the
+    newest 4.0. Raises `UnknownMessageError`, with the nearest names.
     """
+    if release is not None:
+        release = catalog().release(release)
     key = (name, release)
     with _DEFINING:
         if key not in _DEFINED:
@@ -181,6 +184,9 @@ def message_of(spec: MessageSpec) -> type[Message]:
 _DEFINING = RLock()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}
+
+
+on_change(_DEFINED.clear)
 
 
 def _define(

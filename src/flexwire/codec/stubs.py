@@ -19,7 +19,8 @@ from flexwire.schema.spec import MessageType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog
+    from flexwire.schema.entry import Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.spec import FieldType
 
@@ -80,7 +81,7 @@ def describe(entry: Entry) -> str:
     """Say in one line what a message is, its versions, and which releases have it.
 
     >>> describe(catalog().entry("FetchRequest"))
-    'Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4-snapshot.'
+    'Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0.'
     """
     kind = _KINDS.get(entry.type, entry.type.value)
     key = "" if entry.api_key is None else f", api key {entry.api_key}"

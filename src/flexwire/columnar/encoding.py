@@ -17,6 +17,7 @@ from flexwire.columnar.reference import write_row
 from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
 from flexwire.columnar.schemas import schemas_of
 from flexwire.columnar.types import message_type
+from flexwire.schema.catalog import per_catalog
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def message_sizes(
     return made
 
 
+@per_catalog
 @lru_cache(maxsize=256)
 def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> Program:
     schemas = schemas_of(message)

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.resolve import effective, resolve
 from flexwire.schema.spec import MessageSpec
 from flexwire.versions import Versions
@@ -40,6 +40,7 @@ class _Entry(Protocol):
 MessageLike = str | MessageSpec | type
 
 
+@per_catalog
 @cache
 def schemas_of(message: MessageLike) -> Schemas:
     """Give the schemas of a message; raises `UnknownMessageError` for a name that is none."""

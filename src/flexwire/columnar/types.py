@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from flexwire.columnar.schemas import schemas_of
 from flexwire.errors import SpecError
+from flexwire.schema.catalog import per_catalog
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema, struct_of
 
@@ -56,6 +57,7 @@ _INTEGERS = {
 }
 
 
+@per_catalog
 @cache
 def message_type(message: MessageLike) -> pa.StructType:
     """Give the type of a message's column: every field of every version that is served.

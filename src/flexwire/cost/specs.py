@@ -48,7 +48,7 @@ class Specs:
             entry = catalog().entry(name)
         except UnknownMessageError:
             return None
-        released = [version for version in entry.versions if entry.has(version)]
+        released = [*entry.versions]
         by_version = {version: entry.spec(version) for version in released}
         newest = replace(by_version[released[-1]], valid_versions=entry.versions)
         self._editions[name] = Edition(newest, by_version)

@@ -20,7 +20,8 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog
+    from flexwire.schema.entry import Entry
     from flexwire.schema.spec import MessageSpec, MessageType
 
 # Any two versions are compared. Kafka's highest version, after 14 years, is 19.
@@ -115,7 +116,7 @@ def bundled_messages(bundled: Catalog) -> list[Message]:
     """Give every message of the catalog, as the newest release lays each of its versions out."""
     made = []
     for entry in map(bundled.entry, bundled.names()):
-        by_version = {number: entry.spec(number) for number in entry.versions if entry.has(number)}
+        by_version = {number: entry.spec(number) for number in entry.versions}
         edition = Edition(entry.all_specs()[0], by_version)
         laid = _Laid(edition, tuple(by_version))
         supports = {number: _bundled(bundled, entry, laid, number) for number in by_version}
@@ -271,9 +272,12 @@ def _in_a_row(known: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], 
 def _namesakes(spec: MessageSpec) -> Iterator[Entry]:
     """What the catalog has under the api key of a request or response, or under the name."""
     for entry in map(catalog().entry, catalog().names()):
-        if entry.type is spec.type and (
-            entry.api_key == spec.api_key if spec.type.is_api else entry.name == spec.name
-        ):
+        if spec.type.is_api:
+            same = entry.type is spec.type and entry.api_key == spec.api_key
+        else:
+            # Its type may have changed: keys of internal topics were data up to 4.0.
+            same = not entry.type.is_api and entry.name == spec.name
+        if same:
             yield entry
 
 

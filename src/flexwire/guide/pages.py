@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flexwire.guide.changes import steps
-from flexwire.schema.merge import write_versions
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -231,5 +231,5 @@ def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
 
 
 def spoken(numbers: Sequence[int]) -> str:
-    """Versions as people write them: "0-3, 7", or a dash for none."""
-    return write_versions(numbers) if numbers else "\u2013"
+    """Versions as people write them: "0-3,7", or a dash for none."""
+    return str(Versions.of(numbers)) if numbers else "\u2013"

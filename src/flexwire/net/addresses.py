@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from flexwire.net.host_port import HIGHEST_PORT, HostPort
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.wire.schema import Presence, struct_of
@@ -91,6 +91,7 @@ def _is_port(one: Field) -> bool:
     return one.type == INT32 and one.attribute.rpartition("_")[2] == "port"
 
 
+@per_catalog
 @lru_cache(maxsize=4096)
 def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]:
     """`address_places` of a bundled response.

@@ -6,16 +6,17 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.entry import Entry
 
 Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 
 
+@per_catalog
 @cache
 def request_entries(api_key: int) -> tuple[Entry, ...]:
     """Every request of clients that ever had this api key, the newest name first.
@@ -59,6 +60,7 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
     return verdict(api_key, version, release) in {"accepted", "deprecated"}
 
 
+@per_catalog
 @lru_cache(maxsize=4096)
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     """What a release (None: the newest) thinks of a request version.
@@ -73,10 +75,8 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     # What was removed is sure, and what a spec once announced (``deprecatedVersions``, KIP-896)
     # is not: Metadata 0-3 was to go with 4.0, and is still there.
     newest = catalog().newest_release_of("clients")
-    release = newest if release is None else release
+    release = newest if release is None else catalog().release(release)
     releases = catalog().releases
-    if release not in releases:
-        raise UnknownMessageError(f"no release {release!r}; there are {', '.join(releases)}")
     if _has(api_key, version, release):
         return "accepted" if _has(api_key, version, newest) else "deprecated"
     older = releases[: releases.index(release)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import Message, message, message_of
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
@@ -134,6 +134,7 @@ def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
     return message_of(parse_spec(_KIP_482_RESPONSE_HEADER, "ResponseHeader (KIP-482)", mode="kip"))
 
 
+@per_catalog
 @cache
 def _exceptions(api_key: int, kind: MessageType) -> tuple[tuple[Versions, int], ...]:
     def matching() -> Iterator[tuple[Versions, int]]:
@@ -145,6 +146,7 @@ def _exceptions(api_key: int, kind: MessageType) -> tuple[tuple[Versions, int], 
     return tuple(matching())
 
 
+@per_catalog
 @cache
 def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
     # Checked here, or hostile api keys would each stay in the cache as an error's work repeated.

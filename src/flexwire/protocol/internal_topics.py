@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
-from flexwire.schema.catalog import Entry, catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.spec import MessageType
 from flexwire.wire.varint import read_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from flexwire.schema.entry import Entry
 
 _INT16_SIZE = 2
 _FRAME_VERSION = 1
@@ -197,6 +199,7 @@ def _read_int16(data: bytes, what: str) -> int:
     return int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
 
 
+@per_catalog
 @cache
 def _record_types(topic: InternalTopic) -> dict[int, tuple[str, int]]:
     """By record type: the message of the key, and its version.
@@ -214,6 +217,7 @@ def _record_types(topic: InternalTopic) -> dict[int, tuple[str, int]]:
     return found
 
 
+@per_catalog
 @cache
 def _by_api_key(topic: InternalTopic) -> dict[int, list[Entry]]:
     """By api key: its messages, newest name first."""

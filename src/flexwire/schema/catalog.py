@@ -1,35 +1,47 @@
-"""The catalog of message specs that ships in the package: every message of every Kafka release.
+"""The catalog of message specs: every message of every final Kafka release, or one of one's own.
 
 `index.json` says which messages there are, in which releases, and which of a message's specs holds
 for which versions. A message's own file holds its specs as KIP-482 JSON, newest first; it is read
-when it is asked for.
+when it is asked for. A process has one catalog: the one that ships in the package, that of
+``FLEXWIRE_CATALOG``, or that of `use_catalog`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flexwire.errors import SpecError, UnknownMessageError
-from flexwire.schema.parse import parse_node
+from flexwire.schema.entry import Entry
+from flexwire.schema.releases import find_release
 from flexwire.schema.spec import MessageType
-from flexwire.schema.text import Array, SpecText
-from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from flexwire.schema.spec import MessageSpec
+    from collections.abc import Callable, Sequence
+    from importlib.resources.abc import Traversable
 
 INDEX = "index.json"
+VARIABLE = "FLEXWIRE_CATALOG"
+"""The environment variable that names the directory of a catalog of one's own."""
 
 
-@cache
+class _Cached(Protocol):
+    def cache_clear(self) -> None: ...
+
+
+_C = TypeVar("_C", bound=_Cached)
+_ACTIVE: list[Catalog] = []
+_FORGET: list[Callable[[], object]] = []
+
+
 def catalog() -> Catalog:
-    """The bundled catalog.
+    """The catalog of this process.
+
+    Raises `SpecError` where ``FLEXWIRE_CATALOG`` names a directory without one.
 
     >>> catalog().entry("ApiVersionsRequest").api_key
     18
@@ -37,7 +49,45 @@ def catalog() -> Catalog:
     Traceback (most recent call last):
     flexwire.errors.UnknownMessageError: no message 'FetchRequst'; did you mean FetchRequest?
     """
-    return Catalog(Path(__file__).with_name("bundled"))
+    if not _ACTIVE:
+        own = os.environ.get(VARIABLE)
+        _ACTIVE.append(Catalog(Path(own)) if own else bundled_catalog())
+    return _ACTIVE[0]
+
+
+def use_catalog(root: Path | None) -> Catalog:
+    """Make the catalog in ``root``, or the bundled one, that of this process from now on.
+
+    Classes that were given out before keep the messages they have. Raises `SpecError`, and changes
+    nothing, where there is no catalog.
+    """
+    wanted = bundled_catalog() if root is None else Catalog(root)
+    _ACTIVE[:] = [wanted]
+    for forget in _FORGET:
+        forget()
+    return wanted
+
+
+def per_catalog(cached: _C) -> _C:
+    """Let `use_catalog` empty the cache of a function whose answers the catalog decides."""
+    _FORGET.append(cached.cache_clear)
+    return cached
+
+
+def on_change(forget: Callable[[], object]) -> None:
+    """Have `use_catalog` call ``forget``, which drops what was made of the catalog before."""
+    _FORGET.append(forget)
+
+
+def bundled_catalog() -> Catalog:
+    """The catalog that ships in the package, which may lie in a zip."""
+    beside = Path(__file__).with_name("bundled")
+    if beside.is_dir():
+        return Catalog(beside, own=False)
+    # Importing this takes 5 ms, as long as the index.
+    from importlib.resources import files  # noqa: PLC0415 - see above
+
+    return Catalog(files("flexwire.schema") / "bundled", own=False)
 
 
 class Catalog:
@@ -46,20 +96,27 @@ class Catalog:
     Raises `SpecError` where there is none.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        source = root / INDEX
+    def __init__(self, root: Path | Traversable, *, own: bool = True) -> None:
+        # In a zip it is a path that only `read` can follow.
+        self.root = Path(str(root))
+        self._files = root
+        # Where a catalog of one's own lies; None for the one that ships in the package.
+        self.place = str(root) if own else None
         try:
-            index = json.loads(source.read_text(encoding="utf-8"))
+            index = json.loads(self.read(INDEX))
             self.release_modules: dict[str, tuple[str, ...]] = {
                 release: tuple(modules) for release, modules in index["releases"].items()
             }
             self._messages: dict[str, dict[str, Any]] = index["messages"]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"no catalog of specs ({error!r}); write one with 'flexwire schema import'"
-            raise SpecError(reason, source=str(source)) from None
+            raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
         self._entries: dict[str, Entry] = {}
+
+    def read(self, *path: str) -> str:
+        """The text of one of the catalog's files."""
+        return self._files.joinpath(*path).read_text(encoding="utf-8")
 
     @property
     def newest_release(self) -> str:
@@ -73,6 +130,16 @@ class Catalog:
                 return release
         raise UnknownMessageError(f"no release has a module {module!r}")
 
+    def release(self, asked: str) -> str:
+        """The release that a person means: "4.0" is the newest 4.0 in the catalog.
+
+        Raises `UnknownMessageError` for one that is not there, with the nearest.
+
+        >>> catalog().release("4.0")
+        '4.0.2'
+        """
+        return find_release(asked, self.releases)
+
     def names(self) -> tuple[str, ...]:
         """Every message's name, in alphabetical order."""
         return tuple(self._messages)
@@ -81,7 +148,7 @@ class Catalog:
         """What the catalog knows of a message; `UnknownMessageError` suggests the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
-                reason = f"no message {name!r}; {_nearest(name, self.names())}"
+                reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"
                 raise UnknownMessageError(reason)
             self._entries[name] = Entry(self, name, self._messages[name])
         return self._entries[name]
@@ -118,137 +185,13 @@ class Catalog:
             f"{newest.name} has no version {version}; released are {newest.versions}"
         )
 
+    def _where(self) -> str:
+        return f" in the catalog {self.place}" if self.place else ""
+
     def api_keys(self) -> tuple[int, ...]:
         """Every api key of a request, in ascending order."""
         keys = (key for key, type_ in self._by_api_key if type_ is MessageType.REQUEST)
         return tuple(sorted(keys))
-
-
-class Entry:
-    """A message in the catalog, over all its releases.
-
-    ``versions`` are all that were ever released, ``flexible_versions`` as the newest spec has them,
-    open-ended. ``module`` is that of the newest release, ``former_modules`` those before it.
-
-    >>> entry = catalog().entry("ReadShareGroupStateSummaryResponse")
-    >>> preview = entry.spec(0, release="4.0-trunk-20241025")
-    >>> entry.spec(0) == preview
-    False
-    """
-
-    def __init__(self, owner: Catalog, name: str, facts: dict[str, Any]) -> None:
-        self._catalog = owner
-        self.name = name
-        self.module: str = facts["module"]
-        self.former_modules: tuple[str, ...] = tuple(facts.get("formerModules", ()))
-        self.type = MessageType(facts["type"])
-        self.api_key: int | None = facts.get("apiKey")
-        self.versions = Versions.parse(facts["versions"])
-        self.flexible_versions = Versions.parse(facts["flexibleVersions"])
-        # For every spec in the message's file: from which release to which it gives the layout
-        # of which versions.
-        self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
-
-    def __repr__(self) -> str:
-        return f"Entry({self.name!r}, versions {self.versions})"
-
-    @cached_property
-    def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
-        """By release, oldest first: the version ranges and the spec that serves each."""
-        place = {release: number for number, release in enumerate(self._catalog.releases)}
-        found: dict[int, list[tuple[Versions, int]]] = {}
-        for number, runs in enumerate(self._serves):
-            for first, last, text in runs:
-                served = (Versions.parse(text), number)
-                for release in range(place[first], place[last] + 1):
-                    found.setdefault(release, []).append(served)
-        return {self._catalog.releases[release]: found[release] for release in sorted(found)}
-
-    @cached_property
-    def releases(self) -> dict[str, Versions]:
-        """The releases that have the message, oldest first, and its valid versions there."""
-        valid = {}
-        for release, served in self._revisions.items():
-            valid[release] = Versions.NONE
-            for versions, _ in served:
-                valid[release] |= versions
-        return valid
-
-    @property
-    def last_release(self) -> str:
-        """The newest release that has the message."""
-        return next(reversed(self.releases))
-
-    @property
-    def current_versions(self) -> Versions:
-        """The valid versions in the newest release that has the module; "none" if removed."""
-        newest = self._catalog.newest_release_of(self.module)
-        return self.releases.get(newest, Versions.NONE)
-
-    @cached_property
-    def _defaults(self) -> dict[int, int]:
-        """By version: the spec of the newest release that has it."""
-        newest: dict[int, int] = {}
-        for served in self._revisions.values():
-            newest |= {version: number for versions, number in served for version in versions}
-        return newest
-
-    @cached_property
-    def _specs(self) -> tuple[MessageSpec, ...]:
-        path = self._catalog.root / self.module / f"{self.name}.json"
-        text = SpecText(path.read_text(encoding="utf-8"), path.name)
-        node = text.read(whole=True)
-        items = node.items if isinstance(node, Array) else [node]
-        return tuple(parse_node(text, one, mode="strict") for one in items)
-
-    def has(self, version: int) -> bool:
-        """Whether any release has the version."""
-        return version in self._defaults
-
-    def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """The spec whose layout holds for the version: in ``release``, or in the newest with it.
-
-        A few versions changed their layout from release to release, mostly while they were a
-        preview. Raises `UnknownMessageError` for a version or a release that there is not.
-        """
-        if release is None:
-            if version not in self._defaults:
-                reason = f"{self.name} has no version {version}; released are {self.versions}"
-                raise UnknownMessageError(reason)
-            return self._specs[self._defaults[version]]
-        for versions, number in self._revisions.get(release, ()):
-            if version in versions:
-                return self._specs[number]
-        raise UnknownMessageError(self._missing(version, release))
-
-    def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
-        """Every spec that gives versions their layout by default, with these, newest first.
-
-        A spec whose versions are not in one range is there once for each range.
-        """
-        ranges: list[tuple[int, Versions]] = []
-        for version, number in sorted(self._defaults.items()):
-            if ranges and ranges[-1] == (number, Versions(ranges[-1][1].lowest, version - 1)):
-                ranges[-1] = (number, Versions(ranges[-1][1].lowest, version))
-            else:
-                ranges.append((number, Versions(version, version)))
-        ranges.sort(key=lambda item: item[0])
-        return tuple((self._specs[number], versions) for number, versions in ranges)
-
-    def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Every spec in the message's file, newest first, also those only a release reaches."""
-        return self._specs
-
-    def _missing(self, version: int, release: str) -> str:
-        known = self._catalog.releases
-        if release not in known:
-            return f"no release {release!r}; {_nearest(release, known)}"
-        if release in self.releases:
-            return (
-                f"{self.name} has no version {version} in {release}; "
-                f"valid there are {self.releases[release]}"
-            )
-        return f"{self.name} is not in {release}; it is in {', '.join(self.releases)}"
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ class Kept:
         """The version's layout with the fields' names and without."""
         if version not in self._layouts:
             schema = resolve(self.spec, version)
-            self._layouts[version] = (schema.layout(), _nameless(schema))
+            self._layouts[version] = (schema.layout(), nameless(schema))
         return self._layouts[version]
 
 
@@ -112,22 +112,22 @@ class History:
         facts["type"] = newest.type.value
         if newest.api_key is not None:
             facts["apiKey"] = newest.api_key
-        facts["versions"] = str(Versions(self.versions[0], self.versions[-1]))
+        facts["versions"] = str(Versions.of(self.versions))
         facts["flexibleVersions"] = str(newest.flexible_versions)
         facts["specs"] = [_runs(kept.serves, releases) for kept in self.kept]
         return facts
 
 
-def _nameless(type_: Type) -> object:
+def nameless(type_: Type) -> object:
     """What decides the bytes: a layout without names, bytes and records alike."""
     if isinstance(type_, Schema):
-        inline = tuple(_nameless(one.type) for one in type_.inline)
-        tagged = tuple((tag, _nameless(one.type)) for tag, one in type_.tagged.items())
+        inline = tuple(nameless(one.type) for one in type_.inline)
+        tagged = tuple((tag, nameless(one.type)) for tag, one in type_.tagged.items())
         return (inline, type_.flexible, tagged)
     if isinstance(type_, NullableStruct):
-        return ("NULLABLE", _nameless(type_.schema))
+        return ("NULLABLE", nameless(type_.schema))
     if isinstance(type_, Array):
-        return (type_.name, _nameless(type_.element))
+        return (type_.name, nameless(type_.element))
     if isinstance(type_, Bytes):
         return type_.name.replace("RECORDS", "BYTES")
     return type_.layout()

@@ -7,7 +7,6 @@ in each release. Where releases differ in the layout of one version, the newest 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,11 @@ from flexwire.errors import SpecError
 from flexwire.schema.catalog import INDEX
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
+from flexwire.schema.releases import release_order
 from flexwire.schema.write import write_specs
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-# 3.9.0-rc3 comes before 3.9.0, and 4.0-trunk-20241025 before any candidate of 4.0.0.
-_RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc-?(\d+)|-([A-Za-z][A-Za-z0-9.-]*))?")
-_FINAL, _CANDIDATE, _PREVIEW = 2, 1, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +37,6 @@ class ImportReport:
     changed: tuple[tuple[str, int], ...]
     renamed: tuple[tuple[str, int], ...]
     written_bytes: int
-
-
-def release_order(release: str) -> tuple[int, int, int, int, int, str]:
-    """A key that sorts releases by age.
-
-    Raises `SpecError` for a name that is no release's.
-
-    >>> sorted(["4.0.0", "3.10.1", "3.9.0", "4.0-trunk-20241025", "3.9.0-rc3"], key=release_order)
-    ['3.9.0-rc3', '3.9.0', '3.10.1', '4.0-trunk-20241025', '4.0.0']
-    """
-    match = _RELEASE.fullmatch(release)
-    if match is None:
-        reason = "not a release's name; name the directory like '3.8.0', '3.9.0-rc3' or '4.4-trunk'"
-        raise SpecError(reason, source=release)
-    major, minor, patch, candidate, preview = match.groups()
-    stage = _CANDIDATE if candidate else _PREVIEW if preview else _FINAL
-    numbers = int(major), int(minor), int(patch or 0)
-    return (*numbers, stage, int(candidate or 0), preview or "")
 
 
 def import_specs(source: Path, out: Path) -> ImportReport:

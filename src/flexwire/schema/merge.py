@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.schema.resolve import parse_default
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec
 
@@ -74,34 +74,16 @@ class MergedField:
         return self._over(lambda one: (one.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
-        """Write the versions that the specs say, each for those it serves: "0-3, 7+" or "none"."""
-        found: set[int] = set()
-        open_ended = False
+        """Write the versions that the specs say, each for those it serves: "0-3,7+" or "none"."""
+        found = Versions.NONE
         for one, served in self.mentions:
             for said in say(one):
                 within = said & served
-                found.update(range(within.lowest, within.highest + 1) if within else ())
+                found |= within
                 # The newest spec's "2+" stays "2+", though versions end somewhere today.
-                open_ended |= said.open_ended and within.highest == self.highest
-        return write_versions(found, self.highest if open_ended else None)
-
-
-def write_versions(versions: Iterable[int], open_from: int | None = None) -> str:
-    """Write a set of versions; the run that ends with ``open_from`` is open-ended.
-
-    >>> write_versions({0, 1, 2, 5}), write_versions({3, 4}, open_from=4), write_versions(())
-    ('0-2, 5', '3+', 'none')
-    """
-    runs: list[list[int]] = []
-    for version in sorted(versions):
-        if runs and runs[-1][-1] == version - 1:
-            runs[-1].append(version)
-        else:
-            runs.append([version])
-    told = [
-        f"{run[0]}+" if run[-1] == open_from else str(Versions(run[0], run[-1])) for run in runs
-    ]
-    return ", ".join(told) or "none"
+                if said.open_ended and within.highest == self.highest:
+                    found |= Versions(self.highest, HIGHEST)
+        return str(found)
 
 
 def merge(specs: Sequence[Served]) -> dict[str, dict[str, MergedField]]:

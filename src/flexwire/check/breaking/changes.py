@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking import rules
 from flexwire.check.breaking.pairs import Side, structure_pairs
+from flexwire.check.breaking.rule import continued
 from flexwire.check.page import rules_of
 from flexwire.schema.loading import turning_points
-from flexwire.schema.merge import write_versions
 from flexwire.schema.spec import Position
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.check.breaking.rule import BreakingRule
     from flexwire.schema.spec import MessageSpec
-
-    Matched = tuple["Edition", "Edition | None"]
 
 
 # Where rules put what concerns the message as a whole; no field stands there.
@@ -55,8 +55,25 @@ class Change:
             return self.reason
         several = "s" if len(self.versions) > 1 else ""
         what, semicolon, remedy = self.reason.partition("; ")
-        where = f"in version{several} {write_versions(self.versions)}"
+        where = f"in version{several} {Versions.of(self.versions)}"
         return f"{what}, {where}{semicolon}{remedy}"
+
+
+class Given(Enum):
+    """How a side of a comparison was named, and so what else it would have."""
+
+    FILE = "a file: it alone"
+    TREE = "a directory, a jar or a path in git: all that is in it"
+    RELEASE = "a release of the catalog: all of the modules that were imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
+
+    given: Given = Given.TREE
+    root: str = ""
+    directory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +83,18 @@ class Edition:
     ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
     bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
     begins in its text, behind the comments, and ``path`` what the configuration calls its file.
+    ``place`` is where it was found.
     """
 
     spec: MessageSpec
     by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
     top: Position = _FIRST
     path: str = ""
+    place: Place = Place()
 
     def at(self, version: int) -> MessageSpec:
         """The spec that lays out a version."""
         return self.by_version.get(version, self.spec)
-
-
-def match(old: Mapping[str, Edition], new: Mapping[str, Edition]) -> Iterator[Matched]:
-    """Pair the old messages with the new ones: by name, else by an api key that changed hands."""
-    by_key = {
-        (one.spec.api_key, one.spec.type): one
-        for name, one in new.items()
-        if name not in old and one.spec.api_key is not None
-    }
-    for name, one in old.items():
-        key = one.spec.api_key
-        same_key = None if key is None else by_key.get((key, one.spec.type))
-        yield one, new.get(name) or same_key
 
 
 def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
@@ -107,8 +113,8 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     if new is None:
         return found
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
-    for run in _runs(old, new):
-        sides = Side(old.at(run[0]), run[0]), Side(new.at(run[0]), run[0])
+    for before, run in _runs(old, new):
+        sides = Side(old.at(before), before), Side(new.at(run[0]), run[0])
         for difference in _differences(*sides, wanted):
             versions[difference] += run
     found += [
@@ -119,8 +125,17 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
 
 
-def _runs(old: Edition, new: Edition) -> Iterator[range]:
-    """The versions that both have, in runs in which neither side's layout changes."""
+def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
+    """The versions that both have, in runs in which neither side's layout changes.
+
+    With each run, the old version that its first one is compared with: another one only where
+    numbers have changed their meaning.
+    """
+    same = continued(old.spec, new.spec)
+    if same is not None:
+        if same[0] in old.spec.valid_versions and same[1] in new.spec.valid_versions:
+            yield same[0], range(same[1], same[1] + 1)
+        return
     common = old.spec.valid_versions & new.spec.valid_versions
     begins = {common.lowest}
     for one in (old, new):
@@ -129,7 +144,7 @@ def _runs(old: Edition, new: Edition) -> Iterator[range]:
             begins.update(turning_points(spec))
     edges = sorted(begin for begin in begins if begin in common)
     for begin, end in pairwise([*edges, common.highest + 1]):
-        yield range(begin, end)
+        yield begin, range(begin, end)
 
 
 def _differences(

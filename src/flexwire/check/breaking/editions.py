@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
-from flexwire.check.sources import LARGEST, read_sources
-from flexwire.errors import SpecError
+from flexwire.check.breaking.changes import Edition, Given, Place
+from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_node
-from flexwire.schema.text import SpecText
+from flexwire.schema.sources import RELEASE, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.check.sources import Source
-
-RELEASE = "release:"
-"""What stands before the name of a release of the bundled catalog."""
+    from flexwire.schema.sources import Source
+    from flexwire.schema.text import SpecText
 
 
 def read_editions(
@@ -48,14 +45,7 @@ def editions_of(
     editions: dict[str, Edition] = {}
     texts: dict[str, SpecText] = {}
     for source in sources:
-        if len(source.content) > LARGEST:
-            reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
-            raise SpecError(reason, source=source.name)
-        try:
-            text = SpecText(source.content.decode("utf-8"), source.name)
-        except UnicodeDecodeError as error:
-            reason = f"not UTF-8 at byte {error.start}"
-            raise SpecError(reason, source=source.name) from None
+        text = source.text()
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
         if spec.valid_versions.open_ended:
@@ -64,21 +54,23 @@ def editions_of(
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        editions[spec.name] = Edition(spec, top=text.position(root.offset), path=source.path)
+        place = Place(Given.TREE if source.whole else Given.FILE, source.given, source.inside)
+        top = text.position(root.offset)
+        editions[spec.name] = Edition(spec, top=top, path=source.path, place=place)
         texts[spec.name] = text
     return editions, texts
 
 
 def released_editions(release: str) -> dict[str, Edition]:
-    """Give the messages of a release of the bundled catalog, by name.
+    """Give the messages of a release of the catalog, by name; "4.0" is the newest 4.0.
 
     Raises `SpecError` for a release that is not in it.
     """
     bundled = catalog()
-    if release not in bundled.releases:
-        known = ", ".join(bundled.releases)
-        reason = f"no such release in the bundled catalog; it has {known}"
-        raise SpecError(reason, source=f"{RELEASE}{release}")
+    try:
+        release = bundled.release(release)
+    except UnknownMessageError as error:
+        raise SpecError(str(error), source=f"{RELEASE}{release}") from None
     found = {}
     for name in bundled.names():
         entry = bundled.entry(name)
@@ -86,5 +78,6 @@ def released_editions(release: str) -> dict[str, Edition]:
         if versions:
             specs = {version: entry.spec(version, release) for version in versions}
             newest = replace(specs[versions.highest], valid_versions=versions)
-            found[name] = Edition(newest, specs)
+            place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
+            found[name] = Edition(newest, specs, place=place)
     return found

@@ -107,23 +107,41 @@ class StructurePair:
 
     @cached_property
     def pairs(self) -> tuple[FieldPair, ...]:
-        """The fields matched by name, then by place or tag where nothing but the name changed."""
-        new_names = {one.name: one for one in self.new_members}
-        renamed = self._renamed() | self._respelled()
-        found = [
-            FieldPair(one, new_names.get(renamed.get(one.name, one.name)))
-            for one in self.old_members
-        ]
+        """The fields matched by place or tag where nothing but the name changed, else by name.
+
+        Every field is in one pair only. Names decide nothing on the wire, and a spec may keep the
+        old one for a field of later versions: what was renamed is matched first.
+        """
+        by_name = {one.name: one for one in self.new_members}
+        renamed = self._renamed()
+        taken = set(renamed.values())
+        renamed |= {
+            old: new
+            for old, new in self._respelled().items()
+            if old not in renamed and new not in taken
+        }
+        taken = set(renamed.values())
+        found = []
+        for one in self.old_members:
+            name = renamed.get(one.name, None if one.name in taken else one.name)
+            found.append(FieldPair(one, None if name is None else by_name.get(name)))
         matched = {pair.new.name for pair in found if pair.new}
         found += [FieldPair(None, one) for one in self.new_members if one.name not in matched]
         return tuple(found)
+
+    @cached_property
+    def new_names(self) -> dict[str, str]:
+        """By old name: the name in the new spec of every field that both have."""
+        return {pair.old.name: pair.new.name for pair in self.pairs if pair.old and pair.new}
 
     def _renamed(self) -> dict[str, str]:
         """By old name: the new name of inline fields that stand in the same place."""
         old, new = ([one for one in side if one.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        old_names, new_names = ({one.name for one in side} for side in self._sides)
+        # A name that this version has on both sides is one field, wherever it stands; one that the
+        # other side has in other versions only says nothing of this one.
+        old_names, new_names = ({one.name for one in side if one.is_there} for side in self._sides)
         return {
             one.name: other.name
             for one, other in zip(old, new, strict=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.allow import Allowed, allows
-from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes, match
+from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes
+from flexwire.check.breaking.matching import match
 from flexwire.check.finding import Finding, found
 from flexwire.check.report import Report
 
@@ -29,7 +30,11 @@ def compare(
     the new set has break nothing. Raises `SpecError` for a spec that cannot be laid out.
     """
     known = breaking_rules()
-    wanted = [rule for name, rule in known.items() if name in rules]
+    wanted = [
+        rule
+        for name, rule in known.items()
+        if name in rules and config.mode not in rule.compatible_in
+    ]
     findings: list[Finding] = []
     files = {_source(one) for one in new.values()}
     for one, other in match(old, new):

@@ -7,15 +7,20 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from flexwire.check.page import Page
+from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.check.breaking.pairs import Member, StructurePair
     from flexwire.check.report import Level
+    from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
 
     Differences = Iterator[tuple[Position, str]]
+
+
+_COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
 
 
 class Breaks(Enum):
@@ -32,17 +37,42 @@ class BreakingRule(Page):
 
     ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
     of a message, whose new one is None where it is gone. Both give the place in the new spec, and
-    what has changed there.
+    what has changed there. ``compatible_in`` are the modes whose document calls such a change
+    compatible; the rule is not asked for there.
     """
 
     category: Breaks
     structure: Callable[[StructurePair], Differences] | None = None
     message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
+    compatible_in: frozenset[Mode] = frozenset()
 
     @property
     def level(self) -> Level:
         """How grave a finding is: bytes that are misread are an error, all else is a warning."""
         return "error" if self.category is Breaks.WIRE else "warning"
+
+
+def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
+    """Whether data is now the key or value of a coordinator's record, or the other way about.
+
+    What stands before data is up to who writes it, and a coordinator wrote before it what it writes
+    now. Source: the specs of Kafka 4.0 and 4.1.
+    """
+    kinds = {old.type, new.type}
+    return len(kinds & _COORDINATORS) == 1 and kinds - _COORDINATORS == {MessageType.DATA}
+
+
+def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
+    """The old version and the new one that are the same record, where that is told by a number.
+
+    A coordinator writes a record's type before its key: while keys were data, that was the version,
+    and since they are of a type of their own it is the api key, and the version is 0.
+    """
+    if became_a_record(old, new) and MessageType.COORDINATOR_KEY in {old.type, new.type}:
+        key = old.api_key if new.api_key is None else new.api_key
+        if key is not None:
+            return (key, 0) if old.type is MessageType.DATA else (0, key)
+    return None
 
 
 def has_other_default(old: Member, new: Member) -> bool:

@@ -1,4 +1,4 @@
-"""A request, a response or a metadata record has no api key.
+"""A request, a response, or a record of metadata or of a coordinator has no api key.
 
 Flagged:
 
@@ -11,15 +11,16 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: Kafka's generator, NoSuchElementException in the generators that work on a directory.
+Source: Kafka's generator, NoSuchElementException in the generators that work on a directory; of a
+coordinator's key or value, "The ApiKey must be set for messages".
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.check.message import WITH_API_KEYS
 from flexwire.check.rule import Category, Rule
-from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +29,10 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import Position
 
 
-_WITH_KEYS = (MessageType.REQUEST, MessageType.RESPONSE, MessageType.METADATA)
-
-
 def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
     for message in directory.messages:
         spec = message.spec
-        if message.readable and spec.api_key is None and spec.type in _WITH_KEYS:
+        if message.readable and spec.api_key is None and spec.type in WITH_API_KEYS:
             yield message, message.top, f"{spec.type.value} {spec.name} has no 'apiKey'; add it"
 
 

@@ -1,4 +1,7 @@
-"""Two requests, two responses or two metadata records of a directory have the same api key.
+"""Two messages of one type in a directory have the same api key.
+
+Requests have theirs, and so have responses, metadata records, and the keys and the values of a
+coordinator's records.
 
 Flagged:
 
@@ -20,31 +23,28 @@ Instead:
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
 Source: Kafka's generator, "Found more than one request with API key K", "Duplicate metadata record
-entry for type K".
+entry for type K", "Duplicate coordinator record key for type K".
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.check.message import WITH_API_KEYS
 from flexwire.check.rule import Category, Rule
-from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.check.message import Directory, Message
-    from flexwire.schema.spec import Position
-
-
-_WITH_KEYS = (MessageType.REQUEST, MessageType.RESPONSE, MessageType.METADATA)
+    from flexwire.schema.spec import MessageType, Position
 
 
 def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
     first: dict[tuple[MessageType, int | None], Message] = {}
     for message in directory.messages:
         spec = message.spec
-        if not message.readable or spec.api_key is None or spec.type not in _WITH_KEYS:
+        if not message.readable or spec.api_key is None or spec.type not in WITH_API_KEYS:
             continue
         before = first.setdefault((spec.type, spec.api_key), message)
         if before is not message:

@@ -1,6 +1,7 @@
 """A field is there in no version of its structure.
 
-Fields of versions to come, and of versions that are no longer valid, may stand in a spec.
+Fields of versions that are no longer valid may stand in a spec; those of versions that are not yet
+valid are `FIELD_ABOVE_VALID`.
 
 Flagged:
 

@@ -1,17 +1,22 @@
-"""A field is there in no valid version of its message.
+"""A field is there in no valid version of its message, but was in one that is no longer valid.
 
-It belongs to versions to come, or to some that are no longer valid.
+It stays behind where versions are removed, and no harm comes of it.
 
 Flagged:
 
-    { "name": "RackId", "type": "string", "versions": "4+", "about": "The rack." }
-                                                      ^
+    { "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "2-3",
+      "flexibleVersions": "2+", "fields": [
+      { "name": "RackId", "type": "string", "versions": "0-1", "about": "The rack." }
+                                                        ^
+    ] }
 
 Instead:
 
-    { "name": "RackId", "type": "string", "versions": "3+", "about": "The rack." }
+    { "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "2-3",
+      "flexibleVersions": "2+", "fields": [] }
 
 Source: flexwire; Kafka's ShareFetchRequest.json has a field of version 0, which it had removed.
+What begins above the valid versions is `FIELD_ABOVE_VALID`.
 """
 
 from __future__ import annotations
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for one, _ in message.fields():
-        if one.versions and valid and not one.versions & valid:
-            reason = f"field {one.name} is there in {one.versions}; valid are {valid}"
+        if one.versions and one.versions.highest < valid.lowest:
+            reason = f"field {one.name} is there in {one.versions}; valid are {valid}; remove it"
             yield message.at(one, "versions"), reason
 
 

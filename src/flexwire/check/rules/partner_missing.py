@@ -1,4 +1,4 @@
-"""A request has no response, or a response no request.
+"""A request has no response, a coordinator's key no value, or the other way about.
 
 It is looked for only where a whole directory is checked.
 
@@ -24,7 +24,8 @@ Instead:
     { "name": "FooResponse", "type": "response", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: Kafka's generator, "failed to find response for API key K".
+Source: Kafka's generator, "failed to find response for API key K", "Coordinator record K has not
+key."
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 _PARTNERS = {
     MessageType.REQUEST: MessageType.RESPONSE,
     MessageType.RESPONSE: MessageType.REQUEST,
+    MessageType.COORDINATOR_KEY: MessageType.COORDINATOR_VALUE,
+    MessageType.COORDINATOR_VALUE: MessageType.COORDINATOR_KEY,
 }
 
 

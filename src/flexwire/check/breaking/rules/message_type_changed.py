@@ -1,19 +1,20 @@
-"""A message is of another type: a request, a response, a header, or data.
+"""A message is of another type: a request, a response, a header, a record, or data.
 
 With its type goes what stands before it on the wire, and who reads it.
 
 Flagged: `"type": "request"` that is now `"type": "response"`.
+Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only says what it is.
 
 Instead: add a message.
 
-Source: Kafka's EvolutionVerifier.
+Source: Kafka's EvolutionVerifier; what Kafka 4.1 did with the records of its coordinators.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.rule import BreakingRule, Breaks
+from flexwire.check.breaking.rule import BreakingRule, Breaks, became_a_record
 from flexwire.schema.spec import Position
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
-    if new is not None and old.type is not new.type:
+    if new is not None and old.type is not new.type and not became_a_record(old, new):
         text = f"{old.name} was a {old.type.value} and is now a {new.type.value}"
         yield Position(1, 1), f"{text}; add a message instead"
 

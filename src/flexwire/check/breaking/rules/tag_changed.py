@@ -2,7 +2,8 @@
 
 For who knows the old tag the field is not there, and an unknown one is.
 
-Flagged: `"tag": 0` that is now `"tag": 1`.
+Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: to the first draft of KIP-482 that is
+one optional field removed and one added, and both are compatible.
 
 Instead: leave the tag as it is; tags need not follow the order of the fields.
 
@@ -29,4 +30,6 @@ def _find(pair: StructurePair) -> Differences:
                 yield one.new.spec.position, f"{text}; give it back its tag"
 
 
-RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)
+RULE = BreakingRule(
+    __name__, __doc__, Breaks.WIRE, structure=_find, compatible_in=frozenset({"draft"})
+)

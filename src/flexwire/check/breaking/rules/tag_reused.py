@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.pairs import FieldPair
 from flexwire.check.breaking.rule import BreakingRule, Breaks
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def _find(pair: StructurePair) -> Differences:
     for tag, one in new.items():
         before = old.get(tag)
         # The same field in other capitals is a field renamed.
-        if before and FieldPair(before, one) not in pair.pairs:
+        if before and pair.new_names.get(before.name) != one.name:
             text = f"tag {tag} was {pair.path_of(before)} and is now {one.name}"
             yield one.spec.position, f"{text}; give {one.name} the next free tag, {free}"
 

@@ -3,6 +3,7 @@
 Who speaks only that version, or older ones, can no longer be understood.
 
 Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
+Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, which is the same.
 
 Instead: deprecate versions first, `"deprecatedVersions": "0-2"`, and remove them with a major
 release.
@@ -14,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.rule import BreakingRule, Breaks
-from flexwire.schema.merge import write_versions
+from flexwire.check.breaking.rule import BreakingRule, Breaks, continued
 from flexwire.schema.spec import Position
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -26,9 +27,14 @@ if TYPE_CHECKING:
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None:
         return
-    gone = [version for version in old.valid_versions if version not in new.valid_versions]
+    same = continued(old, new)
+    gone = [
+        version
+        for version in old.valid_versions
+        if version not in new.valid_versions and (same is None or version != same[0])
+    ]
     if gone:
-        told = f"versions {write_versions(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
+        told = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
         yield Position(1, 1), f"{told} no longer valid in {old.name}"
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from flexwire.check.config import Config
 from flexwire.check.lint import lint
-from flexwire.check.sources import LARGEST, Source, read_sources
 from flexwire.errors import SpecError
+from flexwire.schema.sources import LARGEST, Source, read_sources
 
 
 def spec(name: str, api_key: int = 1) -> str:

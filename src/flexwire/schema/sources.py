@@ -1,0 +1,298 @@
+"""Where specs are read from: files, directories, source trees, jars, git revisions, releases.
+
+What people have is what they name. In a Kafka jar the specs lie at three paths, in a source tree
+below every module's resources; whatever else there is in JSON is none there.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import subprocess
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from flexwire.errors import SpecError, UnknownMessageError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.text import SpecText
+from flexwire.schema.write import write_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# The largest released spec has 13 kB.
+LARGEST = 1 << 20
+JARS = frozenset({".jar", ".zip"})
+RELEASE = "release:"
+"""What stands before the name of a release of the catalog."""
+
+_IN_JARS = ("common/message", "common/metadata", "message")
+_RESOURCES = "src/main/resources/"
+# kafka-clients-4.4.0.jar, kafka_2.13-4.4.0.jar
+_JAR_NAME = re.compile(r"(?P<name>.+?)-(?P<release>\d+\.\d+.*)")
+_ARTIFACT = re.compile(r"kafka[-_](?P<module>.+)")
+_SCALA = re.compile(r"\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file with a spec.
+
+    ``name`` is what findings call it, ``path`` what the configuration does: absolute on disk, and
+    the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
+    together, and ``whole`` says that they were all asked for. ``content`` ends one byte after the
+    largest that is read. ``module`` is Kafka's part that the spec is of, as far as the place says.
+    ``given`` is the path that was asked for, and ``inside`` the directory from there on, empty
+    where the file stands right in it.
+    """
+
+    name: str
+    path: str
+    directory: str
+    content: bytes
+    whole: bool
+    module: str = ""
+    given: str = ""
+    inside: str = ""
+
+    def text(self) -> SpecText:
+        """The content as text; raises `SpecError` for what is too large or not UTF-8."""
+        if len(self.content) > LARGEST:
+            reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
+            raise SpecError(reason, source=self.name)
+        try:
+            return SpecText(self.content.decode("utf-8"), self.name)
+        except UnicodeDecodeError as error:
+            raise SpecError(f"not UTF-8 at byte {error.start}", source=self.name) from None
+
+
+def read_sources(paths: Iterable[str]) -> list[Source]:
+    """Read the specs of all that the paths name.
+
+    A path is a file; a directory, with all in it, also a Kafka source tree or a directory of jars,
+    such as a distribution's ``libs``; a jar; ``REV:PATH`` of git, PATH from the top of the
+    repository, empty for a source tree; or ``release:4.0``, what the catalog has of a release.
+    What is hidden in a directory is left out. A file that is named twice is read once.
+
+    Raises `SpecError` for what is not there or cannot be read, and where there are no specs.
+    """
+    found: dict[tuple[str, str], Source] = {}
+    for path in paths:
+        here = list(_read(path))
+        if not here:
+            raise SpecError("no specs here: no *.json files", source=path)
+        for source in (replace(one, given=path) for one in here):
+            key = source.directory, PurePosixPath(source.path).name
+            if source.whole or key not in found:
+                found[key] = source
+    return list(found.values())
+
+
+def _read(path: str) -> Iterator[Source]:
+    if path.startswith(RELEASE):
+        return _from_release(path)
+    revision, colon, inside = path.partition(":")
+    given = Path(path)
+    try:
+        if given.is_dir():
+            return _from_directory(given)
+        if given.is_file():
+            is_jar = given.suffix in JARS
+            return _from_jar(given) if is_jar else iter([_from_file(given, whole=False)])
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    if colon and revision and not revision.startswith("-"):
+        return _from_git(revision, inside)
+    raise SpecError("no such file or directory, and no REV:PATH of git either", source=path)
+
+
+def _unreadable(path: object, error: Exception) -> SpecError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return SpecError(f"cannot be read: {reason or error}", source=str(path))
+
+
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    absolute = path.absolute()
+    return Source(
+        name=str(path),
+        path=str(absolute),
+        directory=os.path.realpath(path.parent),
+        content=content,
+        whole=whole,
+        module=_module_of(str(absolute)) or absolute.parent.name,
+        inside=inside,
+    )
+
+
+def _from_directory(root: Path) -> Iterator[Source]:
+    specs, jars = [], []
+    for directory, inner, files in os.walk(root, onerror=_raise):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        here = [Path(directory) / name for name in sorted(files)]
+        specs += [path for path in here if _is_spec(path.name)]
+        jars += [path for path in here if path.suffix in JARS]
+    for path in map(Path, _chosen(map(str, specs))):
+        if not path.is_file():
+            # What is not a regular file may never end, or never begin.
+            raise SpecError("not a regular file", source=str(path))
+        inside = _below(path.parent.as_posix(), root.as_posix())
+        yield _from_file(path, whole=True, inside=inside)
+    if not specs:
+        for jar in jars:
+            yield from _from_jar(jar, kafka_only=True)
+
+
+def _below(directory: str, root: str) -> str:
+    """Give a directory as seen from another one, "" for the same."""
+    relative = posixpath.relpath(directory, root or ".")
+    return "" if relative == "." else relative
+
+
+def _chosen(paths: Iterable[str]) -> list[str]:
+    """The specs among JSON files: of a source tree only its modules' resources."""
+    paths = list(paths)
+    resources = [path for path in paths if _module_of(path)]
+    return resources or paths
+
+
+def _module_of(path: str) -> str:
+    """The module of a spec in a source tree, "" where the path is not in one's resources.
+
+    >>> _module_of("/src/kafka/group-coordinator/src/main/resources/common/message/A.json")
+    'group-coordinator'
+    """
+    before, resources, inside = path.rpartition(_RESOURCES)
+    if not resources or not _is_kafkas(inside):
+        return ""
+    return PurePosixPath(before).name
+
+
+def _is_kafkas(inside: str) -> bool:
+    """Whether a path below resources, or in a jar, is where Kafka has its specs."""
+    return str(PurePosixPath(inside).parent) in _IN_JARS
+
+
+def _is_spec(path: str) -> bool:
+    """Whether a file is taken for a spec; a jar has other JSON in META-INF."""
+    parts = PurePosixPath(path).parts
+    hidden = any(part.startswith(".") or part == "META-INF" for part in parts)
+    return path.endswith(".json") and not hidden
+
+
+def _raise(error: OSError) -> None:
+    raise _unreadable(error.filename, error)
+
+
+def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
+    """The specs of a jar: those at Kafka's paths, or where there are none all of its JSON."""
+    try:
+        with zipfile.ZipFile(path) as jar:
+            entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
+            kafkas = [entry for entry in entries if _is_kafkas(entry.filename)]
+            chosen = kafkas if kafkas or kafka_only else entries
+            module = jar_name(path)[0] if kafkas else ""
+            for entry in sorted(chosen, key=lambda entry: entry.filename):
+                with jar.open(entry) as file:
+                    content = file.read(LARGEST + 1)
+                yield _inside(str(path), entry.filename, content, module=module)
+    # What zipfile raises for damage, for encryption and for what it cannot inflate.
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def jar_name(path: Path) -> tuple[str, str]:
+    """The module and the release that a Kafka jar's name says; "" for what it does not.
+
+    >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
+    (('group-coordinator', '4.4.0'), ('core', '3.8.1'))
+    """
+    named = _JAR_NAME.fullmatch(path.stem)
+    name, release = (named["name"], named["release"]) if named else (path.stem, "")
+    artifact = _ARTIFACT.fullmatch(name)
+    if artifact is None:
+        return name, release
+    # The broker's own jar is named for its Scala.
+    return "core" if _SCALA.fullmatch(artifact["module"]) else artifact["module"], release
+
+
+def _inside(
+    container: str, path: str, content: bytes, *, root: str = "", module: str = ""
+) -> Source:
+    """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
+    parent = PurePosixPath(path).parent
+    whole = path != root
+    return Source(
+        name=f"{container}:{path}",
+        path=path,
+        directory=f"{container}:{parent}",
+        content=content,
+        whole=whole,
+        module=module,
+        inside=_below(str(parent), root) if whole else "",
+    )
+
+
+def _from_release(path: str) -> Iterator[Source]:
+    """What the catalog has of a release, written anew: facts, and no prose."""
+    try:
+        release = catalog().release(path.removeprefix(RELEASE))
+    except UnknownMessageError as error:
+        raise SpecError(str(error), source=path) from None
+    for name in catalog().names():
+        entry = catalog().entry(name)
+        if release in entry.releases:
+            text = write_spec(entry.whole_spec(release))
+            file = f"{entry.module}/{name}.json"
+            yield _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+
+
+def _from_git(revision: str, path: str) -> Iterator[Source]:
+    wanted = [path] if path else []
+    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *wanted])
+    blobs = {}
+    for line in listed.decode("utf-8", "backslashreplace").split("\0"):
+        facts, _, name = line.partition("\t")
+        # Not a symbolic link, and not a module.
+        if facts.startswith("100") and _is_spec(name):
+            _, _, blob, size = facts.split()
+            blobs[name] = blob, int(size)
+    blobs = {name: blobs[name] for name in _chosen(blobs)}
+    read = [blob for blob, size in blobs.values() if size <= LARGEST]
+    contents = _git_blobs(revision, read)
+    for name, (blob, _) in blobs.items():
+        # What is too large is not read; that it is too large shows all the same.
+        content = contents.get(blob, bytes(LARGEST + 1))
+        yield _inside(revision, name, content, root=path, module=_module_of(name))
+
+
+def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:
+    answer = _git(revision, ["cat-file", "--batch"], "\n".join(blobs).encode())
+    found = {}
+    place = 0
+    for blob in blobs:
+        end = answer.index(b"\n", place)
+        size = int(answer[place:end].split()[-1])
+        found[blob] = answer[end + 1 : end + 1 + size]
+        place = end + 1 + size + 1
+    return found
+
+
+def _git(revision: str, arguments: list[str], given: bytes = b"") -> bytes:
+    command = ["git", "--no-pager", *arguments]
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
+    except FileNotFoundError:
+        raise SpecError("git is not installed", source=revision) from None
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode("utf-8", "replace").strip()
+        raise SpecError(f"git cannot read it: {reason}", source=revision) from None
+    return done.stdout

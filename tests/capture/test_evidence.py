@@ -175,6 +175,8 @@ def test_what_begins_as_kafka_looks_like_nothing_else() -> None:
     for name in ("ApiVersionsRequest", "MetadataRequest", "ProduceRequest", "FetchRequest"):
         entry: Any = message(name).entry
         assert looks_like(asked(name, entry.versions.highest)) is None
+    # As long as ZooKeeper's first request, and with the beginning of it.
+    assert looks_like(asked("ProduceRequest", 0, 1 << 16, "a" * 24)) is None
 
 
 def _zookeeper(count: int) -> tuple[bytes, bytes]:
@@ -191,8 +193,30 @@ def _zookeeper(count: int) -> tuple[bytes, bytes]:
 def test_headers_alone_prove_nothing(brokers: Brokers) -> None:
     zeros = framed(bytes(20)) * 3, framed(bytes(8)) * 3
     keep_alive = b"".join(framed(struct.pack(">iiqi", 0, n, 0, 0)) for n in range(1, 9)), b""
-    for streams in (_zookeeper(40), zeros, keep_alive):
+    # The same again, and a moment in it that reads as acks and a timeout.
+    repeated = framed(struct.pack(">iiqi", 0, 7, 1_700_000, 0)) * 3, b""
+    for streams in (_zookeeper(40), zeros, keep_alive, repeated):
         assert not sent(*streams, brokers=brokers).reads_as_kafka
+
+
+def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
+    # A protocol with Kafka's very header, and answers with its correlation ids.
+    def call(number: int) -> bytes:
+        return framed(struct.pack(">hhih", 3, 12, number, 4) + b"name" + b"\0\xff\xff body")
+
+    answers = b"".join(framed(struct.pack(">i", n) + b"\0\xff\xff result") for n in (1, 2))
+    assert not sent(call(1) + call(2), answers).is_kafka
+    # A frame that was sent again is no second one.
+    cut = [tcp(CLIENT, 1000 + n * len(call(1)), call(1)[:-1], missing=1) for n in range(2)]
+    assert not connection([*handshake(), *cut]).is_kafka
+
+
+def test_bytes_between_frames_are_not_read_as_frames() -> None:
+    # From the middle of a connection on: the length of a short frame, read as an api key.
+    short = framed(b"\xd8\x89\0\0\0\1\x5f") + framed(b"\xbc") * 8
+    assert short[:4] == struct.pack(">hh", 0, 7)
+    for opened in (True, False):
+        assert not sent(short, brokers=NAMED, opened=opened).reads_as_kafka
 
 
 def _numbers(noise: random.Random, size: int) -> bytes:

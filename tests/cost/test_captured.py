@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,6 +87,43 @@ def test_every_frame_is_a_message_or_is_told_why_it_is_none(tmp_path: Path) -> N
         "SaslHandshakeRequest", "SaslHandshakeResponse", "token", "token", "frame",
     ]  # fmt: skip
     assert not any("secret" in one.reason for one in found if isinstance(one, Unused))
+
+
+def test_what_is_not_kafka_is_bytes_and_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # ZooKeeper's first request reads as a Produce v0, and its second as a Produce v1.
+    session = struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17)
+    path = struct.pack(">iii", 1, 4, 12) + b"/brokers/ids\1"
+    traffic = Traffic(tmp_path)
+    other, kafka = traffic.connect(("10.0.0.2", 1)), traffic.connect(("10.0.0.2", 2))
+    for payload in (session, path, path):
+        traffic.send(other, "request", payload)
+    # Nothing before the last of these is known to be Kafka.
+    for correlation_id in range(5):
+        asked = request(made("MetadataRequest"), 0, correlation_id, client_id="")
+        traffic.send(kafka, "request", asked)
+    traffic.send(kafka, "response", response(made("MetadataResponse"), 0, 4))
+    traffic.close()
+    found = read(tmp_path)
+    told = [one for one in found if isinstance(one, Unused)]
+    assert {(one.kind, one.reason) for one in told} == {
+        ("not Kafka", "no request on it reads as Kafka; it looks like ZooKeeper")
+    }
+    assert sum(one.size for one in told) == 3 * 4 + len(session) + 2 * len(path)
+    assert len(found) == traffic.sent
+    assert [one.name for one in found if isinstance(one, CapturedMessage)] == [
+        *["MetadataRequest"] * 5,
+        "MetadataResponse",
+    ]
+    # What is held is bounded, and what goes is counted.
+    monkeypatch.setattr(messages, "HELD_FRAMES", 2)
+    bounded = read(tmp_path)
+    assert len(bounded) == traffic.sent
+    assert [type(one) for one in bounded].count(CapturedMessage) == 3
+    assert {one.reason for one in bounded if isinstance(one, Unused)} == {
+        "no request on it reads as Kafka",
+    }
 
 
 def test_a_connection_does_not_answer_for_an_earlier_one_on_its_ports(tmp_path: Path) -> None:

@@ -150,5 +150,5 @@ def test_brokers_and_controllers_never_break(role: Any) -> None:
 
 
 def test_a_release_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(UnknownMessageError, match=r"no release '4\.0\.9'; there are 2\.4\.1"):
+    with pytest.raises(UnknownMessageError, match=r"no release '4\.0\.9'"):
         judge(NAMELESS, Conduct("client", (use(FETCH, 3),)), "4.0.9")

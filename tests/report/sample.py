@@ -19,12 +19,14 @@ from flexwire.report.facts import (
     Client,
     ClientFacts,
     CompressionUse,
+    ConnectionFacts,
     DecodeFailure,
     Facts,
     FailureCount,
     Latency,
     LatencyBucket,
     LenientUse,
+    OtherConnection,
     RecordHeaderFacts,
     Source,
     TaggedFieldUse,
@@ -407,6 +409,32 @@ SAMPLE = Facts(
     lenient_uses=LENIENT_USES,
     withheld_credentials=2,
     audit=AUDIT,
+    connections=ConnectionFacts(
+        not_kafka=2,
+        not_kafka_frames=5,
+        not_kafka_bytes=84_112,
+        silent=3,
+        unread=1,
+        others=(
+            OtherConnection(
+                "10.0.4.7:41002",
+                "10.0.0.1:443",
+                START,
+                1_200,
+                82_000,
+                "no request on it reads as Kafka",
+                "TLS",
+            ),
+            OtherConnection(
+                "10.0.4.7:41003",
+                "10.0.0.5:7000",
+                START + SECOND,
+                912,
+                0,
+                "no request on it reads as Kafka",
+            ),
+        ),
+    ),
 )
 
 EMPTY = Facts(

@@ -223,6 +223,9 @@ def test_every_name_of_the_facts_is_on_the_page() -> None:
     names += [use.reason for use in SAMPLE.lenient_uses]
     names += [f"{use.message} v{use.version}" for use in SAMPLE.lenient_uses]
     names += [source.path for source in SAMPLE.sources]
+    names += [f"{other.client} > {other.broker}" for other in SAMPLE.connections.others]
+    names += [other.looks_like or "unknown" for other in SAMPLE.connections.others]
+    names += [other.evidence for other in SAMPLE.connections.others]
     names += list(SAMPLE.releases)
     assert [name for name in names if name not in words] == []
 

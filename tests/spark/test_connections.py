@@ -124,6 +124,33 @@ def test_what_is_not_kafka_is_a_connection_and_nobodys_client(
     assert by_evidence.facts.totals.clients == 1
 
 
+def test_the_facts_count_every_connection_frame_and_byte_once(
+    spark: SparkSession, by_evidence: Analysis, given: Analysis, elsewhere: Analysis
+) -> None:
+    for analysis in (by_evidence, given, elsewhere):
+        totals, facts = analysis.facts.totals, analysis.facts.connections
+        rows = _rows(spark, analysis.tables.connections)
+        frames = _rows(spark, analysis.tables.frames)
+        assert len(rows) == totals.connections + facts.not_kafka + facts.silent
+        assert len(frames) == totals.frames + facts.not_kafka_frames
+        assert sum(one["size"] for one in frames) == totals.bytes + facts.not_kafka_bytes
+        assert len(facts.others) == facts.not_kafka
+        shown = sum(one.request_bytes + one.response_bytes for one in facts.others)
+        assert shown == facts.not_kafka_bytes
+    told = {one.facts.connections.given for one in (by_evidence, given, elsewhere)}
+    assert told == {(), ("port 9092",), ("[::1]:9092",)}
+    unread = [one.facts.connections.unread for one in (by_evidence, given, elsewhere)]
+    assert unread == [0, 1, 0]
+
+
+def test_the_report_says_how_it_was_decided(by_evidence: Analysis, given: Analysis) -> None:
+    page = by_evidence.report.read_text()
+    assert "No end was given as a broker" in page
+    assert "Not Kafka: 4 connections" in page
+    assert "10.0.0.7:7001" in page
+    assert "when an end of it was given as a broker: port 9092." in given.report.read_text()
+
+
 def test_a_damaged_frame_of_a_kafka_connection_is_a_failure_of_it(
     spark: SparkSession, by_evidence: Analysis
 ) -> None:

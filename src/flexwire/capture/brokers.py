@@ -47,13 +47,13 @@ class Brokers:
         """Whether any end was given."""
         return bool(self.ports or self.ends)
 
-    def __str__(self) -> str:
+    def named(self) -> tuple[str, ...]:
         """All that was given, ports first.
 
-        >>> str(Brokers.parse([9093, 9092], ["10.0.0.1:19092"]))
-        'port 9092, port 9093, 10.0.0.1:19092'
+        >>> Brokers.parse([19092, 9092], ["10.0.0.1:9093"]).named()
+        ('port 9092', 'port 19092', '10.0.0.1:9093')
         """
-        return ", ".join([*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends)])
+        return (*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends))
 
     def has(self, end: str) -> bool:
         """Whether an end, as `Segment` writes it, was given."""

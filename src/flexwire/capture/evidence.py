@@ -82,7 +82,7 @@ class Evidence:
             return
         if _is_released(request):
             self._weigh(request, payload, is_whole=is_whole)
-        elif request.client_id and _is_newer_negotiation(request):
+        elif request.client_id and request.message_name == _NEGOTIATED:
             self.found = f"{_named(request)}, newer than any released"
 
     def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
@@ -150,11 +150,6 @@ def _is_text(client_id: str | None) -> bool:
 
 def _is_released(request: RequestFrame) -> bool:
     return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
-
-
-def _is_newer_negotiation(request: RequestFrame) -> bool:
-    newest = max(entry.versions.highest for entry in request_entries(request.api_key))
-    return request.message_name == _NEGOTIATED and request.api_version > newest
 
 
 def _decodes(name: str, body: bytes, version: int) -> bool:

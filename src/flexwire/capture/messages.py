@@ -2,6 +2,9 @@
 
 Files are read one behind the other, in the order of their first segments; what is held is what the
 assemblers hold of the connections that are open. A response takes its version from its request.
+
+What a connection carries is held until something on it reads as Kafka, or it has ended; of what is
+not Kafka, or holds too much before it is known for Kafka, there are bytes and no messages.
 """
 
 from __future__ import annotations
@@ -29,6 +32,13 @@ OPEN_CONNECTIONS = 4096
 """So many connections are assembled at once; beyond, the one that was silent longest is ended."""
 
 
+HELD_FRAMES = 1000
+HELD_BYTES = 256 * 1024
+"""So much of a connection is held until it is known to be Kafka; then it counts as not Kafka."""
+
+_UNPROVEN = "no request on it reads as Kafka"
+
+
 class CapturedMessage(NamedTuple):
     """A message as a frame carried it; ``body`` is not decoded.
 
@@ -49,8 +59,8 @@ class Unused(NamedTuple):
     """What gave no message: the kind, the reason, and how many bytes of the wire it was.
 
     Kinds: "packet" (none that holds a TCP segment, or the file breaks off), "frame" (no whole one),
-    "header" (it does not decode), "unpaired" (a response without its request) and "token" (of a
-    SASL exchange).
+    "header" (it does not decode), "unpaired" (a response without its request), "token" (of a SASL
+    exchange) and "not Kafka" (of a connection that is not).
     """
 
     kind: str
@@ -94,12 +104,40 @@ class _Connection:
         self._assembler = FrameAssembler()
         self._pairing = Pairing()
         self._name = ""
+        self._held: list[tuple[str, CapturedMessage | Unused, int]] = []
+        self._held_bytes = 0
 
     def push(self, segment: Segment) -> Iterator[CapturedMessage | Unused]:
-        return map(self._read, self._assembler.push(segment))
+        return self._proven(self._assembler.push(segment))
 
     def finish(self) -> Iterator[CapturedMessage | Unused]:
-        return map(self._read, self._assembler.finish())
+        return self._proven(self._assembler.finish())
+
+    def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | Unused]:
+        """What the frames say, and those held before them, once it is known what they are."""
+        for frame in frames:
+            one = self._read(frame)
+            self._held.append((frame.connection, one, frame.size))
+            self._held_bytes += 0 if isinstance(one, Unused) else len(one.body)
+        for ended in self._assembler.ended():
+            why = ended.evidence
+            if ended.looks_like is not None:
+                why += f"; it looks like {ended.looks_like}"
+            yield from self._release(ended.connection, None if ended.is_kafka else why)
+        if self._held and self._assembler.reads_as_kafka:
+            yield from self._release(self._held[0][0], None)
+        elif len(self._held) > HELD_FRAMES or self._held_bytes > HELD_BYTES:
+            yield from self._release(self._held[0][0], _UNPROVEN)
+
+    def _release(self, connection: str, why_not: str | None) -> Iterator[CapturedMessage | Unused]:
+        held, self._held, self._held_bytes = self._held, [], 0
+        for name, one, size in held:
+            if name != connection:
+                # Of the connection after it, on the same ports.
+                self._held.append((name, one, size))
+                self._held_bytes += 0 if isinstance(one, Unused) else len(one.body)
+            else:
+                yield one if why_not is None else Unused("not Kafka", why_not, size)
 
     def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
         if frame.error is not None:

@@ -10,6 +10,20 @@ from flexwire.cli.options import memory_option
 from flexwire.cli.progress import progress_bar
 
 
+def _ends(
+    context: click.Context, option: click.Parameter, brokers: tuple[str, ...]
+) -> tuple[str, ...]:
+    if not brokers:
+        return ()
+    from flexwire.capture.brokers import parse_end
+    from flexwire.errors import CaptureError
+
+    try:
+        return tuple(map(parse_end, brokers))
+    except CaptureError as error:
+        raise click.BadParameter(error.reason, context, option) from None
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -27,6 +41,21 @@ from flexwire.cli.progress import progress_bar
     "default the newest of every major from the captured brokers' on.",
 )
 @memory_option
+@click.option(
+    "--port",
+    "ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    help="A port of brokers, on any host. Can be given several times.",
+)
+@click.option(
+    "--broker",
+    "brokers",
+    metavar="ADDRESS:PORT",
+    multiple=True,
+    callback=_ends,
+    help="A broker's address and port, as 10.0.0.1:9092 or [::1]:9092. Can be given several times.",
+)
 @click.option("--show-credentials", is_flag=True, help="Do not withhold SASL tokens and the like.")
 def analyze(
     *,
@@ -34,13 +63,18 @@ def analyze(
     out: Path,
     releases: tuple[str, ...],
     memory: str,
+    ports: tuple[int, ...],
+    brokers: tuple[str, ...],
     show_credentials: bool,
 ) -> None:
     """Decode captures on Spark: tables and a report.
 
     PATHS are captures (pcap or pcapng, also gzipped) or directories of them. OUT gets tables/ with
-    every frame, message and record as Parquet, facts.json, and report.html, which opens offline.
-    Who breaks on which release is in the report, in audit.csv and in audit.json.
+    every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
+    offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
+
+    With --port or --broker, connections with such an end are Kafka; without, those on which
+    something reads as Kafka. All others are listed with their bytes, and are nobody's traffic.
     """
     from flexwire.spark.analyze import analyze as run
 
@@ -52,12 +86,17 @@ def analyze(
             memory=memory,
             show_credentials=show_credentials,
             releases=releases,
+            ports=ports,
+            brokers=brokers,
         )
+    others = done.facts.connections
     totals = done.facts.totals
     print(
         f"{totals.frames:,} frames on {totals.connections:,} connections, {totals.bytes:,} bytes;"
         f" {totals.decode_failures:,} did not decode"
         + (f", {totals.lenient_frames:,} only leniently" if totals.lenient_frames else "")
     )
+    if others.not_kafka:
+        print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
     print(f"Tables: {out / 'tables'}")
     print(f"Report: {done.report}")

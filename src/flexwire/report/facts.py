@@ -37,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was captured, in figures.
+    """What was captured of Kafka, in figures; of all else `ConnectionFacts` has the figures.
 
     ``clients`` counts different `Client` keys, ``brokers`` different addresses that answered;
     ``bytes`` is that of all frames. An *unanswered request* expects a response that the capture
@@ -288,6 +288,42 @@ class LenientUse:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherConnection:
+    """A connection that is not Kafka.
+
+    ``evidence`` says why not; ``looks_like`` names another protocol ("TLS"), or is None. The
+    ``request_bytes`` are those of the end that is taken for the client's.
+    """
+
+    client: str
+    broker: str
+    first_time_us: int
+    request_bytes: int
+    response_bytes: int
+    evidence: str
+    looks_like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFacts:
+    """Which connections are Kafka: the figures of those that `Totals` does not count.
+
+    ``given`` are the ends that were given as brokers ("port 9092"); if there are none, what was in
+    a connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
+    ``not_kafka_bytes``, and ``others`` are those with most bytes. Over ``silent`` ones nothing was
+    sent. Of the Kafka connections, on ``unread`` ones nothing reads as Kafka.
+    """
+
+    given: tuple[str, ...] = ()
+    not_kafka: int = 0
+    not_kafka_frames: int = 0
+    not_kafka_bytes: int = 0
+    silent: int = 0
+    unread: int = 0
+    others: tuple[OtherConnection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The facts of one capture.
 
@@ -320,6 +356,7 @@ class Facts:
     lenient_uses: tuple[LenientUse, ...] = ()
     withheld_credentials: int = 0
     audit: Audit = field(default_factory=Audit)
+    connections: ConnectionFacts = ConnectionFacts()
 
     def to_json(self) -> dict[str, Any]:
         """The facts as `json.dumps` takes them, with the attribute names as keys."""

@@ -7,7 +7,7 @@ from collections import Counter
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from flexwire.report import audit, charts, matrix, tables, units
+from flexwire.report import audit, charts, connections, matrix, tables, units
 from flexwire.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def _view(facts: Facts) -> dict[str, Any]:
         "verdicts": _verdict_shares(facts),
         "api_label": matrix.api_label,
         "client_label": matrix.client_label,
+        "decision": connections.decision(facts.connections),
         "charts": _charts(facts),
         "tables": _tables(facts),
         "exact_moment": lambda time: units.moment(time, exact=True),
@@ -112,6 +113,7 @@ def _tables(facts: Facts) -> dict[str, tables.Table]:
         "failure_counts": tables.failure_count_table(facts),
         "failures": tables.failure_table(facts),
         "lenient": tables.lenient_table(facts),
+        "others": connections.other_table(facts.connections),
         "sources": tables.source_table(facts),
     }
 

@@ -26,8 +26,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.errors import CaptureError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
+from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_table, gather_audit, tables_to_audit
-from flexwire.spark.answers.judging import resolved_release
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
 from flexwire.spark.bodies import OUTCOMES, decode_bodies
 from flexwire.spark.connections import connections_table
@@ -133,7 +133,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Java to run Spark on, `AnalysisError` when Spark fails.
     """
     given = Brokers.parse(ports, brokers)
-    audited = tuple(map(resolved_release, releases))
+    audited = tuple(map(catalog().release, releases))
     files = capture_files(paths)
     destination = Path(out).absolute()
     tables = begin_tables(destination)
@@ -342,10 +342,12 @@ class _Job:
         with self.clock.stage(stage):
             measured = Measured(
                 frames=self._table(self.tables.frames),
+                connections=self._table(self.tables.connections),
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
                 outcomes=self._outcomes(),
                 audit=self._audited(releases),
+                given=self.brokers,
             )
             made_at_us = time.time_ns() // 1000
             facts = gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)

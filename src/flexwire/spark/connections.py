@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.report.facts import ConnectionFacts, OtherConnection
 from flexwire.spark.frames import CONNECTION, FAILED, FRAME
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 NOT_KAFKA = "not Kafka"
 """The outcome of frames of a connection that is not Kafka."""
+
+SHOWN = 200
+"""So many connections that are not Kafka are listed in the report; the table has them all."""
 
 _UNBELIEVED = "nothing on this connection reads as Kafka"
 # What a frame says of itself, where it can be believed.
@@ -73,3 +77,35 @@ def judged_frames(wire: DataFrame) -> DataFrame:
 def _error(is_other: Column, is_unread: Column) -> Column:
     unbelieved = F.coalesce("error", F.lit(_UNBELIEVED))
     return F.when(is_other, None).when(is_unread, unbelieved).otherwise(F.col("error"))
+
+
+def gather_connections(connections: DataFrame) -> ConnectionFacts:
+    """The facts of all connections but those that the totals are about."""
+    carried = F.col("request_bytes") + F.col("response_bytes")
+    others = connections.where(~F.col("is_kafka") & (carried > 0))
+    (counted,) = connections.agg(
+        F.count_if(carried == 0).alias("silent"),
+        F.count_if((carried > 0) & F.col("is_kafka") & ~F.col("reads_as_kafka")).alias("unread"),
+    ).collect()
+    (sums,) = others.agg(
+        F.count("*").alias("not_kafka"),
+        F.coalesce(F.sum(F.col("request_frames") + F.col("response_frames")), F.lit(0)).alias(
+            "not_kafka_frames"
+        ),
+        F.coalesce(F.sum(carried), F.lit(0)).alias("not_kafka_bytes"),
+    ).collect()
+    largest = (
+        others.orderBy(F.desc(carried), "connection")
+        .limit(SHOWN)
+        .select(
+            "client",
+            "broker",
+            F.unix_micros("first_time").alias("first_time_us"),
+            "request_bytes",
+            "response_bytes",
+            "evidence",
+            "looks_like",
+        )
+    )
+    shown = tuple(OtherConnection(**row.asDict()) for row in largest.collect())
+    return ConnectionFacts(**counted.asDict(), **sums.asDict(), others=shown)

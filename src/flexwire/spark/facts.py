@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +23,7 @@ from flexwire.report.facts import (
 )
 from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
-from flexwire.spark.connections import kafka_only
+from flexwire.spark.connections import gather_connections, kafka_only
 from flexwire.spark.frames import FAILED
 from flexwire.spark.outcomes import LENIENT
 from flexwire.spark.pairs import UNPAIRED
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
+    from flexwire.capture.brokers import Brokers
     from flexwire.report.audit_facts import Audit
     from flexwire.spark.progress import Steps
 
@@ -67,18 +68,20 @@ _BUCKET_US = [
 class Measured:
     """The tables to measure: ``outcomes`` are the columns that all message tables share.
 
-    ``audit`` does the audit of them.
+    ``audit`` does the audit of them; ``given`` are the ends that were given as brokers.
     """
 
     frames: DataFrame
+    connections: DataFrame
     records: DataFrame
     packets: DataFrame
     outcomes: DataFrame
     audit: Callable[[], Audit]
+    given: Brokers
 
 
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
-QUERIES = 11
+QUERIES = 12
 
 
 def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Steps) -> Facts:
@@ -103,6 +106,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         tagged = start(gather_tagged_fields, frames, measured.outcomes)
         failures = start(_gather_failures, frames, records)
         lenient = start(_gather_lenient, frames)
+        connections = start(gather_connections, measured.connections)
         counted, withheld = totals.result()
         shown, reasons = failures.result()
         by_topic, by_header = topics.result()
@@ -126,6 +130,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             lenient_uses=_ordered(lenient.result()),
             withheld_credentials=withheld,
             audit=audited.result(),
+            connections=replace(connections.result(), given=measured.given.named()),
         )
 
 

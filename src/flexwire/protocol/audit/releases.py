@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import request_entries
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 _PRODUCE = 0
 # Without a known release of the brokers: an upgrade seldom skips more.
 _MAJORS = 2
+_NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 
 
+@per_catalog
 @cache
 def read_versions(api_key: int, release: str) -> Versions:
     """The request versions that a broker of exactly that release reads; "none" without the API.
@@ -35,6 +38,7 @@ def read_versions(api_key: int, release: str) -> Versions:
     return found
 
 
+@per_catalog
 @cache
 def stable_versions(api_key: int, release: str) -> Versions:
     """The versions that a broker offers unless it is told to enable unstable ones as well."""
@@ -121,4 +125,6 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def _major(release: str) -> int:
-    return int(release.partition(".")[0])
+    number = _NUMBER.match(release)
+    # A release with another kind of name is in a catalog of one's own, and newer than any.
+    return int(number[0]) if number else _UNNUMBERED

@@ -6,11 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from flexwire.protocol.apis import request_entries
+from flexwire.schema.catalog import per_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.entry import Entry
 
 Role = Literal["client", "broker", "controller"]
 
@@ -61,6 +62,7 @@ def role_of(api_keys: Collection[int], *, is_replica: bool = False) -> Role:
     return "client"
 
 
+@per_catalog
 @cache
 def _is_brokers_own(api_key: int) -> bool:
     if api_key in _BROKERS:

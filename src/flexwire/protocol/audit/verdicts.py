@@ -43,9 +43,7 @@ def judge(
     ``brokers`` are the releases that the captured brokers may be, none where that is unknown.
     Raises `UnknownMessageError` for a release that the catalog does not have.
     """
-    if release not in catalog().releases:
-        known = ", ".join(catalog().releases)
-        raise UnknownMessageError(f"no release {release!r}; there are {known}")
+    release = catalog().release(release)
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
         return [_whole(conduct, release, _Told("not judged", conduct.role, reason))]

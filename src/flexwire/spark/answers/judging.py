@@ -60,7 +60,7 @@ def gather_audit(
     ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
     captured brokers' on. Raises `UnknownMessageError` for one that there is not.
     """
-    named = tuple(dict.fromkeys(map(resolved_release, releases)))
+    named = tuple(dict.fromkeys(map(catalog().release, releases)))
     evidence = gather_evidence(tables)
     chosen = named or audited_releases(evidence.brokers)
     judged: _Judged = [
@@ -83,11 +83,6 @@ def gather_audit(
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
     )
-
-
-def resolved_release(name: str) -> str:
-    """The release of the catalog that a name means: "4.0" is the newest of 4.0."""
-    return catalog().release(name)
 
 
 def _finding(

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, StructType
 
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.spark.answers.evidence import KEY
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def _named(tables: AuditTables, message: str) -> Iterator[DataFrame]:
             yield rows.where("name is not null")
 
 
+@per_catalog
 @cache
 def _paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     """Where a message's specs say that a group id or a topic's name stands."""

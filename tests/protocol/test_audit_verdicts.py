@@ -45,7 +45,7 @@ CASES = [
     (FETCH, 3, {"offered": ALL}, (), "will break", "offered more"),
     (FETCH, 3, {"offered": ALL, **ELSEWHERE}, (), "will break", "offered more"),
     (FETCH, 3, {"offered": ALL, **UNSEEN}, (), "will break", "offered more"),
-    (FETCH, 3, {"offered": ALL, **NEVER}, (), "will break", "offered more"),
+    (FETCH, 3, {"offered": ALL, **NEVER}, (), "will break", "never asked"),
     (FETCH, 3, NEVER, (), "will break", "never asked"),
     (FETCH, 3, {"offered": OLD, **NEVER}, (), "will break", "never asked"),
     (FETCH, 3, {"offered": Versions.NONE}, (), "will break", "not offered"),
@@ -134,7 +134,7 @@ def test_where_the_refusal_began_is_told_for_every_later_release() -> None:
 def test_the_remedy_names_the_settings_that_pin() -> None:
     pinned = Conduct("client", (use(FETCH, 3, asked="never"),))
     (anybody,) = judge(NAMELESS, pinned, "4.0.2")
-    for setting in ("api_version of kafka-python", "broker.version.fallback", "Config.Version"):
+    for setting in ("api_version of kafka-python", "api.version.request=false", "Config.Version"):
         assert setting in anybody.remedy
     assert "Fetch 4-17" in anybody.remedy
     (sarama,) = judge(Party("a", None, None, "sarama", "1.40.0"), pinned, "4.0.2")

@@ -76,6 +76,7 @@ def analyze(
     With --port or --broker, connections with such an end are Kafka; without, those on which
     something reads as Kafka. All others are listed with their bytes, and are nobody's traffic.
     """
+    from flexwire.cli.audit import print_audit
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
@@ -98,5 +99,6 @@ def analyze(
     )
     if others.not_kafka:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
+    print_audit(done.facts)
     print(f"Tables: {out / 'tables'}")
     print(f"Report: {done.report}")

@@ -28,11 +28,15 @@ def demo(*, out: Path, memory: str) -> None:
     """
     from rich.console import Console
 
+    from flexwire.cli.audit import print_audit
     from flexwire.demo.run import run_demo
     from flexwire.demo.summary import print_summary
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)
     print_summary(Console(), outcome)
+    print_audit(outcome.analysis.facts)
+    # A path that is broken over lines cannot be copied, and is looked for at the end.
+    print(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

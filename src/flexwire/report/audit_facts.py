@@ -76,8 +76,8 @@ class AuditFinding:
 class NewestShare:
     """How many requests are at the newest version of a release, of how many that it knows.
 
-    ``clients_at_newest`` counts the clients that send nothing older. ApiVersions and the requests
-    of brokers and controllers are not counted.
+    ``clients_at_newest`` counts the clients that send nothing older. What a connection begins with
+    (ApiVersions, SASL) is not counted, nor the requests of brokers and controllers.
     """
 
     release: str

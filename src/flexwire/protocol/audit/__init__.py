@@ -16,10 +16,11 @@ from flexwire.protocol.audit.releases import (
     newest_version,
     refusal,
 )
-from flexwire.protocol.audit.roles import Role, role_of
+from flexwire.protocol.audit.roles import OPENING_APIS, Role, role_of
 from flexwire.protocol.audit.verdicts import VERDICTS, judge
 
 __all__ = [
+    "OPENING_APIS",
     "PINS",
     "VERDICTS",
     "Asked",

@@ -23,8 +23,9 @@ _FACTS: dict[str, Any] = json.loads(
 )
 CHECKED: str = _FACTS["checked"]
 # Bindings name themselves and what they stand on: "confluent-kafka-python",
-# "2.6.1-librdkafka-2.6.1".
-_INSIDE = re.compile(r"(librdkafka)[-/ ]v?(\d[\d.]*)")
+# "2.16.1-rdkafka-2.16.0".
+_INSIDE = re.compile(r"rdkafka[-/ ]v?(\d[\d.]*)")
+_RDKAFKA = "librdkafka"
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -100,7 +101,7 @@ def software_of(party: Party) -> tuple[str | None, tuple[int, ...]]:
     version = party.software_version or ""
     inside = _INSIDE.search(version)
     if inside:
-        return inside[1], _numbers(inside[2])
+        return _RDKAFKA, _numbers(inside[1])
     return party.software_name, _numbers(version)
 
 

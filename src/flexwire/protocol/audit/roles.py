@@ -41,7 +41,8 @@ _BROKERS = {
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
 # What any connection may begin with, whoever opens it.
-_OPENING = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, SaslAuthenticate
+OPENING_APIS = frozenset({17, 18, 36})
+"""SaslHandshake, ApiVersions and SaslAuthenticate."""
 
 
 def role_of(api_keys: Collection[int], *, is_replica: bool = False) -> Role:
@@ -55,7 +56,7 @@ def role_of(api_keys: Collection[int], *, is_replica: bool = False) -> Role:
     """
     if any(key in _CONTROLLERS for key in api_keys):
         return "controller"
-    sent = set(api_keys) - _OPENING
+    sent = set(api_keys) - OPENING_APIS
     only_markers = sent == {_WRITE_TXN_MARKERS}
     if is_replica or only_markers or any(_is_brokers_own(key) for key in sent):
         return "broker"

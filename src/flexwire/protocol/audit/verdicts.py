@@ -135,12 +135,13 @@ def _gone(release: str) -> _Told:
 
 
 def _too_old(use: Use) -> _Told:
+    offers = f"; the broker offers {use.offered}" if use.offered else ""
+    if use.asked == "never":
+        reason = f"it never asked for ApiVersions on connections seen from their start{offers}"
+        return _Told("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
         reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
         return _Told("will break", "offered more", reason)
-    if use.asked == "never":
-        reason = "it never asked for ApiVersions on connections seen from their start"
-        return _Told("will break", "never asked", reason)
     if use.offered is None:
         reason = "no ApiVersions response of the broker was seen, nor a connection from its start"
         if use.asked != "unseen":
@@ -182,7 +183,8 @@ def _unpinning(party: Party) -> list[str]:
     pins = pinning_settings(party)
     if party.software_name is not None:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]
-    settings = "; ".join(f"{pin.setting} of {pin.client}" for pin in pins)
+    # All of each client's settings are in the list that the report shows.
+    settings = ", ".join(f"{pin.setting.partition(',')[0]} of {pin.software}" for pin in pins)
     return [f"remove the setting that pins the version, if one does ({settings})"]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
+    OPENING_APIS,
     PINS,
     VERDICTS,
     audited_releases,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
-_API_VERSIONS = 18
 _Judged = list[tuple["Party", "Conduct", "Finding"]]
 
 TABLE = (
@@ -139,7 +139,7 @@ def _newest(evidence: Evidence, release: str) -> NewestShare:
         at = Counter[bool]()
         for use in conduct.uses:
             highest = newest_version(use.api_key, release)
-            if use.api_key != _API_VERSIONS and highest is not None:
+            if use.api_key not in OPENING_APIS and highest is not None:
                 at[use.version >= highest] += use.requests
         asked += at.total()
         newest += at[True]

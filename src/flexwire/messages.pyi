@@ -651,7 +651,7 @@ class ApiVersionsResponse(Message, kw_only=True):
     """bool, versions 3+, tagged 3+ (tag 3), ignorable."""
 
 class AssignReplicasToDirsRequest(Message, kw_only=True):
-    """Request, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Request, api key 73; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     class DirectoryData(MessageStruct, kw_only=True):
         id: _uuid.UUID = ...
@@ -677,7 +677,7 @@ class AssignReplicasToDirsRequest(Message, kw_only=True):
     """[]DirectoryData, versions 0+."""
 
 class AssignReplicasToDirsResponse(Message, kw_only=True):
-    """Response, api key 73; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Response, api key 73; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     class DirectoryData(MessageStruct, kw_only=True):
         id: _uuid.UUID = ...
@@ -945,7 +945,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, kw_only=True):
     """[]TopicPartitions, versions 0+."""
 
 class ConsumerGroupDescribeRequest(Message, kw_only=True):
-    """Request, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Request, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     group_ids: list[str] = ...
     """[]string, versions 0+."""
@@ -953,7 +953,7 @@ class ConsumerGroupDescribeRequest(Message, kw_only=True):
     """bool, versions 0+."""
 
 class ConsumerGroupDescribeResponse(Message, kw_only=True):
-    """Response, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Response, api key 69; versions 0-1, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     class TopicPartitions(MessageStruct, kw_only=True):
         topic_id: _uuid.UUID = ...
@@ -1273,7 +1273,7 @@ class ControlledShutdownResponse(Message, kw_only=True):
     """[]RemainingPartition, versions 0+."""
 
 class ControllerRegistrationRequest(Message, kw_only=True):
-    """Request, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Request, api key 70; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     class Listener(MessageStruct, kw_only=True):
         name: str = ""
@@ -1305,7 +1305,7 @@ class ControllerRegistrationRequest(Message, kw_only=True):
     """[]Feature, versions 0+."""
 
 class ControllerRegistrationResponse(Message, kw_only=True):
-    """Response, api key 70; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Response, api key 70; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -2301,7 +2301,7 @@ class DescribeShareGroupOffsetsResponse(Message, kw_only=True):
     """[]DescribeShareGroupOffsetsResponseGroup, versions 0+."""
 
 class DescribeTopicPartitionsRequest(Message, kw_only=True):
-    """Request, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
+    """Request, api key 75; versions 0, flexible 0+; in Kafka 3.8.1 to 4.4.0."""
 
     class TopicRequest(MessageStruct, kw_only=True):
         name: str = ""
@@ -2321,7 +2321,7 @@ class DescribeTopicPartitionsRequest(Message, kw_only=True):
     """Cursor, versions 0+, nullable 0+."""
 
 class DescribeTopicPartitionsResponse(Message, kw_only=True):
-    """Response, api key 75; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
+    """Response, api key 75; versions 0, flexible 0+; in Kafka 3.8.1 to 4.4.0."""
 
     class DescribeTopicPartitionsResponseTopic(MessageStruct, kw_only=True):
         error_code: int = 0
@@ -2928,13 +2928,13 @@ class FindCoordinatorResponse(Message, kw_only=True):
     """[]Coordinator, versions 4+."""
 
 class GetTelemetrySubscriptionsRequest(Message, kw_only=True):
-    """Request, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Request, api key 71; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     client_instance_id: _uuid.UUID = ...
     """uuid, versions 0+."""
 
 class GetTelemetrySubscriptionsResponse(Message, kw_only=True):
-    """Response, api key 71; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Response, api key 71; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -3188,7 +3188,7 @@ class JoinGroupResponse(Message, kw_only=True):
     """[]JoinGroupResponseMember, versions 0+."""
 
 class KRaftVersionRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
+    """Data; versions 0, flexible 0+; in Kafka 3.8.1 to 4.4.0."""
 
     version: int = 0
     """int16, versions 0+."""
@@ -3356,10 +3356,10 @@ class LegacyOffsetCommitValue(Message, kw_only=True):
     """int64, versions 0."""
 
 class ListClientMetricsResourcesRequest(Message, kw_only=True):
-    """Request, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0.2."""
+    """Request, api key 74; versions 0, flexible 0+; in Kafka 3.7.2 to 4.0.2."""
 
 class ListClientMetricsResourcesResponse(Message, kw_only=True):
-    """Response, api key 74; versions 0, flexible 0+; in Kafka 3.7.1 to 4.0.2."""
+    """Response, api key 74; versions 0, flexible 0+; in Kafka 3.7.2 to 4.0.2."""
 
     class ClientMetricsResource(MessageStruct, kw_only=True):
         name: str = ""
@@ -4126,7 +4126,7 @@ class ProducerSnapshot(Message, kw_only=True):
     """[]ProducerEntry, versions 1."""
 
 class PushTelemetryRequest(Message, kw_only=True):
-    """Request, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Request, api key 72; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     client_instance_id: _uuid.UUID = ...
     """uuid, versions 0+."""
@@ -4140,7 +4140,7 @@ class PushTelemetryRequest(Message, kw_only=True):
     """bytes, versions 0+."""
 
 class PushTelemetryResponse(Message, kw_only=True):
-    """Response, api key 72; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Response, api key 72; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     throttle_time_ms: int = 0
     """int32, versions 0+."""
@@ -4336,7 +4336,7 @@ class RegisterBrokerRecord(Message, kw_only=True):
     """[]uuid, versions 4+, tagged 4+ (tag 1), nullable 4+."""
 
 class RegisterControllerRecord(Message, kw_only=True):
-    """Metadata record, api key 27; versions 0, flexible 0+; in Kafka 3.7.1 to 4.4.0."""
+    """Metadata record, api key 27; versions 0, flexible 0+; in Kafka 3.7.2 to 4.4.0."""
 
     class ControllerEndpoint(MessageStruct, kw_only=True):
         name: str = ""
@@ -6346,7 +6346,7 @@ class VoteResponse(Message, kw_only=True):
     """[]NodeEndpoint, versions 1+, tagged 1+ (tag 0)."""
 
 class VotersRecord(Message, kw_only=True):
-    """Data; versions 0, flexible 0+; in Kafka 3.8.0 to 4.4.0."""
+    """Data; versions 0, flexible 0+; in Kafka 3.8.1 to 4.4.0."""
 
     class Voter(MessageStruct, kw_only=True):
         voter_id: int = 0

@@ -131,7 +131,7 @@ def test_releases_of_the_catalog_are_compared(run: Callable[..., Result]) -> Non
     done = run("release:3.7.1", "--against", "release:3.6.2", "--use", "WIRE", "--format", "json")
     told = json.loads(done.output)
     assert {one["message"].split()[0] for one in told} >= {"SubscribedTopicRegex"}
-    done = run("release:4.4-snapshot", "--against", "release:3.9.0-rc3", "--use", "SUPPORT")
+    done = run("release:4.4.0", "--against", "release:3.9.2", "--use", "SUPPORT")
     assert "versions 0-3 are no longer valid in FetchRequest" in done.output
     failed = run("new", "--against", "release:9.9").exception
     assert isinstance(failed, SpecError)

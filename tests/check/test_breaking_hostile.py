@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -18,6 +19,7 @@ from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import LARGEST, read_sources
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -80,6 +82,17 @@ def test_a_release_s_versions_may_each_have_a_layout() -> None:
         [change] = changes(one, two, breaking_rules().values())
         assert change.versions == (1, 3)
     assert changes(new, new, breaking_rules().values()) == []
+
+
+def test_versions_that_nobody_has_are_not_told_of() -> None:
+    # A message through all its releases may have had versions with others between them.
+    spec = parse_spec(OLD.replace('"validVersions": "0"', '"validVersions": "0-9"'))
+    valid = Versions.parse_set("1-2,5,8-9")
+    old = Edition(replace(spec, valid_versions=valid))
+    new = Edition(parse_spec(NEW.replace('"validVersions": "0"', '"validVersions": "2-8"')))
+    for one, other in ((old, new), (new, old)):
+        [change] = [c for c in changes(one, other, breaking_rules().values()) if c.versions]
+        assert change.versions == (2, 5, 8)
 
 
 def doubling(levels: int, innermost: str) -> str:
@@ -174,7 +187,7 @@ def test_what_is_ignored_is_so_from_everywhere(
 
 def test_a_pipe_in_a_directory_is_refused_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Foo.json")
-    with pytest.raises(SpecError, match=r"Foo\.json: no regular file"):
+    with pytest.raises(SpecError, match=r"Foo\.json: not a regular file"):
         read_sources([str(tmp_path)])
 
 

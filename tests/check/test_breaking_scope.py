@@ -172,6 +172,28 @@ def test_jars_stand_for_those_they_share_messages_with(
     assert told("b-1.jar", "--against", "a-1.jar") == "One Two"
 
 
+def test_a_directory_of_jars_has_the_modules_that_its_jars_are_named_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path, messages in (
+        ("old/kafka-clients-4.3.1", "One Two"),
+        ("old/kafka-storage-4.3.1", "Three Four"),
+        ("new/kafka-clients-4.4.0", "One"),
+        ("new/kafka-storage-4.4.0", "Three"),
+    ):
+        Path(path).parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(f"{path}.jar", "w") as jar:
+            for one in messages.split():
+                jar.writestr(f"common/message/{one}.json", spec(one))
+    assert told("new", "--against", "old") == "Four Two"
+    assert told("new/kafka-clients-4.4.0.jar", "--against", "old") == "Two"
+    assert told("new", "--against", "old/kafka-clients-4.3.1.jar") == "Two"
+    Path("new/kafka-storage-4.4.0.jar").unlink()
+    # A directory is all that there is.
+    assert told("new", "--against", "old") == "Four Three Two"
+
+
 def test_records_have_their_api_keys_in_their_own_module() -> None:
     # Coordinators count their record types from 0, each for itself.
     (key, *_) = [one for one in MESSAGES.values() if one.spec.type is MessageType.METADATA]

@@ -27,7 +27,7 @@ def report_of(findings: tuple[Finding, ...], files: tuple[str, ...]) -> Report:
 FOUND = (
     Finding("a/Foo.json", 3, 50, "TAG_SKIPPED", "tag 1 is not used", LINE, 50),
     Finding("a/Foo.json", 9, 1, "ABOUT_MISSING", "field <A> & 'B' 100%\n: no \"about\"", "{", 1),
-    Finding("b c,d:e/Bar.json", 1, 1, "COMMON_STRUCT_UNUSED", "no field is of S", "", 1),
+    Finding("b c,d:e/Bar.json", 1, 1, "STRUCT_WITHOUT_FIELDS", "S has no fields", "", 1),
 )
 REPORT = report_of(FOUND, ("a/Foo.json", "a/Good.json", "b c,d:e/Bar.json"))
 NOTHING = report_of((), ("a/Good.json",))
@@ -98,8 +98,8 @@ def test_github_actions_gets_escaped_commands() -> None:
         "field <A> & 'B' 100%25%0A: no \"about\""
     )
     assert warning == (
-        "::warning file=b c%2Cd%3Ae/Bar.json,line=1,col=1,title=COMMON_STRUCT_UNUSED::"
-        "no field is of S"
+        "::warning file=b c%2Cd%3Ae/Bar.json,line=1,col=1,title=STRUCT_WITHOUT_FIELDS::"
+        "S has no fields"
     )
     assert github_actions.write(NOTHING) == ""
 
@@ -115,7 +115,7 @@ def test_junit_has_a_test_for_each_file() -> None:
     assert [None if one is None else one.get("message") for one in failures] == [
         "2 findings",
         None,
-        "COMMON_STRUCT_UNUSED",
+        "STRUCT_WITHOUT_FIELDS",
     ]
     assert failures[0] is not None
     assert failures[0].text == f"{FOUND[0]}\n{FOUND[1]}"

@@ -49,8 +49,6 @@ BESIDES = {
     "def string='a\"b'": {"DEFAULT_NOT_ESCAPED"},
     "def string='x\\\\y'": {"DEFAULT_NOT_ESCAPED"},
     "tag-future": {"FIELD_ABOVE_VALID"},
-    "common-unused": {"COMMON_STRUCT_UNUSED"},
-    "common-about": {"COMMON_STRUCT_UNUSED"},
     "depr-outside": {"DEPRECATED_VERSIONS_OUTSIDE_VALID"},
     "validVersions=3-1": {"VERSIONS_BACKWARDS"},
 }

@@ -54,7 +54,7 @@ def test_strict_refuses_of_a_release_only_what_is_known(release: str) -> None:
 
 def test_they_are_the_files_of_the_catalog_s_releases() -> None:
     assert list(catalog().releases) == RELEASES
-    assert sum(map(len, DIRECTORIES.values())) == 2950
+    assert sum(map(len, DIRECTORIES.values())) == 4135
 
 
 def test_a_released_file_with_a_slip_does_not_pass() -> None:

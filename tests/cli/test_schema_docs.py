@@ -73,7 +73,7 @@ def test_a_guide_to_specs_of_one_s_own(tmp_path: Path) -> None:
 
 def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
     path = write(tmp_path, "PingRequest", "request", apiKey=9999)
-    told = docs("release:3.8.0", path, "--out", tmp_path / "site")
+    told = docs("release:3.8.1", path, "--out", tmp_path / "site")
     made = written(tmp_path / "site")
     assert told.exit_code == 0
     assert "api/Ping.html" in made
@@ -148,7 +148,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
-    told = docs("release:3.8.0", "--format", "markdown", "--out", tmp_path)
+    told = docs("release:3.8.1", "--format", "markdown", "--out", tmp_path)
     assert told.exit_code == 2
     assert "leave PATH out" in told.output
 
@@ -156,7 +156,7 @@ def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
 def test_pages_of_an_earlier_run_go_and_files_of_others_stay(tmp_path: Path) -> None:
     write(tmp_path / "specs", "Note", "data")
     place = tmp_path / "site"
-    docs("release:3.8.0", "--out", place)
+    docs("release:3.8.1", "--out", place)
     notes = place / "message" / "notes.html"
     notes.write_text("<p>Mine.</p>", encoding="utf-8")
     docs(tmp_path / "specs", "--out", place)

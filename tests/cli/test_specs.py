@@ -83,7 +83,7 @@ def test_a_release_is_for_bundled_messages_and_a_path_must_be_there(
     command: str, specs: str
 ) -> None:
     arguments = [command, "Ping", "{}", "-V", "0"]
-    done = run(*arguments, "--specs", specs, "--release", "3.8.0")
+    done = run(*arguments, "--specs", specs, "--release", "3.8.1")
     assert (done.exit_code, "--release is for bundled messages" in done.output) == (2, True)
     done = run(*arguments, "--specs", f"{specs}/none")
     assert (done.exit_code, "does not exist" in done.output) == (2, True)

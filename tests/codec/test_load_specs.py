@@ -65,13 +65,13 @@ def test_files_and_directories_are_read_as_given(tmp_path: Path) -> None:
     write(tmp_path / "a" / "deeper" / "Deep.json", "Deep")
     (tmp_path / "a" / "notes.txt").write_text("no spec", encoding="utf-8")
     pong = write(tmp_path / "b" / "pong.spec", "Pong")
-    assert load_specs(tmp_path / "a").names() == ("Ping",)
+    assert load_specs(tmp_path / "a").names() == ("Deep", "Ping")
     assert load_specs(str(pong)).names() == ("Pong",)
     both = load_specs([pong, str(tmp_path / "a"), ping])
-    assert both.names() == ("Ping", "Pong")
+    assert both.names() == ("Deep", "Ping", "Pong")
     assert "Pong" in both
-    assert "Deep" not in both
-    assert repr(both) == "<SpecSet of Ping, Pong>"
+    assert "Dee" not in both
+    assert repr(both) == "<SpecSet of Deep, Ping, Pong>"
 
 
 def test_own_messages_stand_beside_bundled_ones_of_the_same_name(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_layout_is_checked_wherever_it_changes(tmp_path: Path) -> None:
 def test_what_is_no_spec_is_refused_by_its_path(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert refused(empty) == f"{empty}: no *.json files in this directory"
+    assert refused(empty) == f"{empty}: no specs here: no *.json files"
     missing = tmp_path / "Missing.json"
     assert refused(missing) == f"{missing}: cannot be read: No such file or directory"
     assert "cannot be read" in refused("nul\0.json")

@@ -132,7 +132,7 @@ def test_one_class_for_one_name_whoever_asks_first() -> None:
 
 
 def test_messages_are_copied_and_pickled_by_value() -> None:
-    released: Any = message("MetadataRequest", "3.8.0")
+    released: Any = message("MetadataRequest", "3.8.1")
     for value in (
         MadeUp(topics=[MadeUp.Topic(name="t", unknown_tagged_fields={9: b"x"})], level=3),
         released(topics=[released.MetadataRequestTopic(name="t")]),

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from flexwire.codec import Message, message
+from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
-from flexwire.schema.history import nameless
 from flexwire.schema.resolve import resolve
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
@@ -34,7 +34,7 @@ def has_changed(vector: dict[str, Any]) -> bool:
     """Whether the version is laid out in another way since the release that the vector is of."""
     entry, version = catalog().entry(vector["message"]), vector["version"]
     then, now = (entry.spec(version, release) for release in (vector["release"], None))
-    return nameless(resolve(then, version)) != nameless(resolve(now, version))
+    return not same_bytes(resolve(then, version), resolve(now, version))
 
 
 def class_of(vector: dict[str, Any]) -> type[Message]:

@@ -22,7 +22,7 @@ RELEASES = catalog().releases
 
 
 def spread(told: str) -> set[str]:
-    """The releases that "2.4.1 to 3.8.0, 4.4.0" means, of those in the catalog."""
+    """The releases that "2.4.1 to 3.8.1, 4.4.0" means, of those in the catalog."""
     found: set[str] = set()
     for run in told.split(", "):
         first, _, last = run.partition(" to ")
@@ -76,7 +76,7 @@ def test_a_version_that_came_back_is_told_in_two_runs() -> None:
     assert _in_a_row(["1", "2"], set()) == ()
 
 
-@pytest.mark.parametrize("release", ["2.4.1", "3.8.0", "4.4.0"])
+@pytest.mark.parametrize("release", ["2.4.1", "3.8.1", "4.4.0"])
 def test_a_release_supports_its_own_specs(release: str) -> None:
     """Read as specs of one's own, without a word where they are from."""
     editions = released_editions(release)
@@ -89,14 +89,14 @@ def test_a_release_supports_its_own_specs(release: str) -> None:
 
 
 def test_a_request_is_known_by_its_api_key_and_other_messages_by_their_names() -> None:
-    fetch = released_editions("3.8.0")["FetchRequest"]
+    fetch = released_editions("3.8.1")["FetchRequest"]
     renamed = replace(fetch, spec=replace(fetch.spec, name="PullRequest"), by_version={})
     unknown = replace(fetch, spec=replace(fetch.spec, api_key=9999), by_version={})
     (told,) = given_messages({"PullRequest": renamed})
-    assert "3.8.0" in told.versions[-1].support.releases
+    assert "3.8.1" in told.versions[-1].support.releases
     (told,) = given_messages({"FetchRequest": unknown})
     assert told.versions[-1].support.releases == ()
-    header = released_editions("3.8.0")["RequestHeader"]
+    header = released_editions("3.8.1")["RequestHeader"]
     (told,) = given_messages({"RequestHeader": header})
     assert "2.4.1" in told.versions[0].support.releases
     other = replace(header, spec=replace(header.spec, name="Other"), by_version={})

@@ -40,7 +40,7 @@ def test_what_kafka_4_removed(name: str) -> None:
     newest = catalog().entry(f"{name}Request").versions.highest
     removed = [v for v in range(newest + 1) if verdict(api_key, v) == "removed"]
     assert removed == list(REMOVED[name])
-    assert all(verdict(api_key, version, "3.8.0") == "deprecated" for version in removed[:4])
+    assert all(verdict(api_key, version, "3.8.1") == "deprecated" for version in removed[:4])
 
 
 @pytest.mark.parametrize(("name", "version"), [("JoinGroup", 0), ("Metadata", 0), ("Produce", 3)])
@@ -57,9 +57,9 @@ def test_versions_newer_than_a_release_are_unknown_to_it() -> None:
 
 def test_a_verdict_holds_over_a_change_of_name() -> None:
     # v0 was ListClientMetricsResources until 4.0, and is ListConfigResources since.
-    assert verdict(74, 0, "3.8.0") == "accepted"
+    assert verdict(74, 0, "3.8.1") == "accepted"
     assert verdict(74, 0) == "accepted"
-    assert verdict(74, 1, "3.8.0") == "unknown"
+    assert verdict(74, 1, "3.8.1") == "unknown"
 
 
 def test_unknown_api_keys_and_releases() -> None:

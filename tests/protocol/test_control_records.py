@@ -36,6 +36,22 @@ def test_every_type_in_every_version(control_type: int) -> None:
         assert form["data"] == made.to_json(version)
 
 
+def test_a_release_is_read_by_its_own_layout() -> None:
+    entry = catalog().entry("LeaderChangeMessage")
+    layouts = {release: entry.spec(0, release) for release in entry.releases}
+    assert len(set(map(id, layouts.values()))) > 1
+    for release in layouts:
+        made = message(entry.name, release)()
+        assert decode_control_record(key(2), made.encode(0), release).message == made
+
+
+def test_a_message_that_a_release_does_not_have_is_unknown() -> None:
+    value = message("VotersRecord")().encode(0)
+    assert decode_control_record(key(6), value).name == "KRAFT_VOTERS"
+    with pytest.raises(UnknownMessageError, match="VotersRecord is not in"):
+        decode_control_record(key(6), value, "3.6.2")
+
+
 @pytest.mark.parametrize("control_type", [-1, 7, 32767])
 def test_a_type_that_is_not_known_is_no_error(control_type: int) -> None:
     found = decode_control_record(key(control_type), b"whatever")

@@ -77,7 +77,7 @@ def test_every_framed_message_in_every_version(topic: InternalTopic) -> None:
             assert api_key is not None
             made = message(entry.name)()
             found = decode_value(topic, None, framed(1, api_key, version, made.encode(version)))
-            assert found == (api_key, entry.name, version, made)
+            assert found == (api_key, entry.name, version, made, None)
     assert decode_key(topic, b"whatever") is None
 
 

@@ -1,4 +1,4 @@
-"""Specs are read from files, directories, jars and git revisions."""
+"""Specs are read from files, directories, source trees, jars, git revisions and releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ import pytest
 from flexwire.check.config import Config
 from flexwire.check.lint import lint
 from flexwire.errors import SpecError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.parse import parse_spec
+from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import LARGEST, Source, read_sources
+from flexwire.versions import Versions
 
 
 def spec(name: str, api_key: int = 1) -> str:
@@ -139,7 +143,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     alone = read_sources(["HEAD:clients/FooRequest.json"])
     assert names(alone) == [("FooRequest.json", False)]
     for path, reason in {
-        "HEAD:nothing": r"no \*\.json files here",
+        "HEAD:nothing": r"no specs here",
         "nowhere:clients": "git cannot read it: fatal: Not a valid object name",
         "--help:clients": "no such file or directory",
         ":clients": "no such file or directory",
@@ -183,7 +187,7 @@ def test_a_damaged_jar_is_told_of(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_specs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"no \*\.json files here"):
+    with pytest.raises(SpecError, match=r"no specs here"):
         read_sources([str(tmp_path)])
 
 
@@ -203,3 +207,112 @@ def test_git_need_not_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SpecError, match="git is not installed"):
         read_sources(["HEAD:clients"])
+
+
+KAFKAS = {
+    "clients/src/main/resources/common/message/FooRequest.json": spec("FooRequest"),
+    "clients/src/main/resources/common/message/FooResponse.json": spec("FooResponse"),
+    "metadata/src/main/resources/common/metadata/BarResponse.json": spec("BarResponse", 2),
+    "storage/src/main/resources/message/BarRequest.json": spec("BarRequest", 2),
+}
+ELSEWHERE = {
+    "clients/src/test/resources/common/message/TestRequest.json": spec("TestRequest", 3),
+    "docs/example.json": "{",
+    "tests/config/tree.json": "[1]",
+}
+MODULES = {
+    "FooRequest": "clients",
+    "FooResponse": "clients",
+    "BarRequest": "storage",
+    "BarResponse": "metadata",
+}
+
+
+def modules(sources: list[Source]) -> dict[str, str]:
+    return {Path(one.path).stem: one.module for one in sources}
+
+
+def test_of_a_source_tree_only_what_is_in_a_module_s_resources_is_a_spec(tmp_path: Path) -> None:
+    root = tree(tmp_path, KAFKAS | ELSEWHERE | {"gradle.properties": "a=b\nversion=4.5.0\nx=y\n"})
+    sources = read_sources([str(root)])
+    assert modules(sources) == MODULES
+    assert {one.release for one in sources} == {"4.5.0"}
+    # Without resources all JSON is taken for specs, so that a slip of the pen shows.
+    assert len(read_sources([str(root / "docs")])) == 1
+
+
+def test_a_revision_of_a_source_tree_is_read_as_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path, KAFKAS | ELSEWHERE | {"gradle.properties": "version=4.5.0-SNAPSHOT\n"})
+    monkeypatch.chdir(tmp_path)
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["commit", "-qm", "one", "--no-gpg-sign"],
+    ):
+        subprocess.run(["git", *settings, *arguments], check=True, timeout=60)
+    sources = read_sources(["HEAD:"])
+    assert modules(sources) == MODULES
+    assert {one.release for one in sources} == {"4.5.0-SNAPSHOT"}
+    (tmp_path / "gradle.properties").unlink()
+    subprocess.run(["git", *settings, "commit", "-qam", "two", "--no-gpg-sign"], check=True)
+    assert {one.release for one in read_sources(["HEAD:"])} == {""}
+
+
+def jar(path: Path, files: dict[str, str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_a_directory_of_jars_is_read_and_jars_of_others_have_none(tmp_path: Path) -> None:
+    libs = tmp_path / "libs"
+    for name, module in MODULES.items():
+        inside = {"clients": "common/message", "metadata": "common/metadata"}.get(module, "message")
+        files = {f"{inside}/{name}.json": spec(name), "schema/other.json": "{", "a.class": ""}
+        if name != "FooResponse":
+            jar(libs / f"kafka-{module}-4.5.0.jar", files)
+    jar(libs / "jackson-2.1.jar", {"com/x/data.json": "{}"})
+    jar(libs / "kafka_2.13-4.5.0.jar", {"common/message/Baz.json": spec("BazRequest")})
+    sources = read_sources([str(libs)])
+    assert modules(sources) == {
+        "FooRequest": "clients",
+        "BarRequest": "storage",
+        "BarResponse": "metadata",
+        "Baz": "core",
+    }
+    assert {one.release for one in sources} == {"4.5.0"}
+    # A jar that is named and has none at Kafka's places has them where its owner put them.
+    assert len(read_sources([str(libs / "jackson-2.1.jar")])) == 1
+
+
+@pytest.mark.parametrize("release", catalog().releases)
+def test_a_release_of_the_catalog_is_read_as_its_files_were(release: str) -> None:
+    specs = {
+        read.name: read
+        for read in (
+            parse_spec(one.text().text, one.name, mode="strict")
+            for one in read_sources([f"release:{release}"])
+        )
+    }
+    for name in catalog().names():
+        entry = catalog().entry(name)
+        valid = entry.releases.get(release, Versions.NONE)
+        assert bool(valid) == (name in specs)
+        for version in valid:
+            mine, its = (
+                resolve(one, version) for one in (specs[name], entry.spec(version, release))
+            )
+            assert mine.layout() == its.layout()
+        if valid:
+            assert specs[name].valid_versions == valid
+
+
+def test_the_newest_patch_is_meant_and_an_unknown_release_is_refused() -> None:
+    assert {one.release for one in read_sources(["release:4.0"])} == {"4.0.2"}
+    with pytest.raises(SpecError, match=r"^release:4\.1\.1: .*the nearest is 4\.1\.2"):
+        read_sources(["release:4.1.1"])

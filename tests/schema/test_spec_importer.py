@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from flexwire.errors import SpecError, UnknownMessageError
-from flexwire.schema.catalog import Catalog
+from flexwire.schema.catalog import Catalog, catalog
 from flexwire.schema.importer import ImportReport, import_specs
 from flexwire.schema.releases import release_order
+from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
@@ -238,7 +240,7 @@ def test_a_faulty_release_writes_nothing(source: Path, tmp_path: Path) -> None:
     (source / NEW / "clients" / "Grows.json").write_text(
         '{"name": "A",\n "x": 1}', encoding="utf-8"
     )
-    with pytest.raises(SpecError, match=rf"^{NEW}/clients/Grows\.json:2:2: unknown key 'x'"):
+    with pytest.raises(SpecError, match=rf"/{NEW}/clients/Grows\.json:2:2: unknown key 'x'"):
         import_specs(source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -278,13 +280,86 @@ def test_flexibility_that_depends_on_the_release_is_refused(tmp_path: Path) -> N
 
 
 def test_a_place_without_specs_or_catalog_is_refused(tmp_path: Path, source: Path) -> None:
-    with pytest.raises(SpecError, match="no specs at <release>/<module>"):
+    with pytest.raises(SpecError, match="no such file or directory"):
         import_specs(tmp_path / "nowhere", tmp_path / "out")
     with pytest.raises(SpecError, match="no catalog of specs"):
         Catalog(tmp_path / "nowhere")
     (tmp_path / "index.json").write_text("[]", encoding="utf-8")
     with pytest.raises(SpecError, match="not a catalog's index"):
         import_specs(source, tmp_path)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_catalog_is_the_same_in_whatever_steps_it_was_made(source: Path, tmp_path: Path) -> None:
+    import_specs(source, tmp_path / "whole")
+    for first, second in permutations([source / OLD, source / NEW]):
+        steps = tmp_path / f"{first.name} first"
+        import_specs(first, steps)
+        import_specs(second, steps, base=Catalog(steps))
+        assert files(steps) == files(tmp_path / "whole")
+
+
+def test_the_bundled_catalog_made_anew_of_itself_is_the_same(tmp_path: Path) -> None:
+    import_specs([], tmp_path, base=catalog())
+    assert files(tmp_path) == files(catalog().root)
+
+
+def test_a_module_is_added_to_a_release_and_read_anew_without_the_others(
+    source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    import_specs(source, out)
+    put(tmp_path, f"again/{NEW}/clients", "Grows", "0-3", field("A"))
+    report = import_specs(tmp_path / "again" / NEW, out, base=Catalog(out))
+    assert (report.read, report.releases) == ((NEW,), (OLD, NEW))
+    made = Catalog(out)
+    assert made.release_modules[NEW] == ("clients", "coordinator")
+    assert made.entry("Grows").releases[NEW] == Versions(0, 3)
+    # What the module no longer has is gone; another module's messages stay.
+    assert NEW not in made.entry("Loses").releases
+    assert NEW in made.entry("Moves").releases
+
+
+def test_a_release_is_dropped(source: Path, tmp_path: Path) -> None:
+    import_specs(source, tmp_path / "both")
+    import_specs(source / OLD, tmp_path / "old")
+    import_specs([], tmp_path / "dropped", base=Catalog(tmp_path / "both"), drop=[NEW])
+    left, alone = Catalog(tmp_path / "dropped"), Catalog(tmp_path / "old")
+    assert (left.releases, left.names()) == (alone.releases, alone.names())
+    for name in alone.names():
+        for version in alone.entry(name).versions:
+            mine, its = left.entry(name).spec(version), alone.entry(name).spec(version)
+            assert resolve(mine, version).layout() == resolve(its, version).layout()
+    with pytest.raises(UnknownMessageError, match="no release '9'"):
+        import_specs([], tmp_path / "x", base=left, drop=["9"])
+
+
+def test_a_jar_is_of_the_release_and_module_that_its_name_says(tmp_path: Path) -> None:
+    put(tmp_path, "made", "Ping", "0-1", field("A"))
+    path = tmp_path / "kafka-clients-4.5.0.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.write(tmp_path / "made" / "Ping.json", "common/message/Ping.json")
+    assert import_specs(path, tmp_path / "out").read == ("4.5.0",)
+    assert Catalog(tmp_path / "out").release_modules == {"4.5.0": ("clients",)}
+    report = import_specs(path, tmp_path / "out", base=Catalog(tmp_path / "out"), release="4.6.0")
+    assert report.releases == ("4.5.0", "4.6.0")
+    assert str(Catalog(tmp_path / "out").entry("Ping").releases["4.6.0"]) == "0-1"
+
+
+def test_a_source_that_names_no_release_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "made", "Ping", "0-1", field("A"))
+    with pytest.raises(SpecError, match="which release is it of"):
+        import_specs(tmp_path / "made" / "Ping.json", tmp_path / "out")
+    with pytest.raises(SpecError, match="not a release's name"):
+        import_specs(tmp_path / "made", tmp_path / "out", release="next")
+    assert import_specs(tmp_path / "made", tmp_path / "out", release="4.5").releases == ("4.5",)
 
 
 RELEASES = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -29,7 +29,11 @@ from flexwire.cli import (
     tap,
     warmup,
 )
+from flexwire.cli.options import catalog_option
 from flexwire.errors import CodecError, FlexwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def tell(error: FlexwireError) -> str:
@@ -49,6 +53,7 @@ def tell(error: FlexwireError) -> str:
     epilog="Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@catalog_option
 @click.version_option(flexwire.__version__, message="flexwire %(version)s")
 def app() -> None:
     """Decode, check and measure Apache Kafka's wire protocol."""
@@ -82,6 +87,18 @@ schema.add_command(schema_breaking.schema_breaking)
 schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)
 records.add_command(records_dump.records_dump)
+
+
+def _every_command(group: click.Group) -> Iterator[click.Command]:
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            yield from _every_command(command)
+        else:
+            yield command
+
+
+for command in _every_command(app):
+    catalog_option(command)
 
 
 def run() -> None:

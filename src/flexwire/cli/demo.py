@@ -23,8 +23,9 @@ from flexwire.cli.progress import progress_bar
 def demo(*, out: Path, memory: str) -> None:
     """Run the main job on an embedded cluster.
 
-    Real clients talk to three brokers through the tap; then the capture is analyzed. OUT gets
-    capture/, tables/, facts.json and report.html.
+    Real clients talk to three brokers through the tap, and stand-ins for old clients to an old
+    one; then the captures are analyzed, with an audit for Kafka 4.0.0 and the newest 4.0. OUT gets
+    capture/, tables/, facts.json, audit.csv, audit.json and report.html.
     """
     from rich.console import Console
 

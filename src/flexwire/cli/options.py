@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,36 @@ class Format(StrEnum):
     JSON = "json"
 
 
+def _use_catalog(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    from flexwire.schema.catalog import VARIABLE, use_catalog
+
+    use_catalog(Path(value).absolute())
+    before = os.environ.get(VARIABLE)
+    # What the command starts, Spark above all, is to use it too.
+    os.environ[VARIABLE] = str(Path(value).absolute())
+    context.find_root().call_on_close(partial(_former_catalog, before))
+
+
+def _former_catalog(before: str | None) -> None:
+    from flexwire.schema.catalog import VARIABLE, use_catalog
+
+    if before is None:
+        del os.environ[VARIABLE]
+    else:
+        os.environ[VARIABLE] = before
+    use_catalog(Path(before) if before else None)
+
+
+catalog_option = click.option(
+    "--catalog",
+    type=click.Path(exists=True, file_okay=False),
+    expose_value=False,
+    is_eager=True,
+    callback=_use_catalog,
+    help="Use the catalog of message specs in this directory, which 'schema import' wrote.",
+)
 message_argument = click.argument("message")
 data_argument = click.argument("data")
 version_option = click.option(

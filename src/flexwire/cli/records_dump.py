@@ -63,6 +63,12 @@ _PARTS = {
     "Implies --deep.",
 )
 @click.option(
+    "--release",
+    help="The Kafka release that wrote the logs, so that internal topics and control records are "
+    "read by its layouts; 4.0 is the newest 4.0. By default a layout of the newest release that "
+    "fits. Implies --deep.",
+)
+@click.option(
     "--key",
     "key_notation",
     type=click.Choice(NOTATIONS),
@@ -103,6 +109,7 @@ def records_dump(
     times: tuple[int, int] | None,
     max_bytes: int | None,
     decode: str | None,
+    release: str | None,
     key_notation: str | None,
     value_notation: str | None,
     convention: str | None,
@@ -123,17 +130,19 @@ def records_dump(
     On a terminal long keys and values are cut to a line; in a pipe nothing is.
     """
     from flexwire.protocol.internal_topics import InternalTopic
+    from flexwire.schema.catalog import catalog
 
     paths = list(_files_of(files))
     # A progress bar puts itself in the place of standard output.
     out = sys.stdout
     with _progress() as hear:
         wanted = Wanted(
-            deep=deep or any((decode, key_notation, value_notation, convention)),
+            deep=deep or any((decode, release, key_notation, value_notation, convention)),
             offsets=offsets,
             times=times,
             max_bytes=max_bytes,
             decode=None if decode is None else InternalTopic(decode),
+            release=None if release is None else catalog().release(release),
             key_notation=key_notation or "auto",
             value_notation=value_notation or "auto",
             convention=_convention(convention, header_type),

@@ -83,7 +83,7 @@ class RecordRows:
         }
         reason = None
         if batch.is_control:
-            control, reason = _control(record)
+            control, reason = _control(record, self._wanted.release)
             row |= control
         else:
             key, value, reason = self._content(record)
@@ -102,8 +102,8 @@ class RecordRows:
             return key, show_bytes(record.value, self._wanted.value_notation), None
         typed_key = None
         try:
-            typed_key = decode_key(topic, record.key)
-            typed_value = decode_value(topic, typed_key, record.value)
+            typed_key = decode_key(topic, record.key, self._wanted.release)
+            typed_value = decode_value(topic, typed_key, record.value, self._wanted.release)
         except (CodecError, UnknownMessageError) as error:
             # Of a type or version of a newer Kafka's nothing is known, so nothing is wrong with it.
             reason = None if isinstance(error, UnknownMessageError) else str(error)
@@ -175,9 +175,10 @@ def _topic_of(path: Path) -> InternalTopic | None:
     return next((one for one in InternalTopic if one.topic == name), None)
 
 
-def _control(record: Record) -> tuple[Row, str | None]:
+def _control(record: Record, release: str | None) -> tuple[Row, str | None]:
     try:
-        return {"control": decode_control_record(record.key, record.value).to_json()}, None
+        decoded = decode_control_record(record.key, record.value, release)
+        return {"control": decoded.to_json()}, None
     except (CodecError, UnknownMessageError) as error:
         reason = str(error)
         content = {

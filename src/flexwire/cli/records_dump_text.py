@@ -245,7 +245,8 @@ def _structure(value: dict[str, Any]) -> str:
     """Write bytes that are no text, a message, or a control record."""
     if "message" in value:
         name = value.get("name") or f"{value['message']} v{value['version']}"
-        return " ".join(filter(None, (name, value.get("state"), _json(value["data"]))))
+        layout = f"as in {value['release']}" if "release" in value else None
+        return " ".join(filter(None, (name, layout, value.get("state"), _json(value["data"]))))
     if "type" in value:
         return f"type {value['type']}"
     data = "null"

@@ -37,7 +37,8 @@ _LAST = 2**63 - 1
 class Wanted:
     """What to tell: everything, unless a range says less.
 
-    ``decode`` is the topic to decode the records as, None to go by the name of the directory.
+    ``decode`` is the topic to decode the records as, None to go by the name of the directory;
+    ``release`` is the one that wrote them, None where that is not known.
     ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is told how far a log has been read.
     """
 
@@ -46,6 +47,7 @@ class Wanted:
     times: tuple[int, int] | None = None
     max_bytes: int | None = None
     decode: InternalTopic | None = None
+    release: str | None = None
     key_notation: str = "auto"
     value_notation: str = "auto"
     convention: Convention | None = None

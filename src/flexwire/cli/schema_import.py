@@ -8,30 +8,59 @@ import click
 
 
 @click.command("import")
-@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("sources", metavar="SOURCE...", nargs=-1)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write the catalog; by default the bundled one.",
+    help="The directory of the catalog; by default the one that ships in the package.",
 )
-def schema_import(*, source: Path, out: Path | None) -> None:
-    """Write the catalog from Kafka's message specs.
+@click.option("--release", help="The release that the sources are of, where they do not say it.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="RELEASE",
+    help="Leave out a release that the catalog has. Can be given several times.",
+)
+@click.option(
+    "--fresh", is_flag=True, help="Only what the sources have, without what a catalog has already."
+)
+def schema_import(
+    *,
+    sources: tuple[str, ...],
+    out: Path | None,
+    release: str | None,
+    drop: tuple[str, ...],
+    fresh: bool,
+) -> None:
+    """Add Kafka releases to a catalog of message specs.
 
-    Facts only, and every released version keeps its layout.
+    Facts only, and every released version keeps its layout. What is added to is the catalog in
+    --out, or, where there is none yet, a copy of the one in use. Commands use the result with
+    --catalog DIR, and all of flexwire with FLEXWIRE_CATALOG=DIR.
 
-    SOURCE is a directory of releases (<release>/<module>/*.json), or one release.
+    SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
+    a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source
+    tree, or a directory of releases (<release>/<module>/*.json).
     """
     import flexwire.schema
+    from flexwire.schema.catalog import INDEX, Catalog, catalog
     from flexwire.schema.importer import import_specs
 
+    if not sources and not drop:
+        raise click.UsageError("name jars, source trees or directories, or a release to --drop")
     target = out or Path(flexwire.schema.__file__).with_name("bundled")
-    report = import_specs(source, target)
-    print(f"read     {report.files} files of {len(report.releases)} releases")
+    base = None
+    if not fresh:
+        base = Catalog(target) if (target / INDEX).is_file() else catalog()
+    report = import_specs(sources, target, base=base, release=release, drop=drop)
+    print(f"read     {report.files} files of {', '.join(report.read) or 'no release'}")
     print(f"wrote    {report.messages} messages, {report.pairs} (message, version) pairs,")
     print(f"         in {report.specs} specs, {report.written_bytes / 1e6:.2f} MB, to {target}")
-    print(
-        f"changed  {len(report.changed)} pairs changed their layout from release to release;"
-        " the newest wins, the others are reached by naming the release"
-    )
-    for name, version in report.changed:
-        print(f"         {name} v{version}")
+    print(f"releases {', '.join(report.releases)}")
+    if report.changed:
+        print(
+            f"changed  {len(report.changed)} pairs are laid out otherwise there than elsewhere;"
+            " the newest wins, the others are reached by naming the release"
+        )
+        for name, version in report.changed:
+            print(f"         {name} v{version}")

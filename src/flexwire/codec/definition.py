@@ -11,6 +11,7 @@ from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.source import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
+from flexwire.schema.alike import former_names
 from flexwire.schema.resolve import effective, resolve
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.reader import Reader
@@ -87,6 +88,7 @@ class Definition:
         # What `flexwire.codec.bulk` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self._schemas: dict[_Key, Schema] = {}
+        self._former_names: dict[int, dict[str, dict[str, str]]] = {}
         self._decoders: dict[_Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[_Key, Callable[[bytearray, Any], None]] = {}
 
@@ -120,6 +122,20 @@ class Definition:
                 others = [one for one in self._specs if one is not spec]
                 found = resolve(spec, version, others, encoding)
             self._schemas[key] = found
+        return found
+
+    def former_names(self, version: int) -> dict[str, dict[str, str]]:
+        """What the version's fields are called in other releases; see `alike.former_names`."""
+        found = self._former_names.get(version)
+        if found is None:
+            schema = self.schema(version)
+            specs = [
+                self.entry.spec(version, release)
+                for release, valid in self.entry.releases.items()
+                if version in valid
+            ]
+            others = {id(spec): resolve(spec, version) for spec in specs}
+            found = self._former_names[version] = former_names(schema, others.values())
         return found
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:

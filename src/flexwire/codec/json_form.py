@@ -12,15 +12,13 @@ import binascii
 import difflib
 import math
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from flexwire.errors import EncodeError, JsonFormError, short
 from flexwire.wire.reader import format_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UNKNOWN = "_unknownTaggedFields"
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -104,19 +102,26 @@ def _scalar_to_json(value: Any, kind: Type) -> Any:
     return int(value) if isinstance(kind, Integer) else str(value)
 
 
-def read_json(obj: Any, schema: Schema) -> dict[str, Any]:
+# What fields are called in other releases: by structure, the name there to the name here.
+Names = Mapping[str, Mapping[str, str]]
+_NO_NAMES: Names = {}
+
+
+def read_json(obj: Any, schema: Schema, names: Names = _NO_NAMES) -> dict[str, Any]:
     """Read the JSON form into the mapping that the wire types write.
 
-    A field of another version is taken, as Kafka does; writing then judges it. A name that no
-    version has is an error, unlike in Kafka: a slip of the pen would lose data.
-    Raises `JsonFormError`.
+    A field may have the name that ``names`` say another release gives it. A field of another
+    version is taken, as Kafka does; writing then judges it. A name that no version has is an error,
+    unlike in Kafka: a slip of the pen would lose data. Raises `JsonFormError`.
     """
-    return _read_struct(obj, schema, [])
+    return _read_struct(obj, schema, [], names)
 
 
-def _read_struct(obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
+def _read_struct(obj: Any, schema: Schema, path: list[str], names: Names) -> dict[str, Any]:
     if not isinstance(obj, dict):
         raise _error(f"expected an object for {schema.name}, got {short(obj)}", path)
+    if schema.name in names:
+        obj = _renamed(obj, names[schema.name], path)
     known = {one.json_name for one in schema.fields} | {UNKNOWN}
     for name in obj:
         if name not in known:
@@ -127,12 +132,20 @@ def _read_struct(obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
     for one in schema.fields:
         here = [*path, one.json_name]
         if one.json_name in obj:
-            plain[one.attribute] = _read_value(obj[one.json_name], one, here)
+            plain[one.attribute] = _read_value(obj[one.json_name], one, here, names)
         elif one.presence is Presence.INLINE:
             raise _error("missing, and mandatory in this version", here)
     if UNKNOWN in obj:
         plain[UNKNOWN_TAGGED_FIELDS] = _read_unknown(obj[UNKNOWN], [*path, UNKNOWN])
     return plain
+
+
+def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> dict[str, Any]:
+    """Give an object its fields' names of this release."""
+    for name in obj:
+        if names.get(name) in obj:
+            raise _error(f"{name!r} is {names[name]!r} of another release; give one of them", path)
+    return {names.get(name, name): value for name, value in obj.items()}
 
 
 def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
@@ -152,24 +165,24 @@ def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
     return found
 
 
-def _read_value(obj: Any, one: Field, path: list[str]) -> Any:
+def _read_value(obj: Any, one: Field, path: list[str], names: Names) -> Any:
     if obj is None:
         return None
     if not isinstance(one.type, Array):
-        return _read_element(obj, one.type, path)
+        return _read_element(obj, one.type, path, names)
     if not isinstance(obj, list):
         raise _error(f"expected an array, got {short(obj)}", path)
     return [
-        _read_element(item, one.type.element, [*path, f"[{index}]"])
+        _read_element(item, one.type.element, [*path, f"[{index}]"], names)
         for index, item in enumerate(obj)
     ]
 
 
-def _read_element(obj: Any, kind: Type, path: list[str]) -> Any:
+def _read_element(obj: Any, kind: Type, path: list[str], names: Names) -> Any:
     if isinstance(kind, NullableStruct):
         kind = kind.schema
     if isinstance(kind, Schema):
-        return _read_struct(obj, kind, path)
+        return _read_struct(obj, kind, path, names)
     if isinstance(kind, Bytes):
         return _base64(obj, path)
     if isinstance(kind, Uuid):

@@ -10,7 +10,7 @@ from flexwire.codec.definition import Definition, SpecSource
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
-from flexwire.errors import CodecError, DecodeError, UnknownMessageError
+from flexwire.errors import CodecError, DecodeError, JsonFormError, UnknownMessageError
 from flexwire.schema.catalog import catalog, on_change
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.writer import Writer
@@ -138,10 +138,20 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int) -> Self:
-        """Read the JSON form; raises `JsonFormError` with the path of what does not fit."""
+        """Read the JSON form, with any release's names of the version's fields.
+
+        Raises `JsonFormError` with the path of what does not fit.
+        """
         schema = cls.definition.schema(version)
         try:
-            plain = read_json(obj, schema)
+            try:
+                plain = read_json(obj, schema)
+            except JsonFormError:
+                # Most forms have this release's names, so that nobody asks for the others.
+                names = cls.definition.former_names(version)
+                if not names:
+                    raise
+                plain = read_json(obj, schema, names)
         except CodecError as error:
             raise error.within(cls.entry.name, version) from None
         made = from_plain(plain, schema, cls.definition.classes)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from flexwire.check.breaking.changes import Edition
 from flexwire.errors import SpecError
 from flexwire.guide.changes import Step, steps
-from flexwire.guide.rows import Room, Row, make_rows, same_bytes
+from flexwire.guide.rows import Room, Row, make_rows
 from flexwire.protocol.headers import header_version
+from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
 from flexwire.schema.merge import merge
 from flexwire.schema.resolve import resolve

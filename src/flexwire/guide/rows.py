@@ -127,41 +127,6 @@ def wire_form(kind: Type) -> str:
     return "structure" if isinstance(kind, Schema) else kind.name
 
 
-def same_bytes(one: Type, other: Type) -> bool:
-    """Whether both types have the same bytes for the same values, whatever names are in them."""
-    # Structures may share structures, so that there are far more places than structures.
-    seen: set[tuple[int, int]] = set()
-
-    def same(one: Type, other: Type) -> bool:
-        if isinstance(one, Schema) and isinstance(other, Schema):
-            if (id(one), id(other)) in seen:
-                return True
-            seen.add((id(one), id(other)))
-            return (
-                one.flexible == other.flexible
-                and len(one.inline) == len(other.inline)
-                and one.tagged.keys() == other.tagged.keys()
-                and all(
-                    same(mine.type, its.type)
-                    for mine, its in zip(
-                        (*one.inline, *one.tagged.values()),
-                        (*other.inline, *other.tagged.values()),
-                        strict=True,
-                    )
-                )
-            )
-        mine, its = struct_of(one), struct_of(other)
-        if mine is not None and its is not None:
-            return wire_form(one) == wire_form(other) and same(mine, its)
-        return _without_records(one) == _without_records(other)
-
-    return same(one, other)
-
-
-def _without_records(kind: Type) -> str:
-    return wire_form(kind).replace("RECORDS", "BYTES")
-
-
 def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
     if one.nullable:
         yield "nullable"

@@ -54,7 +54,7 @@ def api_name(api_key: int) -> str:
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:
     """Whether a broker of that release (None: the newest) reads this request version.
 
-    >>> accepted(1, 3), accepted(1, 3, "3.8.0")
+    >>> accepted(1, 3), accepted(1, 3, "3.8.1")
     (False, True)
     """
     return verdict(api_key, version, release) in {"accepted", "deprecated"}
@@ -69,7 +69,7 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     accepted by an older release; "unknown" was not: the version is newer than the release, or
     nobody's. Raises `UnknownMessageError` for a release that the catalog does not have.
 
-    >>> verdict(1, 3, "3.8.0"), verdict(1, 3), verdict(1, 99)
+    >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
     """
     # What was removed is sure, and what a spec once announced (``deprecatedVersions``, KIP-896)

@@ -47,12 +47,14 @@ class ControlRecord(NamedTuple):
         return made
 
 
-def decode_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """Decode the key and value of a control record.
+def decode_control_record(
+    key: bytes | None, value: bytes | None, release: str | None = None
+) -> ControlRecord:
+    """Decode the key and value of a control record, by the layout of a ``release`` or the newest.
 
     As in Kafka, a key or marker of a version newer than what is known is read as the known one,
     and a type that is not known is no error. Raises `DecodeError`, and `UnknownMessageError` for a
-    version of another value that no bundled release has.
+    version of another value that no bundled release has, or not the one asked for.
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \
@@ -66,7 +68,7 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> ControlReco
         marker = _read_versioned(_MARKER, _MARKER_VERSION, value)
         return ControlRecord(control_type, name, _MARKER_VERSION, marker)
     version = _version(value_name, value)
-    decoded = message(value_name).decode(value or b"", version)
+    decoded = message(value_name, release).decode(value or b"", version)
     return ControlRecord(control_type, name, version, decoded)
 
 

@@ -3,29 +3,33 @@
 The topics of the coordinators begin a key with the int16 type of the record, and a value with the
 int16 version of its message. The others have no key, and a value there begins with three unsigned
 varints: frame version 1, api key and version.
+
+A log does not say which release wrote it. So a type or version is what it is in the newest release
+that has it, and bytes that are not laid out so are read as an older release laid them out, if one
+did.
+A caller that knows the release names it, and no other layout is tried then.
 """
 
 from __future__ import annotations
 
 import base64
 import enum
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
-from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.spec import MessageType
+from flexwire.protocol.record_types import (
+    framed_messages,
+    other_layouts,
+    record_keys,
+    record_values,
+    with_version,
+)
 from flexwire.wire.varint import read_unsigned_varint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from flexwire.schema.entry import Entry
 
 _INT16_SIZE = 2
 _FRAME_VERSION = 1
-_KEY, _VALUE = "Key", "Value"
 
 
 class InternalTopic(enum.StrEnum):
@@ -69,13 +73,15 @@ _TOPICS = {
 class TypedMessage(NamedTuple):
     """The key or value of a record of an internal topic.
 
-    ``type`` is the record's type, or the message's api key.
+    ``type`` is the record's type, or the message's api key. ``release`` is None but for bytes that
+    only the layout of this older release fits.
     """
 
     type: int
     name: str
     version: int
     message: Message
+    release: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give the message with its name and version, and whatever is a message within it.
@@ -84,6 +90,8 @@ class TypedMessage(NamedTuple):
         """
         data = self.message.to_json(self.version)
         made = {"type": self.type, "message": self.name, "version": self.version, "data": data}
+        if self.release is not None:
+            made["release"] = self.release
         if self.name in _STATES:
             field, names = _STATES[self.name]
             state = data[field]
@@ -133,40 +141,49 @@ _CONSUMER_PROTOCOL_MESSAGES = {
 }
 
 
-def decode_key(topic: InternalTopic, key: bytes | None) -> TypedMessage | None:
+def decode_key(
+    topic: InternalTopic, key: bytes | None, release: str | None = None
+) -> TypedMessage | None:
     """Decode the key of a record; None in a topic whose records have none.
 
-    Raises `UnknownMessageError` for a type that no bundled release has, and `DecodeError`.
+    Raises `UnknownMessageError` for a type that no bundled release has, or not the ``release`` that
+    is known to have written it, and `DecodeError`.
     """
     if not topic.has_keys:
         return None
     if key is None:
         raise DecodeError("the record has no key, and its type stands there")
     record_type = _read_int16(key, "record type")
-    known = _record_types(topic).get(record_type)
+    known = record_keys(topic.module, release).get(record_type)
     if known is None:
-        raise UnknownMessageError(f"record type {record_type} is in no bundled release")
+        raise UnknownMessageError(f"record type {record_type} is {_nowhere(release)}")
     name, version = known
-    return TypedMessage(record_type, name, version, _decode(name, version, key, _INT16_SIZE))
+    made, layout = _decode(name, version, key, _INT16_SIZE, release)
+    return TypedMessage(record_type, name, version, made, layout)
 
 
 def decode_value(
-    topic: InternalTopic, key: TypedMessage | None, value: bytes | None
+    topic: InternalTopic,
+    key: TypedMessage | None,
+    value: bytes | None,
+    release: str | None = None,
 ) -> TypedMessage | None:
     """Decode the value of a record whose key `decode_key` gave; None for a tombstone.
 
-    Raises `UnknownMessageError` for a version that no bundled release has, and `DecodeError`.
+    Raises `UnknownMessageError` for a version that no bundled release has, or not the ``release``
+    that is known to have written it, and `DecodeError`.
     """
     if key is None:
-        return _decode_framed(topic, value)
+        return _decode_framed(topic, value, release)
     if value is None:
         return None
     version = _read_int16(value, "version")
-    name = key.name.removesuffix(_KEY) + _VALUE
-    return TypedMessage(key.type, name, version, _decode(name, version, value, _INT16_SIZE))
+    name = with_version(record_values(topic.module, release)[key.type], version, release)
+    made, layout = _decode(name, version, value, _INT16_SIZE, release)
+    return TypedMessage(key.type, name, version, made, layout)
 
 
-def _decode_framed(topic: InternalTopic, value: bytes | None) -> TypedMessage:
+def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | None) -> TypedMessage:
     if value is None:
         raise DecodeError("the value is null, and this topic has no tombstones")
     frame_version, position = read_unsigned_varint(value, 0, len(value))
@@ -174,20 +191,38 @@ def _decode_framed(topic: InternalTopic, value: bytes | None) -> TypedMessage:
         raise DecodeError(f"frame version {frame_version}, expected {_FRAME_VERSION}", offset=0)
     api_key, position = read_unsigned_varint(value, position, len(value))
     version, position = read_unsigned_varint(value, position, len(value))
-    entries = _by_api_key(topic).get(api_key)
-    if entries is None:
-        raise UnknownMessageError(f"api key {api_key} of {topic.topic} is in no bundled release")
-    entry = next((one for one in entries if one.has(version)), entries[0])
-    return TypedMessage(api_key, entry.name, version, _decode(entry.name, version, value, position))
+    names = framed_messages(topic.module, release).get(api_key)
+    if names is None:
+        raise UnknownMessageError(f"api key {api_key} of {topic.topic} is {_nowhere(release)}")
+    name = with_version(names, version, release)
+    made, layout = _decode(name, version, value, position, release)
+    return TypedMessage(api_key, name, version, made, layout)
 
 
-def _decode(name: str, version: int, data: bytes, start: int) -> Message:
-    decoded, end = message(name).decode_prefix(data, version, start)
+def _nowhere(release: str | None) -> str:
+    return "in no bundled release" if release is None else f"not in {release}"
+
+
+def _decode(
+    name: str, version: int, data: bytes, start: int, release: str | None
+) -> tuple[Message, str | None]:
+    """Decode all that is after ``start``; gives an older release too, where the layout is its."""
+    try:
+        return _decode_whole(message(name, release), version, data, start), None
+    except DecodeError:
+        for other in other_layouts(name, version) if release is None else ():
+            with suppress(DecodeError):
+                return _decode_whole(message(name, other), version, data, start), other
+        raise
+
+
+def _decode_whole(made: type[Message], version: int, data: bytes, start: int) -> Message:
+    decoded, end = made.decode_prefix(data, version, start)
     if end != len(data):
         raise DecodeError(
             f"the message ends here but {len(data) - end} bytes follow",
             offset=end,
-            message=name,
+            message=made.entry.name,
             version=version,
         )
     return decoded
@@ -199,44 +234,6 @@ def _read_int16(data: bytes, what: str) -> int:
     return int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
 
 
-@per_catalog
-@cache
-def _record_types(topic: InternalTopic) -> dict[int, tuple[str, int]]:
-    """By record type: the message of the key, and its version.
-
-    Up to Kafka 3.9 the versions of a key's spec are its types. A later spec says its type as the
-    api key, and its only version is 0.
-    """
-    found: dict[int, tuple[str, int]] = {}
-    for entry in _entries(topic, MessageType.DATA):
-        if entry.name.endswith(_KEY):
-            found |= {version: (entry.name, version) for version in entry.versions}
-    for entry in _entries(topic, MessageType.COORDINATOR_KEY):
-        assert entry.api_key is not None  # noqa: S101 - the parser asks for it in such a spec
-        found[entry.api_key] = (entry.name, entry.current_versions.highest)
-    return found
-
-
-@per_catalog
-@cache
-def _by_api_key(topic: InternalTopic) -> dict[int, list[Entry]]:
-    """By api key: its messages, newest name first."""
-    found: dict[int, list[Entry]] = {}
-    order = catalog().releases.index
-    for entry in _entries(topic, MessageType.METADATA):
-        if entry.api_key is not None:
-            found.setdefault(entry.api_key, []).append(entry)
-    for entries in found.values():
-        entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
-    return found
-
-
-def _entries(topic: InternalTopic, kind: MessageType) -> Iterator[Entry]:
-    for entry in map(catalog().entry, catalog().names()):
-        if entry.module == topic.module and entry.type is kind:
-            yield entry
-
-
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
     """Replace the bytes that a consumer gave to its group by the messages they are.
 
@@ -246,7 +243,7 @@ def _open_consumer_protocol(member: dict[str, Any]) -> None:
         data = base64.b64decode(member[field])
         try:
             version = _read_int16(data, "version")
-            decoded = _decode(name, version, data, _INT16_SIZE).to_json(version)
+            decoded = _decode_whole(message(name), version, data, _INT16_SIZE).to_json(version)
         except (CodecError, UnknownMessageError):
             continue
         member[field] = {"message": name, "version": version, "data": decoded}

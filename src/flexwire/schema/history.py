@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
+from flexwire.schema.alike import same_bytes
 from flexwire.schema.resolve import resolve
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
-from flexwire.wire.schema import NullableStruct, Schema
-from flexwire.wire.types import Array, Bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from flexwire.schema.spec import MessageSpec
-    from flexwire.wire.types import Type
+    from flexwire.wire.schema import Schema
 
 
 @dataclass(slots=True)
@@ -26,14 +25,14 @@ class Kept:
     spec: MessageSpec
     text: str
     serves: dict[str, list[int]] = field(default_factory=dict)
-    _layouts: dict[int, tuple[object, object]] = field(default_factory=dict)
+    _schemas: dict[int, tuple[object, Schema]] = field(default_factory=dict)
 
-    def layouts(self, version: int) -> tuple[object, object]:
-        """The version's layout with the fields' names and without."""
-        if version not in self._layouts:
+    def laid_out(self, version: int) -> tuple[object, Schema]:
+        """The version's layout, names of fields included, and its schema."""
+        if version not in self._schemas:
             schema = resolve(self.spec, version)
-            self._layouts[version] = (schema.layout(), nameless(schema))
-        return self._layouts[version]
+            self._schemas[version] = (schema.layout(), schema)
+        return self._schemas[version]
 
 
 class History:
@@ -49,7 +48,8 @@ class History:
         self.kept: list[Kept] = []
         # The spec that serves a version by default: that of the newest release.
         self._defaults: dict[int, Kept] = {}
-        self._layouts: dict[int, set[tuple[object, object]]] = {}
+        # By version: every layout, with a schema that has it and the releases.
+        self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
     @property
     def versions(self) -> list[int]:
@@ -58,46 +58,69 @@ class History:
 
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
         """Add the spec of the next older release; it has versions, and a highest one."""
-        if any(release in kept.serves for kept in self.kept):
-            raise SpecError(f"{self.name} is there twice in {release}", source=spec.source)
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
             raise SpecError(reason, source=spec.source)
-        if module not in self.modules:
-            self.modules.append(module)
-        new = self._same(spec)
-        for version in spec.valid_versions:
-            layouts = new.layouts(version)
-            serving = self._serving(version, layouts) or new
-            if serving not in self.kept:
-                self.kept.append(serving)
-            serving.serves.setdefault(release, []).append(version)
-            self._layouts.setdefault(version, set()).add(layouts)
-            self._defaults.setdefault(version, serving)
+        self.add_served(release, (module,), [(spec, spec.valid_versions)])
+
+    def add_served(
+        self,
+        release: str,
+        modules: Iterable[str],
+        served: Sequence[tuple[MessageSpec, Versions]],
+    ) -> None:
+        """Add the next older release as specs that each give some of its versions their layout."""
+        if any(release in kept.serves for kept in self.kept):
+            raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
+        self.modules += [module for module in modules if module not in self.modules]
+        for spec, versions in served:
+            new = self._same(spec)
+            for version in versions:
+                layout, schema = new.laid_out(version)
+                serving = self._serving(version, layout) or new
+                if serving not in self.kept:
+                    self.kept.append(serving)
+                serving.serves.setdefault(release, []).append(version)
+                known = self._layouts.setdefault(version, {})
+                known.setdefault(layout, (schema, set()))[1].add(release)
+                self._defaults.setdefault(version, serving)
 
     def _same(self, spec: MessageSpec) -> Kept:
         text = write_spec(spec)
         return next((kept for kept in self.kept if kept.text == text), Kept(spec, text))
 
-    def _serving(self, version: int, layouts: tuple[object, object]) -> Kept | None:
+    def _serving(self, version: int, layout: object) -> Kept | None:
         """The newest kept spec that gives the version this layout."""
         for kept in self.kept:
-            if version in kept.spec.valid_versions and kept.layouts(version) == layouts:
+            if version in kept.spec.valid_versions and kept.laid_out(version)[0] == layout:
                 return kept
         return None
 
-    def changed(self) -> Iterator[int]:
-        """The versions whose bytes are laid out in more than one way."""
+    def changed(self, read: Collection[str]) -> Iterator[int]:
+        """The versions whose bytes only the releases in ``read`` lay out as they do."""
         for version in self.versions:
-            if len({nameless for _, nameless in self._layouts[version]}) > 1:
+            layouts = self._by_bytes(version)
+            if len(layouts) > 1 and _only(read, layouts):
                 yield version
 
-    def renamed(self) -> Iterator[int]:
-        """The versions whose fields have other names in other releases, and no other bytes."""
+    def renamed(self, read: Collection[str]) -> Iterator[int]:
+        """The versions whose fields only the releases in ``read`` name so, with the same bytes."""
         for version in self.versions:
-            layouts = self._layouts[version]
-            if len(layouts) > 1 and len({nameless for _, nameless in layouts}) == 1:
+            names = [having for _, having in self._layouts[version].values()]
+            if len(names) > 1 and len(self._by_bytes(version)) == 1 and _only(read, names):
                 yield version
+
+    def _by_bytes(self, version: int) -> list[set[str]]:
+        """For each way in which a version's bytes are laid out, the releases that have it."""
+        found: list[tuple[Schema, set[str]]] = []
+        for schema, having in self._layouts[version].values():
+            for other, releases in found:
+                if same_bytes(schema, other):
+                    releases.update(having)
+                    break
+            else:
+                found.append((schema, set(having)))
+        return [releases for _, releases in found]
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
         """The message's entry in the catalog's index; ``releases`` are in order of age."""
@@ -118,19 +141,9 @@ class History:
         return facts
 
 
-def nameless(type_: Type) -> object:
-    """What decides the bytes: a layout without names, bytes and records alike."""
-    if isinstance(type_, Schema):
-        inline = tuple(nameless(one.type) for one in type_.inline)
-        tagged = tuple((tag, nameless(one.type)) for tag, one in type_.tagged.items())
-        return (inline, type_.flexible, tagged)
-    if isinstance(type_, NullableStruct):
-        return ("NULLABLE", nameless(type_.schema))
-    if isinstance(type_, Array):
-        return (type_.name, nameless(type_.element))
-    if isinstance(type_, Bytes):
-        return type_.name.replace("RECORDS", "BYTES")
-    return type_.layout()
+def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
+    """Whether a layout is one that only the releases in ``read`` have."""
+    return any(having <= set(read) for having in layouts)
 
 
 def _runs(serves: dict[str, list[int]], releases: Sequence[str]) -> list[tuple[str, str, str]]:

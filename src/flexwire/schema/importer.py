@@ -7,7 +7,8 @@ in each release. Where releases differ in the layout of one version, the newest 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
@@ -15,20 +16,27 @@ from flexwire.schema.catalog import INDEX
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.releases import release_order
+from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+    from flexwire.schema.catalog import Catalog
+    from flexwire.schema.sources import Source
+    from flexwire.schema.spec import MessageSpec
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import read and wrote.
 
-    ``pairs`` counts each version of each message once. ``changed`` are those whose bytes are not
-    laid out alike in all their releases, ``renamed`` those where only a field's name differs.
+    ``read`` are the releases that were read, ``releases`` all in the catalog. ``pairs`` counts each
+    version of each message once. ``changed`` are those whose bytes a release that was read lays out
+    otherwise than the others, ``renamed`` those where only a field's name differs.
     """
 
+    read: tuple[str, ...]
     releases: tuple[str, ...]
     files: int
     messages: int
@@ -39,64 +47,107 @@ class ImportReport:
     written_bytes: int
 
 
-def import_specs(source: Path, out: Path) -> ImportReport:
-    """Read releases from ``source`` and write their catalog into ``out``.
+@dataclass(slots=True)
+class _Release:
+    """What was read of a release: its modules, and the specs of each."""
 
-    ``source`` holds ``<release>/<module>/*.json``, or is itself one such release. Files that an
-    earlier import wrote and this one does not are removed; nothing else is.
+    specs: dict[str, list[MessageSpec]] = field(default_factory=dict)
 
-    Raises `SpecError` for a file that is not a spec; nothing is written then.
+
+def import_specs(
+    sources: str | Path | Iterable[str | Path],
+    out: Path,
+    *,
+    base: Catalog | None = None,
+    release: str | None = None,
+    drop: Iterable[str] = (),
+) -> ImportReport:
+    """Read releases and write their catalog into ``out``, with all that ``base`` has.
+
+    ``sources`` are what `read_sources` reads, and directories of releases
+    (``<release>/<module>/*.json``). ``release`` names the one of all sources; without it, it is the
+    jar's, the source tree's or the directory's own. A module of a release that is read takes the
+    place of what ``base`` has of it; releases in ``drop`` are left out. Files that an earlier
+    import wrote and this one does not are removed; nothing else is.
+
+    Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for a release to
+    drop that is not there; nothing is written then.
     """
-    found = _find_releases(source)
+    given = [sources] if isinstance(sources, str | Path) else sources
+    found, files = _read(map(str, given), release)
+    dropped = {base.release(one) for one in drop} if base else set()
+    modules = {one: sorted(read.specs) for one, read in found.items()}
+    if base is not None:
+        for one, kept in base.release_modules.items():
+            if one not in dropped:
+                modules[one] = sorted({*kept, *modules.get(one, ())})
+    order = sorted(modules, key=release_order)
     messages: dict[str, History] = {}
-    files = 0
     # From the newest on, so that a spec kept for a newer release serves the older ones too.
-    for release, paths in reversed(found.items()):
-        for path in paths:
-            spec = parse_spec(path.read_text(encoding="utf-8"), str(path.relative_to(source)))
-            files += 1
-            # A spec without versions says that the message was removed.
-            if spec.valid_versions:
-                history = messages.setdefault(spec.name, History(spec.name))
-                history.add(release, path.parent.name, spec)
+    for one in reversed(order):
+        read = found.get(one, _Release())
+        for module, specs in read.specs.items():
+            for spec in specs:
+                messages.setdefault(spec.name, History(spec.name)).add(one, module, spec)
+        if base is not None and one in base.releases and one not in dropped:
+            _keep(base, one, set(read.specs), messages)
     ordered = [messages[name] for name in sorted(messages)]
-    releases = {
-        release: sorted({path.parent.name for path in paths}) for release, paths in found.items()
-    }
     texts = {
         f"{one.modules[0]}/{one.name}.json": write_specs([kept.spec for kept in one.kept])
         for one in ordered
     }
-    texts[INDEX] = _index(releases, ordered)
+    texts[INDEX] = _index({one: modules[one] for one in order}, ordered)
     _write(out, texts)
     return ImportReport(
-        releases=tuple(releases),
+        read=tuple(sorted(found, key=release_order)),
+        releases=tuple(order),
         files=files,
         messages=len(ordered),
         pairs=sum(len(one.versions) for one in ordered),
         specs=sum(len(one.kept) for one in ordered),
-        changed=tuple((one.name, version) for one in ordered for version in one.changed()),
-        renamed=tuple((one.name, version) for one in ordered for version in one.renamed()),
+        changed=tuple((one.name, version) for one in ordered for version in one.changed(found)),
+        renamed=tuple((one.name, version) for one in ordered for version in one.renamed(found)),
         written_bytes=sum(len(text.encode()) for text in texts.values()),
     )
 
 
-def _find_releases(source: Path) -> dict[str, list[Path]]:
-    """The spec files of each release, oldest release first."""
-    single = sorted(source.glob("*/*.json"))
-    if single:
-        return {_checked(source.resolve().name): single}
-    releases: dict[str, list[Path]] = {}
-    for path in sorted(source.glob("*/*/*.json")):
-        releases.setdefault(path.parent.parent.name, []).append(path)
-    if not releases:
-        raise SpecError("no specs at <release>/<module>/*.json here", source=str(source))
-    return {release: releases[release] for release in sorted(releases, key=release_order)}
+def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, History]) -> None:
+    """Add what a catalog has of a release, but for the modules that were read anew."""
+    for name in base.names():
+        entry = base.entry(name)
+        served = entry.served(release)
+        modules = (entry.module, *entry.former_modules)
+        # A message that moved is in the newest of its modules that the release has.
+        here = next((one for one in modules if one in base.release_modules[release]), entry.module)
+        if served and here not in read:
+            messages.setdefault(name, History(name)).add_served(release, modules, served)
 
 
-def _checked(release: str) -> str:
-    release_order(release)
-    return release
+def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Release], int]:
+    """The releases in the sources, and how many files they are."""
+    found: dict[str, _Release] = {}
+    files = 0
+    for source in read_sources(sources):
+        named = release or source.release or _directory_release(source)
+        release_order(named)
+        spec = parse_spec(source.text().text, source.name)
+        files += 1
+        specs = found.setdefault(named, _Release()).specs.setdefault(source.module, [])
+        # A spec without versions says that the message was removed.
+        if spec.valid_versions:
+            specs.append(spec)
+    return found, files
+
+
+def _directory_release(source: Source) -> str:
+    """The release that a directory is named for: <release>/<module>, or the one given."""
+    steps = PurePosixPath(source.inside).parts
+    if len(steps) > 1:
+        return steps[-2]
+    if steps:
+        return Path(source.given).resolve().name
+    reason = "which release is it of? Name it with --release, or the directory <release>/<module>"
+    raise SpecError(reason, source=source.name)
 
 
 def _index(releases: dict[str, list[str]], messages: list[History]) -> str:

@@ -35,6 +35,8 @@ _RESOURCES = "src/main/resources/"
 # kafka-clients-4.4.0.jar, kafka_2.13-4.4.0.jar
 _JAR_NAME = re.compile(r"(?P<name>.+?)-(?P<release>\d+\.\d+.*)")
 _ARTIFACT = re.compile(r"kafka[-_](?P<module>.+)")
+_PROPERTIES = "gradle.properties"
+_VERSION = re.compile(r"^version=(\S+)$", re.MULTILINE)
 _SCALA = re.compile(r"\d+\.\d+")
 
 
@@ -45,7 +47,8 @@ class Source:
     ``name`` is what findings call it, ``path`` what the configuration does: absolute on disk, and
     the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
     together, and ``whole`` says that they were all asked for. ``content`` ends one byte after the
-    largest that is read. ``module`` is Kafka's part that the spec is of, as far as the place says.
+    largest that is read. ``module`` is Kafka's part that the spec is of and ``release`` the
+    release, as far as the place says.
     ``given`` is the path that was asked for, and ``inside`` the directory from there on, empty
     where the file stands right in it.
     """
@@ -56,6 +59,7 @@ class Source:
     content: bytes
     whole: bool
     module: str = ""
+    release: str = ""
     given: str = ""
     inside: str = ""
 
@@ -140,15 +144,36 @@ def _from_directory(root: Path) -> Iterator[Source]:
         here = [Path(directory) / name for name in sorted(files)]
         specs += [path for path in here if _is_spec(path.name)]
         jars += [path for path in here if path.suffix in JARS]
+    release = _version_in(_gradle(root))
     for path in map(Path, _chosen(map(str, specs))):
         if not path.is_file():
             # What is not a regular file may never end, or never begin.
             raise SpecError("not a regular file", source=str(path))
         inside = _below(path.parent.as_posix(), root.as_posix())
-        yield _from_file(path, whole=True, inside=inside)
+        yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            yield from _from_jar(jar, kafka_only=True)
+            # All of them have the same paths inside; the module tells them apart.
+            for one in _from_jar(jar, kafka_only=True):
+                yield replace(one, inside=f"{one.module}/{one.inside}")
+
+
+def _gradle(root: Path) -> bytes:
+    try:
+        return (root / _PROPERTIES).read_bytes()
+    except OSError:
+        # Most directories are no source tree.
+        return b""
+
+
+def _version_in(properties: bytes) -> str:
+    r"""The version that a source tree gives itself, "" where it says none.
+
+    >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
+    '4.5.0-SNAPSHOT'
+    """
+    found = _VERSION.search(properties.decode("utf-8", "replace"))
+    return found[1] if found else ""
 
 
 def _below(directory: str, root: str) -> str:
@@ -199,11 +224,12 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
             kafkas = [entry for entry in entries if _is_kafkas(entry.filename)]
             chosen = kafkas if kafkas or kafka_only else entries
-            module = jar_name(path)[0] if kafkas else ""
+            module, release = jar_name(path) if kafkas else ("", "")
             for entry in sorted(chosen, key=lambda entry: entry.filename):
                 with jar.open(entry) as file:
                     content = file.read(LARGEST + 1)
-                yield _inside(str(path), entry.filename, content, module=module)
+                made = _inside(str(path), entry.filename, content, module=module)
+                yield replace(made, release=release)
     # What zipfile raises for damage, for encryption and for what it cannot inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
@@ -252,7 +278,8 @@ def _from_release(path: str) -> Iterator[Source]:
         if release in entry.releases:
             text = write_spec(entry.whole_spec(release))
             file = f"{entry.module}/{name}.json"
-            yield _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+            made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+            yield replace(made, release=release)
 
 
 def _from_git(revision: str, path: str) -> Iterator[Source]:
@@ -268,10 +295,17 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     blobs = {name: blobs[name] for name in _chosen(blobs)}
     read = [blob for blob, size in blobs.values() if size <= LARGEST]
     contents = _git_blobs(revision, read)
+    tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
+    release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
         # What is too large is not read; that it is too large shows all the same.
         content = contents.get(blob, bytes(LARGEST + 1))
-        yield _inside(revision, name, content, root=path, module=_module_of(name))
+        made = _inside(revision, name, content, root=path, module=_module_of(name))
+        yield replace(made, release=release)
+
+
+def _git_has(revision: str, path: str) -> bool:
+    return bool(_git(revision, ["ls-tree", "--full-tree", revision, "--", path]))
 
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:

@@ -137,14 +137,15 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
             yield same[0], range(same[1], same[1] + 1)
         return
     common = old.spec.valid_versions & new.spec.valid_versions
-    begins = {common.lowest}
+    begins: set[int] = set()
     for one in (old, new):
         begins.update(*({version, version + 1} for version in one.by_version))
         for spec in (one.spec, *one.by_version.values()):
             begins.update(turning_points(spec))
-    edges = sorted(begin for begin in begins if begin in common)
-    for begin, end in pairwise([*edges, common.highest + 1]):
-        yield begin, range(begin, end)
+    for lowest, highest in common.ranges:
+        edges = sorted({lowest, *(begin for begin in begins if lowest < begin <= highest)})
+        for begin, end in pairwise([*edges, highest + 1]):
+            yield begin, range(begin, end)
 
 
 def _differences(

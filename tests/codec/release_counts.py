@@ -1,0 +1,28 @@
+"""``python -m tests.codec.release_counts``: the vectors by release and executor.
+
+Of the vectors that a release's Java wrote, how many each executor reads by that release's layout
+and writes back to the same bytes. No kernel writes unknown tagged fields, so of a message with any
+only reading is judged there; JSON is judged where Kafka has a converter (`streams` has none).
+"""
+
+from __future__ import annotations
+
+from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
+
+
+def table() -> str:
+    """Give one line a release: versions of messages, vectors, and how many hold by executor."""
+    rows: list[list[object]] = [["release", "versions", "vectors", *EXECUTORS]]
+    for release in releases():
+        vectors = of_release(release)
+        held = [
+            len(of_release(release, executor)) - len(faults(executor, release))
+            for executor in EXECUTORS
+        ]
+        versions = len({(one.message, one.version) for one in vectors})
+        rows.append([release, versions, len(vectors), *held])
+    return "\n".join("".join(f"{cell!s:>11}" for cell in row) for row in rows)
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201 - it is what the command is for

@@ -1,0 +1,228 @@
+"""Messages that Kafka's releases wrote with their own Java, and what each executor makes of them.
+
+`tools/release_vectors.py` wrote the file. A line holds `releases` (those whose classes wrote these
+very bytes and this JSON), `module`, `message`, `type`, `version`, `hex`, `json` (null where the
+module has no JSON converters) and `unknown_tagged_fields`: by the path of the structure that has
+them, the tags and their bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64decode
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from flexwire.codec import Message, message
+from flexwire.columnar import decode_messages, encode_messages, rows
+from flexwire.errors import FlexwireError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.releases import release_order
+from tests.native.harness import functions, has_unknown_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_FILE = Path(__file__).parents[1] / "vectors" / "releases.jsonl.gz"
+_UNKNOWN = "_unknownTaggedFields"
+
+Tags = dict[str, list[tuple[int, str]]]
+
+
+class ReleaseVector(NamedTuple):
+    """A message as some releases wrote it; ``number`` is its place in the file."""
+
+    number: int
+    releases: tuple[str, ...]
+    module: str
+    message: str
+    type: str
+    version: int
+    raw: bytes
+    json: Any
+    unknown: Tags
+
+
+@cache
+def release_vectors() -> tuple[ReleaseVector, ...]:
+    """Every vector, by message and version."""
+    with gzip.open(_FILE, "rt", encoding="utf-8") as lines:
+        return tuple(_vector(number, json.loads(line)) for number, line in enumerate(lines))
+
+
+def _vector(number: int, line: dict[str, Any]) -> ReleaseVector:
+    unknown = line["unknown_tagged_fields"].items()
+    return ReleaseVector(
+        number,
+        tuple(line["releases"]),
+        line["module"],
+        line["message"],
+        line["type"],
+        line["version"],
+        bytes.fromhex(line["hex"]),
+        line["json"],
+        {path: [(one["tag"], one["hex"]) for one in tags] for path, tags in unknown},
+    )
+
+
+def releases() -> list[str]:
+    """The releases that wrote vectors, oldest first."""
+    named = {release for vector in release_vectors() for release in vector.releases}
+    return sorted(named, key=release_order)
+
+
+def of_release(release: str, executor: str = "") -> list[ReleaseVector]:
+    """Give the vectors that a release wrote; of these, what an executor is judged by."""
+    return [
+        vector
+        for vector in release_vectors()
+        if release in vector.releases and (executor != "JSON" or vector.json is not None)
+    ]
+
+
+_CLASSES: dict[tuple[str, int, int], type[Message]] = {}
+
+
+def class_in(vector: ReleaseVector, release: str) -> type[Message]:
+    """Give a class that reads the vector by the spec that its version has in the release.
+
+    Releases with the same spec of that version share the class, so that it is compiled once.
+    """
+    spec = catalog().entry(vector.message).spec(vector.version, release)
+    key = (vector.message, vector.version, id(spec))
+    if key not in _CLASSES:
+        _CLASSES[key] = message(vector.message, release)
+    return _CLASSES[key]
+
+
+# An executor gives what it finds wrong with each vector; None where it reads and writes the same.
+Faults = list[str | None]
+
+
+def faults(executor: str, release: str) -> dict[ReleaseVector, str]:
+    """Give the vectors of a release that an executor does not read, or writes otherwise."""
+    outcomes = _outcomes(executor)
+    found = {}
+    for vector in of_release(release, executor):
+        fault = outcomes[vector.number, class_in(vector, release)]
+        if fault is not None:
+            found[vector] = fault
+    return found
+
+
+@cache
+def _outcomes(executor: str) -> dict[tuple[int, type[Message]], str | None]:
+    by_class: dict[type[Message], dict[int, ReleaseVector]] = defaultdict(dict)
+    for release in releases():
+        for vector in of_release(release, executor):
+            by_class[class_in(vector, release)][vector.number] = vector
+    found: dict[tuple[int, type[Message]], str | None] = {}
+    for made, vectors in by_class.items():
+        told = EXECUTORS[executor](made, [*vectors.values()])
+        found |= {(number, made): fault for number, fault in zip(vectors, told, strict=True)}
+    return found
+
+
+def _one_by_one(judge: Callable[[type[Message], ReleaseVector], str | None]) -> Any:
+    def executor(made: type[Message], vectors: list[ReleaseVector]) -> Iterator[str | None]:
+        for vector in vectors:
+            try:
+                yield judge(made, vector)
+            except FlexwireError as error:
+                yield str(error)
+
+    return executor
+
+
+@_one_by_one
+def _reference(made: type[Message], vector: ReleaseVector) -> str | None:
+    value, end = made.definition.decode_reference(vector.raw, vector.version)
+    if end != len(vector.raw):
+        return f"read to byte {end} of {len(vector.raw)}"
+    return _same(made.definition.encode_reference(value, vector.version), vector)
+
+
+@_one_by_one
+def _generated(made: type[Message], vector: ReleaseVector) -> str | None:
+    value = made.definition.decode_exactly(vector.raw, vector.version)
+    if value != made.definition.decode_reference(vector.raw, vector.version)[0]:
+        return "another object than the reference executor's"
+    return _same(made.definition.encode_generated(value, vector.version), vector)
+
+
+@_one_by_one
+def _kernels(made: type[Message], vector: ReleaseVector) -> str | None:
+    decode, encode = functions(made, vector.version)
+    value = decode(vector.raw)
+    if value != made.definition.decode_reference(vector.raw, vector.version)[0]:
+        return "refused, or another object than the reference executor's"
+    # No kernel writes unknown tagged fields; it leaves them to generated code.
+    return None if has_unknown_tags(value) else _same(encode(value), vector)
+
+
+def _columns(made: type[Message], vectors: list[ReleaseVector]) -> Faults:
+    raws = pa.array([vector.raw for vector in vectors], pa.binary())
+    versions = [vector.version for vector in vectors]
+
+    def put(_: Any, slow: dict[int, Any]) -> Any:
+        raise AssertionError(f"{made}: rows {sorted(slow)} were left to the reference executor")
+
+    with patch.object(rows, "_put", lambda values, slow: put(values, slow) if slow else values):
+        structs = decode_messages(made, raws, versions)
+        written = encode_messages(made, structs, versions)
+    return [_same(one, vector) for one, vector in zip(written.to_pylist(), vectors, strict=True)]
+
+
+@_one_by_one
+def _json(made: type[Message], vector: ReleaseVector) -> str | None:
+    value = made.decode(vector.raw, vector.version)
+    ours = value.to_json(vector.version)
+    back = _same(made.from_json(ours, vector.version).encode(vector.version), vector)
+    if back is not None:
+        return f"from our JSON: {back}"
+    unknown: Tags = {}
+    plain = without_unknown(ours, "", unknown)
+    # As text, so that the order of the names counts too.
+    if str(plain) != str(vector.json):
+        return f"JSON {plain}, expected {vector.json}"
+    if unknown != vector.unknown:
+        return f"unknown tagged fields {unknown}, expected {vector.unknown}"
+    return None
+
+
+def without_unknown(form: Any, path: str, unknown: Tags) -> Any:
+    """Give a JSON form without unknown tagged fields, which go into ``unknown`` by their path."""
+    if isinstance(form, list):
+        return [without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
+    if not isinstance(form, dict):
+        return form
+    if _UNKNOWN in form:
+        told = form[_UNKNOWN]
+        unknown[path] = [(one["tag"], b64decode(one["data"]).hex()) for one in told]
+    return {
+        name: without_unknown(value, f"{path}.{name}", unknown)
+        for name, value in form.items()
+        if name != _UNKNOWN
+    }
+
+
+def _same(written: Any, vector: ReleaseVector) -> str | None:
+    if written == vector.raw:
+        return None
+    shown = written.hex() if isinstance(written, bytes) else repr(written)
+    return f"wrote {shown}, expected {vector.raw.hex()}"
+
+
+EXECUTORS: dict[str, Callable[[type[Message], list[ReleaseVector]], Any]] = {
+    "reference": _reference,
+    "generated": _generated,
+    "kernels": _kernels,
+    "columns": _columns,
+    "JSON": _json,
+}

@@ -142,6 +142,14 @@ def test_the_remedy_names_the_settings_that_pin() -> None:
     assert "kafka-python" not in sarama.remedy
 
 
+def test_nothing_seen_says_in_what_nothing_was_seen() -> None:
+    hours = 3_600_000_000
+    uses = (use(METADATA, 9), use(FETCH, 13, first_us=0, last_us=3 * hours))
+    (found,) = judge(NAMELESS, Conduct("client", uses, connections=4), "4.0.2")
+    assert "2 APIs" in found.reason
+    assert "4 connections in 3 hours" in found.reason
+
+
 @pytest.mark.parametrize("role", ["broker", "controller"])
 def test_brokers_and_controllers_never_break(role: Any) -> None:
     conduct = Conduct(role, (use(LEADER_AND_ISR, 7, closed=True), use(FETCH, 3, asked="never")))

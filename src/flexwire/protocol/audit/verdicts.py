@@ -20,6 +20,7 @@ VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
 _API_VERSIONS = 18
+_HOUR_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ def _nothing(conduct: Conduct, release: str) -> _Told:
     seen = len(conduct.api_keys)
     apis = "1 API" if seen == 1 else f"{seen} APIs"
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
-    reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates; {spread}"
+    seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
+    span = f"{spread} in {seen_us / _HOUR_US:.3g} hours"
+    reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates; {span}"
     return _Told("nothing seen against it", "versions", reason)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.evidence import AuditTables
 from flexwire.spark.answers.judging import audit_table, gather_audit
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.bodies import table_schema
 from flexwire.spark.tables import Tables
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ def tables_to_audit(spark: SparkSession, tables: Tables) -> AuditTables:
     names = set(tables.message_names())
 
     def message(name: str) -> DataFrame | None:
-        return spark.read.parquet(str(tables.message(name))) if name in names else None
+        if name not in names:
+            return None
+        # Spark would start a job to look for the schema of each.
+        read = spark.read.schema(spark_schema(table_schema(name)))
+        return read.parquet(str(tables.message(name)))
 
     read = spark.read.parquet
     return AuditTables(read(str(tables.frames)), read(str(tables.connections)), message)

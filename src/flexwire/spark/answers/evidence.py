@@ -7,6 +7,7 @@ APIs.
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,19 +17,15 @@ from flexwire.protocol.audit import Conduct, Party, Use, fitting_releases, role_
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import Column, DataFrame, Row
 
     from flexwire.protocol.audit import Asked
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
-_OFFERS, _ASKS, _HANDSHAKES, _FETCHES = (
-    "ApiVersionsResponse",
-    "ApiVersionsRequest",
-    "SaslHandshakeRequest",
-    "FetchRequest",
-)
+_OFFERS, _HANDSHAKES, _FETCHES = "ApiVersionsResponse", "SaslHandshakeRequest", "FetchRequest"
+_API_VERSIONS = 18
 _SOFTWARE = ("client_software_name", "client_software_version")
 # What tells clients apart; software is per connection, and a client that never asks has none.
 KEY = ("client_id", "address", "principal")
@@ -69,10 +66,14 @@ class AuditTables:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was seen of every client, and of which releases the brokers may be."""
+    """What was seen of every client, and of which releases the brokers may be.
+
+    ``connections`` are those of each client: "connection" and `KEY`.
+    """
 
     conducts: dict[Party, Conduct]
     brokers: tuple[str, ...]
+    connections: DataFrame
 
     @property
     def clients(self) -> dict[Party, Conduct]:
@@ -80,13 +81,20 @@ class Evidence:
         return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
 
 
-def gather_evidence(tables: AuditTables) -> Evidence:
-    """Gather all evidence: three small tables to the driver."""
+@contextmanager
+def gathered_evidence(tables: AuditTables) -> Iterator[Evidence]:
+    """Gather all evidence: three small tables to the driver. Spark holds its rows until the end."""
     offers = _offers(tables)
     ranges = None if offers is None else offers.collect()
-    uses = _uses(tables, offers).collect()
-    parties = {_key(row): row for row in _parties(tables).collect()}
-    return Evidence(_conducts(uses, parties), _brokers(ranges or ()))
+    # Every question is asked of these, and the frames are read once.
+    sent = _sent(tables).persist()
+    try:
+        uses = _uses(sent, offers).collect()
+        parties = {_key(row): row for row in _parties(sent, tables).collect()}
+        connections = sent.select("connection", *KEY).distinct()
+        yield Evidence(_conducts(uses, parties), _brokers(ranges or ()), connections)
+    finally:
+        sent.unpersist()
 
 
 def _key(row: Row) -> _Key:
@@ -112,25 +120,29 @@ def _offers(tables: AuditTables) -> DataFrame | None:
     )
 
 
-def _uses(tables: AuditTables, offers: DataFrame | None) -> DataFrame:
-    """How often each client sent each version with the same evidence around it."""
-    requests = tables.requests()
-    asks = F.max(F.col("message") == _ASKS).alias("asked")
-    asked = requests.groupBy("connection").agg(asks)
+def _sent(tables: AuditTables) -> DataFrame:
+    """How often each client sent each version on each connection, and how often it was answered."""
     of_connection = ("connection", "broker", "from_start", "closed_by_broker", *KEY, *_SOFTWARE)
-    sent = requests.groupBy(*of_connection, "api_key", "api_version").agg(
+    requests = tables.requests()
+    return requests.groupBy(*of_connection, "api_key", "api_version").agg(
         F.count("*").alias("requests"),
         F.unix_micros(F.min("time")).alias("first_us"),
         F.unix_micros(F.max("time")).alias("last_us"),
         F.count_if("answered").alias("answers"),
     )
-    sent = sent.join(asked, "connection").withColumn("closed", _closed())
+
+
+def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
+    """How often each client sent each version with the same evidence around it."""
+    asks = F.max(F.col("api_key") == _API_VERSIONS).alias("asked")
+    sent = sent.join(sent.groupBy("connection").agg(asks), "connection")
+    sent = sent.withColumn("closed", _closed())
     if offers is None:
         nothing = F.lit(None).cast("int")
         sent = sent.withColumns({"lowest": nothing, "highest": nothing})
-        sent = sent.withColumn("is_range_seen", F.lit(False))
+        sent = sent.withColumn("is_range_seen", F.lit(col=False))
     else:
-        seen = offers.select("broker", F.lit(True).alias("is_range_seen")).distinct()
+        seen = offers.select("broker", F.lit(col=True).alias("is_range_seen")).distinct()
         sent = sent.join(F.broadcast(offers), ["broker", "api_key"], "left")
         sent = sent.join(F.broadcast(seen), "broker", "left")
     return sent.groupBy(*KEY, *_SOFTWARE, *_USED, "lowest", "highest").agg(
@@ -145,10 +157,9 @@ def _closed() -> Column:
     return F.coalesce("closed_by_broker", F.lit(False)) & (F.col("answers") == 0)
 
 
-def _parties(tables: AuditTables) -> DataFrame:
+def _parties(sent: DataFrame, tables: AuditTables) -> DataFrame:
     """What is known of each client besides its requests."""
-    requests = tables.requests()
-    each = requests.groupBy(*KEY, "connection", "from_start").agg(
+    each = sent.groupBy(*KEY, "connection", "from_start").agg(
         F.collect_set("api_key").alias("api_keys")
     )
     each = _joined(each, tables.message(_HANDSHAKES), F.collect_set("body.mechanism"), "mechanisms")

@@ -24,7 +24,7 @@ from flexwire.report.audit_facts import (
 )
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.evidence import gather_evidence
+from flexwire.spark.answers.evidence import gathered_evidence
 from flexwire.spark.answers.touched import Touched, gather_touched
 
 if TYPE_CHECKING:
@@ -61,16 +61,16 @@ def gather_audit(
     captured brokers' on. Raises `UnknownMessageError` for one that there is not.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
-    evidence = gather_evidence(tables)
-    chosen = named or audited_releases(evidence.brokers)
-    judged: _Judged = [
-        (party, conduct, finding)
-        for party, conduct in evidence.conducts.items()
-        for release in chosen
-        for finding in judge(party, conduct, release, brokers=evidence.brokers)
-    ]
-    flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
-    touched = gather_touched(tables, messages, flagged)
+    with gathered_evidence(tables) as evidence:
+        chosen = named or audited_releases(evidence.brokers)
+        judged: _Judged = [
+            (party, conduct, finding)
+            for party, conduct in evidence.conducts.items()
+            for release in chosen
+            for finding in judge(party, conduct, release, brokers=evidence.brokers)
+        ]
+        flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
+        touched = gather_touched(tables, messages, evidence.connections, flagged)
     findings = [_finding(*one, touched) for one in judged]
     # Spark gives groups in any order, and the same captures should give the same file.
     findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),

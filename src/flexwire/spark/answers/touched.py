@@ -27,6 +27,7 @@ SHOWN = 20
 
 # The entity types of fields in message specs.
 _ENTITIES = {"groupId": "groups", "topicName": "topics"}
+_NAMES = "array<struct<kind: string, name: string>>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +41,60 @@ class Touched:
 
 
 def gather_touched(
-    tables: AuditTables, messages: Collection[str], parties: Collection[Party]
+    tables: AuditTables,
+    messages: Collection[str],
+    connections: DataFrame,
+    parties: Collection[Party],
 ) -> dict[tuple[str | None, ...], Touched]:
-    """By `KEY`: what these clients named, from the tables of the requests among ``messages``."""
-    if not parties:
+    """By `KEY`: what these clients named, from the tables of the requests among ``messages``.
+
+    ``connections`` are those of all clients, with their `KEY`.
+    """
+    requests = [name for name in messages if name.endswith("Request")]
+    named = [one for name in requests if (one := _named(tables, name)) is not None]
+    if not parties or not named:
         return {}
-    requests = tables.requests().select("connection", *KEY).distinct()
-    spark = requests.sparkSession
     keys = {(one.client_id, one.address, one.principal) for one in parties}
-    wanted = spark.createDataFrame(
+    wanted = connections.sparkSession.createDataFrame(
         sorted(keys, key=repr), "client_id string, address string, principal string"
     ).alias("wanted")
-    same = [requests[name].eqNullSafe(F.col(f"wanted.{name}")) for name in KEY]
-    connections = requests.join(F.broadcast(wanted), same, "left_semi")
-    named = [one for name in messages if name.endswith("Request") for one in _named(tables, name)]
-    if not named:
-        return {}
-    names = reduce(DataFrame.unionByName, named).join(connections, "connection").distinct()
-    rows = names.groupBy(*KEY, "kind").agg(
+    same = [connections[name].eqNullSafe(F.col(f"wanted.{name}")) for name in KEY]
+    theirs = connections.join(F.broadcast(wanted), same, "left_semi")
+    # The few connections of those who are accused come to the rows, and not the other way about.
+    rows = reduce(DataFrame.unionByName, named).join(F.broadcast(theirs), "connection")
+    names = rows.select(*KEY, F.inline("named")).where("name is not null")
+    counted = names.groupBy(*KEY, "kind").agg(
         F.slice(F.array_sort(F.collect_set("name")), 1, SHOWN).alias("names"),
         F.count_distinct("name").alias("count"),
     )
     found: dict[tuple[str | None, ...], dict[str, Any]] = {}
-    for row in rows.collect():
+    for row in counted.collect():
         told = found.setdefault(tuple(row[name] for name in KEY), {})
         told[row.kind] = tuple(row["names"])
         told[f"{row.kind.removesuffix('s')}_count"] = row["count"]
     return {key: Touched(**told) for key, told in found.items()}
 
 
-def _named(tables: AuditTables, message: str) -> Iterator[DataFrame]:
-    """The names in a message's table by connection, one after the other."""
+def _named(tables: AuditTables, message: str) -> DataFrame | None:
+    """By row of a message's table the names in it, each with its kind; None where it has none."""
     table = tables.message(message)
     if table is None:
-        return
-    for path, kind in _paths(message):
-        values = _values(table, path)
-        if values is not None:
-            names = F.explode(values).alias("name")
-            rows = table.select("connection", F.lit(kind).alias("kind"), names).distinct()
-            yield rows.where("name is not null")
+        return None
+    some = [
+        _of_kind(values, kind)
+        for path, kind in _paths(message)
+        if (values := _values(table, path)) is not None
+    ]
+    if not some:
+        return None
+    nothing = F.array().cast(_NAMES)
+    every = F.concat(*[F.coalesce(one, nothing) for one in some])
+    return table.select("connection", every.alias("named"))
+
+
+def _of_kind(values: Column, kind: str) -> Column:
+    # Spark gives a function of two arguments the index as well, so that this is one of one.
+    return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
 
 
 @per_catalog

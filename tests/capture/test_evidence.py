@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from flexwire.capture.assembly import FrameAssembler
 from flexwire.capture.brokers import Brokers, parse_end
+from flexwire.capture.evidence import MOST_READ
 from flexwire.capture.packets import ACK, FIN, RST
 from flexwire.capture.resemblance import looks_like
 from flexwire.codec import message
@@ -137,6 +138,16 @@ def test_of_frames_that_the_capture_cut_off_two_headers_are_enough() -> None:
     assert one.evidence.endswith("and a response with its correlation id")
     # Where the end is known for a broker, one header will do.
     assert connection([*handshake(), cut[0]], NAMED).reads_as_kafka
+
+
+def test_of_very_long_frames_the_headers_are_enough() -> None:
+    records = bytes(MOST_READ)
+    data = [asked("ProduceRequest", 9, n, "billing") + records for n in (1, 2)]
+    frames = [framed(one[4:]) for one in data]
+    assert sent(frames[0], brokers=NAMED).reads_as_kafka
+    assert not sent(frames[0]).is_kafka
+    found = sent(b"".join(frames))
+    assert found.evidence == "headers of ProduceRequest v9 and ProduceRequest v9 with one client id"
 
 
 def test_one_damaged_frame_takes_nothing_from_a_connection() -> None:

@@ -21,7 +21,7 @@ FILES = {
     name: text
     for (release, _), files in DIRECTORIES.items()
     for name, text in files.items()
-    if release == "3.8.0" and json.loads(text)["validVersions"] != "none"
+    if release == "3.8.1" and json.loads(text)["validVersions"] != "none"
 }
 PEDANTIC = Config(named(ALL))
 

@@ -58,7 +58,7 @@ def test_they_are_the_files_of_the_catalog_s_releases() -> None:
 
 
 def test_a_released_file_with_a_slip_does_not_pass() -> None:
-    files = DIRECTORIES["3.8.0", "clients"]
+    files = DIRECTORIES["3.8.1", "clients"]
     spec = json.loads(files["FetchRequest.json"])
     spec["fields"][0]["tag"] = 5
     found = findings(files | {"FetchRequest.json": json.dumps(spec)})

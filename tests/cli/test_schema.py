@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import zipfile
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,10 +14,8 @@ from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_spec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_list_shows_every_bundled_message() -> None:
@@ -56,10 +55,11 @@ def test_import_reports_what_it_read_and_wrote(tmp_path: Path) -> None:
         "fields": [{"name": "Text", "type": "string", "versions": "0+"}],
     }
     (source / "PingRequest.json").write_text(json.dumps(spec), encoding="utf-8")
-    arguments = ["schema", "import", str(tmp_path / "specs"), "--out", str(tmp_path / "out")]
+    arguments = ["schema", "import", "--fresh", str(tmp_path / "specs")]
+    arguments += ["--out", str(tmp_path / "out")]
     told = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert told.exit_code == 0
-    assert "read     1 files of 1 releases" in told.output
+    assert "read     1 files of 3.0.0" in told.output
     assert "wrote    1 messages, 2 (message, version) pairs" in told.output
     assert (tmp_path / "out" / "clients" / "PingRequest.json").exists()
 
@@ -86,6 +86,27 @@ def test_error_tags_writes_a_whole_set_and_says_what_it_did(tmp_path: Path) -> N
         ("OffsetDeleteResponse", 1, 2),
         ("ResponseHeader", None, 0),
     ]
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "4.4.0"])
+def test_error_tags_takes_a_release_and_a_jar_alike(tmp_path: Path, release: str) -> None:
+    jar = tmp_path / f"kafka-clients-{release}.jar"
+    with zipfile.ZipFile(jar, "w") as made:
+        for one in read_sources([f"release:{release}"]):
+            made.writestr(f"common/message/{Path(one.path).name}", one.content)
+    for source, out in ((f"release:{release}", "facts"), (str(jar), "jar")):
+        arguments = ["schema", "error-tags", source, "--out", str(tmp_path / out)]
+        assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    facts, of_jar = (
+        {path.name: path.read_bytes() for path in (tmp_path / out).iterdir()}
+        for out in ("facts", "jar")
+    )
+    assert facts == of_jar
+    names = {name for name in catalog().names() if release in catalog().entry(name).releases}
+    assert facts.keys() == {f"{name}.json" for name in names}
+    breaking = ["schema", "breaking", str(tmp_path / "facts"), "--against", f"release:{release}"]
+    ran = CliRunner().invoke(app, [*breaking, "--use", "WIRE", "--use", "SUPPORT"])
+    assert (ran.exit_code, ran.output) == (0, f"{len(facts)} files, no findings\n")
 
 
 def test_error_tags_does_not_write_over_what_it_reads(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ ZOOKEEPER_SESSION = framed(struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17)
 SECRET = b"GET /login?password=hunter2 HTTP/1.1\r\n\r\n"
 KAFKA_CLIENT, OTHERS = 7000, {7001: TLS_HELLO, 7002: ZOOKEEPER_SESSION, 7003: SECRET}
 NOISE_CLIENT, SILENT_CLIENT = 7004, 7005
-NOISE = framed(b"\x7f\xff" * 9)
+# A header of Produce v1 with an empty client id, and nothing of a body.
+NOISE = framed(struct.pack(">hhih", 0, 1, 5, 0) + b"\x7f\xff" * 9)
 
 
 def _host(port: int) -> tuple[str, int]:
@@ -186,6 +187,7 @@ def test_given_ports_say_what_is_kafka_but_not_that_other_protocols_are(
         one for one in _rows(spark, given.tables.frames) if one.connection == noise.connection
     ]
     assert (failed.outcome, failed.message, failed.client_id) == ("failed", None, None)
+    assert failed.error == "nothing on this connection reads as Kafka"
     assert bytes(failed.bytes) == NOISE[4:]
     assert [one.client.client_id for one in given.facts.clients] == ["tests"]
 

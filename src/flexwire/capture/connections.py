@@ -108,7 +108,7 @@ class Account:
         """Take in a frame, or bytes that are no whole one."""
         self._frames[direction] += 1
         self._bytes[direction] += found.size
-        if found.is_placed:
+        if found.is_placed and self.evidence.found is None:
             self.evidence.see(direction, found.payload, is_whole=found.error is None)
 
     def close(self, connection: str, client: str, broker: str) -> CapturedConnection:

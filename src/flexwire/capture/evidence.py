@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MOST_AWAITED = 1000
 """So many requests wait for a response that may prove what they are; the oldest is forgotten."""
 
+MOST_READ = 8 * 1024 * 1024
+"""Of a longer frame only the header is looked at, as if the capture lacked the rest."""
+
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The one request that is sent in versions that nobody has released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
@@ -68,6 +71,7 @@ class Evidence:
         # Zeros decode as many a message, and are none.
         if self.found is not None or not any(payload[:_LEADING]):
             return
+        is_whole = is_whole and len(payload) <= MOST_READ
         if direction == "request":
             self._see_request(payload, is_whole=is_whole)
         elif self._asked:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("error-tags")
-@click.argument("source", metavar="IN", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", metavar="IN")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -33,18 +33,20 @@ if TYPE_CHECKING:
     "what KIP-482 says.",
 )
 @format_option
-def schema_error_tags(*, source: Path, out: Path, specs_mode: Mode, output: Format) -> None:
+def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Format) -> None:
     """Make error codes and messages tagged fields, as KIP-636 proposes.
 
     Every RPC with an error code gets a new version, in which its errors are tagged fields at every
     level. The specs keep their formatting and comments; what stays as it is is copied.
 
-    IN is a directory of *.json files, or one file.
+    IN is a file, a directory, a jar, a source tree, REV:PATH of git, or release:NAME, a release of
+    the catalog.
     """
     from flexwire.schema.error_tags import tag_errors
     from flexwire.schema.loading import read_texts
 
-    if source.resolve() in {out.resolve(), out.resolve() / source.name}:
+    given = Path(source)
+    if given.exists() and given.resolve() in {out.resolve(), out.resolve() / given.name}:
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
     out.mkdir(parents=True, exist_ok=True)

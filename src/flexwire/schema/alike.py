@@ -1,4 +1,4 @@
-"""Two layouts side by side: whether their bytes are the same, and what fields are called in each."""
+"""Two layouts side by side: whether their bytes are the same, and their fields' names in each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str
 
 
 def _pairs(one: Type, other: Type) -> list[Paired] | None:
-    """The fields that take the same bytes, in the first one's structures; None where bytes differ."""
+    """The fields with the same bytes, in the first one's structures; None where bytes differ."""
     found: list[Paired] = []
     # Structures may share structures, so that there are far more places than structures.
     seen: set[tuple[int, int]] = set()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
-from flexwire.schema.spec import MessageType
+from flexwire.schema.spec import MessageType, narrowed
 from flexwire.schema.text import Array, SpecText
 from flexwire.versions import Versions
 
@@ -123,7 +122,7 @@ class Entry:
         return [(self._specs[number], versions) for versions, number in ranges]
 
     def whole_spec(self, release: str) -> MessageSpec:
-        """One spec that gives every version of a release its layout, and no other version.
+        """One spec that gives every version of a release its layout, and has no others' fields.
 
         Raises `SpecError` where the catalog keeps none; of Kafka's own releases it always does.
         """
@@ -135,7 +134,7 @@ class Entry:
                 for served, versions in self.served(release)
                 for version in versions
             ):
-                return replace(spec, valid_versions=valid)
+                return narrowed(spec, valid)
         reason = f"{self.name} has no one spec for {valid} there; name the jars of the release"
         raise SpecError(reason, source=f"release:{release}")
 

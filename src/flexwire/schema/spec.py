@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -215,3 +215,24 @@ class MessageSpec:
             one = pending.pop()
             yield one
             pending += reversed(one.fields)
+
+
+def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
+    """Give a spec with these valid versions only, and only the fields that they have."""
+    structs = (
+        replace(struct, fields=_narrowed(struct.fields, valid)) for struct in spec.common_structs
+    )
+    return replace(
+        spec,
+        valid_versions=valid,
+        fields=_narrowed(spec.fields, valid),
+        common_structs=tuple(one for one in structs if one.versions & valid),
+    )
+
+
+def _narrowed(fields: tuple[FieldSpec, ...], valid: Versions) -> tuple[FieldSpec, ...]:
+    return tuple(
+        replace(one, fields=_narrowed(one.fields, valid))
+        for one in fields
+        if (one.versions | one.tagged_versions) & valid
+    )

@@ -256,8 +256,13 @@ class _Job:
                 F.col("size").alias("packets"),
                 F.col("payload").alias("sample"),
             )
-            write_table(noted.coalesce(1), self.tables.packets)
-            write_table(connections_table(wire).coalesce(1), self.tables.connections)
+            connections = connections_table(wire)
+            self._together(
+                [
+                    partial(write_table, noted.coalesce(1), self.tables.packets),
+                    partial(write_table, connections.coalesce(1), self.tables.connections),
+                ]
+            )
         self._check_readable()
         return wire
 

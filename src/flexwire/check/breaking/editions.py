@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.changes import Edition, Given, Place
@@ -64,7 +63,7 @@ def editions_of(
 def released_editions(release: str) -> dict[str, Edition]:
     """Give the messages of a release of the catalog, by name; "4.0" is the newest 4.0.
 
-    Raises `SpecError` for a release that is not in it.
+    Raises `SpecError` for a release that is not in it, and where `Entry.whole_spec` does.
     """
     bundled = catalog()
     try:
@@ -74,10 +73,7 @@ def released_editions(release: str) -> dict[str, Edition]:
     found = {}
     for name in bundled.names():
         entry = bundled.entry(name)
-        versions = entry.releases.get(release)
-        if versions:
-            specs = {version: entry.spec(version, release) for version in versions}
-            newest = replace(specs[versions.highest], valid_versions=versions)
+        if release in entry.releases:
             place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
-            found[name] = Edition(newest, specs, place=place)
+            found[name] = Edition(entry.whole_spec(release), place=place)
     return found

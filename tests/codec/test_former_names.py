@@ -1,0 +1,85 @@
+"""The JSON form is read by any release's names of a version's fields, and by no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.errors import JsonFormError
+from flexwire.schema.alike import former_names, same_bytes
+from flexwire.schema.catalog import catalog
+from flexwire.schema.resolve import resolve
+from tests.codec.release_vectors import ReleaseVector, class_in, release_vectors
+
+
+def plain(vector: ReleaseVector) -> bool:
+    return vector.json is not None and not vector.unknown
+
+
+@pytest.mark.parametrize("asked", [None, "3.9", "4.0", "4.1", "4.4"])
+def test_what_any_release_calls_a_field_is_read_by_every_other(asked: str | None) -> None:
+    renamed = 0
+    for vector in filter(plain, release_vectors()):
+        entry, version = catalog().entry(vector.message), vector.version
+        release = asked and catalog().release(asked)
+        if release and version not in entry.releases.get(release, ()):
+            continue
+        mine = resolve(entry.spec(version, release), version)
+        if not same_bytes(mine, resolve(entry.spec(version, vector.releases[0]), version)):
+            continue
+        made = message(vector.message, release)
+        assert made.from_json(vector.json, version).encode(version) == vector.raw
+        # And it is written by the names of the release that was asked for, or else the newest.
+        written = made.decode(vector.raw, version).to_json(version)
+        theirs = class_in(vector, vector.releases[0]).decode(vector.raw, version).to_json(version)
+        renamed += written != theirs
+    assert renamed
+
+
+VOTE = {
+    "partitionIndex": 1,
+    "replicaEpoch": 2,
+    "replicaId": 3,
+    "lastOffsetEpoch": 4,
+    "lastOffset": 5,
+}
+
+
+def vote(**changes: Any) -> dict[str, Any]:
+    partition = {name: value for name, value in (VOTE | changes).items() if value is not None}
+    return {"clusterId": None, "topics": [{"topicName": "a", "partitions": [partition]}]}
+
+
+def test_both_names_of_one_field_are_an_error() -> None:
+    made = message("VoteRequest")
+    with pytest.raises(JsonFormError, match=r"'candidateEpoch' is 'replicaEpoch' of another rel"):
+        made.from_json(vote(candidateEpoch=2), 0)
+    assert made.from_json(vote(candidateEpoch=2, replicaEpoch=None), 0) == made.from_json(vote(), 0)
+
+
+def test_a_name_that_no_release_has_is_an_error_still() -> None:
+    made = message("VoteRequest")
+    for form in (vote(candidateEpock=2), vote(replicaEpoch=None), vote(CandidateEpoch=2)):
+        with pytest.raises(JsonFormError):
+            made.from_json(form, 0)
+    # In version 2 no release ever called it so.
+    form = vote(candidateEpoch=2, replicaEpoch=None, replicaDirectoryId="A" * 22)
+    with pytest.raises(JsonFormError, match="has no field 'candidateEpoch' in any version"):
+        made.from_json(form | {"voterId": 1}, 2)
+
+
+def test_a_name_that_a_version_has_itself_keeps_its_meaning() -> None:
+    for name in catalog().names():
+        entry = catalog().entry(name)
+        for version in entry.versions:
+            mine = resolve(entry.spec(version), version)
+            others = [
+                resolve(entry.spec(version, release), version)
+                for release, valid in entry.releases.items()
+                if version in valid
+            ]
+            found = former_names(mine, others)
+            for struct, names in found.items():
+                assert not names.keys() & set(names.values()), (name, version, struct)

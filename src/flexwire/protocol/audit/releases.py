@@ -29,8 +29,8 @@ def read_versions(api_key: int, release: str) -> Versions:
 
     What it advertises may be more: 4.x advertises Produce from 0, and reads it from 3.
 
-    >>> read_versions(1, "3.8.0")
-    Versions('0-16')
+    >>> read_versions(1, "3.9.2")
+    Versions('0-17')
     """
     found = Versions.NONE
     for entry in request_entries(api_key):

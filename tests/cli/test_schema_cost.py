@@ -220,3 +220,20 @@ def test_a_metadata_record_has_no_header(tmp_path: Path) -> None:
     (row,) = told["messages"]
     assert row["header"]["old"]["total"] == 0
     assert row["body"]["old"]["total"] - row["body"]["new"]["total"] == 3 - 1
+
+
+def test_who_speaks_the_newest_versions_is_told(tmp_path: Path) -> None:
+    newest = ("HeartbeatRequest", 4, made("HeartbeatRequest"))
+    older = ("HeartbeatRequest", 3, made("HeartbeatRequest"))
+    opening = ("ApiVersionsRequest", 4, made("ApiVersionsRequest"))
+    answer = ("HeartbeatResponse", 4, made("HeartbeatResponse"))
+    file = vectors(tmp_path, newest, older, older, opening, answer)
+    told = json.loads(run("--vectors", file, *ENCODINGS, "--format", "json").output)
+    assert told["newest"] == {"requests": 3, "at_newest": 1}
+    shown = " ".join(run("--vectors", file, *ENCODINGS).output.split())
+    assert "1 of 3 requests (33.3 %) are at the newest version" in shown
+
+
+def test_without_requests_nothing_is_said_of_the_newest_versions(tmp_path: Path) -> None:
+    file = vectors(tmp_path, ("HeartbeatResponse", 4, made("HeartbeatResponse")))
+    assert "newest version" not in run("--vectors", file, *ENCODINGS).output

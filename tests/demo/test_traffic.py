@@ -83,8 +83,8 @@ def test_every_client_reads_back_through_the_tap_what_it_wrote(seen: Seen) -> No
 
 
 def test_every_frame_decodes_but_for_the_one_that_is_cut_off(seen: Seen) -> None:
-    assert len(seen.bodies) == seen.traffic.tap.requests + seen.traffic.tap.responses
-    assert len(seen.cut_off) == seen.traffic.tap.broken_off == 1
+    assert len(seen.bodies) == sum(tap.requests + tap.responses for tap in seen.traffic.taps)
+    assert len(seen.cut_off) == sum(tap.broken_off for tap in seen.traffic.taps) == 1
     assert CUT_CLIENT_ID.encode() in seen.cut_off[0]
 
 

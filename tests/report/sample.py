@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from flexwire.report.audit_facts import (
+    Audit,
+    AuditedClient,
+    AuditFinding,
+    NewestShare,
+    PinningSetting,
+)
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
@@ -32,6 +39,8 @@ from flexwire.report.facts import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from flexwire.report.audit_facts import AuditVerdict
 
 START = 1_793_182_800_000_000
 SECOND = 1_000_000
@@ -136,7 +145,7 @@ def _uses(client: Client, versions: dict[int, int], weight: int) -> list[Version
                 _NAMES[key],
                 version,
                 requests,
-                "removed" if removed else "accepted",
+                "will break" if removed else "read",
                 "3.9.1" if removed else None,
                 "4.0.0" if removed else None,
             )
@@ -150,9 +159,9 @@ VERSION_USES = (
     *_uses(NAMELESS, _ASYNC, 12),
     *_uses(LEGACY, _OLD, 9),
     *_uses(SHIPPING, {3: 1, 0: 2, 18: 0}, 2),
-    VersionUse(SHIPPING, 0, "Produce", 3, 402, "deprecated"),
-    VersionUse(BILLING, 3, "Metadata", 13, 3, "accepted"),
-    VersionUse(ANALYTICS, 4001, None, 1, 2, "unknown"),
+    VersionUse(SHIPPING, 0, "Produce", 3, 402, "read"),
+    VersionUse(BILLING, 3, "Metadata", 13, 3, "read"),
+    VersionUse(ANALYTICS, 4001, None, 1, 2, "cannot say"),
 )
 
 CLIENTS = (
@@ -292,6 +301,65 @@ LENIENT_USES = (
     ),
 )
 
+
+def finding(
+    client: AuditedClient, verdict: AuditVerdict, release: str, /, **known: Any
+) -> AuditFinding:
+    """A finding with as little as it can have, and what is given."""
+    told = {
+        "evidence": f"evidence of {verdict}",
+        "reason": f"the reason to say {verdict}",
+        "role": "client",
+        "requests": 120,
+        "first_time_us": START,
+        "last_time_us": START + 90 * SECOND,
+        "connections": 3,
+        "apis": 9,
+        **known,
+    }
+    return AuditFinding(release, verdict, client=client, **told)
+
+
+_OLDEST = AuditedClient("inventory-sync-worker-eu-west-1a-pool-0007", "10.0.3.18")
+_SHIPPING = AuditedClient("shipping", "10.0.3.22", "User:shipping")
+_BILLING = AuditedClient("billing-service", "10.0.3.9", None, "librdkafka", "2.6.1")
+_ANALYTICS = AuditedClient("analytics", "10.0.4.1", None, "apache-kafka-java", "4.1.0")
+_NAMELESS = AuditedClient(None, "10.0.4.2", None, "aiokafka", "0.14.0")
+_REPLICA = AuditedClient("broker-2-fetcher-0", "10.0.0.2", None, "apache-kafka-java", "3.9.1")
+_REFUSED: dict[str, Any] = {"last_accepting_release": "3.9.2", "first_refusing_release": "4.0.0"}
+
+AUDIT = Audit(
+    ("4.0.2", "4.4.0"),
+    asked=True,
+    brokers=("3.9.2",),
+    findings=tuple(
+        one
+        for release in ("4.0.2", "4.4.0")
+        for one in (
+            finding(_OLDEST, "broke", release, api_key=0, api_name="Produce", version=2,
+                    offered="0-11", requests=369, groups=("inventory",), group_count=1,
+                    topics=("inventory", "orders", "returns", "stock"), topic_count=31,
+                    remedy=f"upgrade the client to one that speaks Produce of {release}",
+                    **_REFUSED),
+            finding(_OLDEST, "will break", release, api_key=1, api_name="Fetch", version=3,
+                    offered="0-17", **_REFUSED),
+            finding(_SHIPPING, "cannot say", release, api_key=0, api_name="Produce", version=2,
+                    remedy="capture it from the start of a connection", **_REFUSED),
+            finding(_NAMELESS, "nothing seen against it", release),
+            finding(_ANALYTICS, "nothing seen against it", release),
+            finding(_ANALYTICS, "documented as unsupported", release, source="KIP-896"),
+            finding(_BILLING, "known to break", release, source="KAFKA-19444; looked at on "
+                    "2026-11-21", remedy="upgrade to librdkafka 2.11.0 or newer"),
+            finding(_REPLICA, "not judged", release, role="broker"),
+        )
+    ),
+    newest=(NewestShare("4.0.2", 16_000, 4_000, 5, 1), NewestShare("4.4.0", 16_000, 0, 5, 0)),
+    pins=(
+        PinningSetting("kafka-python", "api_version", "is taken for the broker's",
+                       "remove api_version", ("kafka-python documentation",)),
+    ),
+)  # fmt: skip
+
 SAMPLE = Facts(
     title="three brokers, five clients",
     made_at_us=START + 200 * SECOND,
@@ -340,6 +408,7 @@ SAMPLE = Facts(
     failure_counts=(FailureCount("declared length beyond the bytes that remain", 1),),
     lenient_uses=LENIENT_USES,
     withheld_credentials=2,
+    audit=AUDIT,
     connections=ConnectionFacts(
         not_kafka=2,
         not_kafka_frames=5,
@@ -400,10 +469,24 @@ def big(clients: int = 500, apis: int = 60) -> Facts:
                 f"LongApiName{key}",
                 number % 7,
                 1 + key,
-                "removed" if number % 7 == 0 else "accepted",
+                "will break" if number % 7 == 0 else "read",
             )
             for number, client in enumerate(people)
             for key in range(apis)
+        ),
+        audit=Audit(
+            ("4.4.0",),
+            findings=tuple(
+                finding(
+                    AuditedClient(one.client_id, "10.0.0.1"),
+                    "will break" if number % 7 == 0 else "nothing seen against it",
+                    "4.4.0",
+                    api_key=key if number % 7 == 0 else None,
+                    version=0 if number % 7 == 0 else None,
+                )
+                for number, one in enumerate(people)
+                for key in range(apis if number % 7 == 0 else 1)
+            ),
         ),
         failures=tuple(
             DecodeFailure(START + number, "a:1", "request", None, None, f"r{number}", 9, "ff" * 64)

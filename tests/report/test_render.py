@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.report import Facts, render
+from flexwire.report.audit_facts import (
+    Audit,
+    AuditedClient,
+    NewestShare,
+    PinningSetting,
+)
 from flexwire.report.facts import (
     ApiFacts,
     Client,
@@ -31,10 +37,12 @@ from flexwire.report.facts import (
     VersionUse,
 )
 from tests.report.page import Page
-from tests.report.sample import EMPTY, SAMPLE, START, big
+from tests.report.sample import EMPTY, SAMPLE, START, big, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from flexwire.report.audit_facts import AuditVerdict
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}"
 
@@ -53,7 +61,7 @@ def hostile(text: str) -> Facts:
         timeline=Timeline(1, (TimelineBucket(0, 1, 1, 1),)),
         apis=(ApiFacts(1, text, 1, 1, 1, 1, 0, (1,), latency),),
         clients=(ClientFacts(client, 1, 1, 1, 1, 1),),
-        version_uses=(VersionUse(client, 1, text, 1, 1, "removed", text, text),),
+        version_uses=(VersionUse(client, 1, text, 1, 1, "will break", text, text),),
         topics=(
             TopicFacts(text, "fetch", 1, 1, 1, 1, 1, compression=(CompressionUse(text, 1, 1),)),
         ),
@@ -62,6 +70,25 @@ def hostile(text: str) -> Facts:
         failures=(DecodeFailure(0, text, "request", text, 1, text, 1, text),),
         failure_counts=(FailureCount(text, 1),),
         lenient_uses=(LenientUse(client, text, 1, text, 1),),
+        audit=hostile_audit(text),
+    )
+
+
+def hostile_audit(text: str) -> Audit:
+    client = AuditedClient(text, text, text, text, text)
+    known: dict[str, Any] = {
+        "evidence": text, "reason": text, "api_key": 1, "api_name": text, "version": 1,
+        "offered": text, "last_accepting_release": text, "first_refusing_release": text,
+        "groups": (text,), "group_count": 1, "topics": (text,), "topic_count": 1, "remedy": text,
+        "source": text,
+    }  # fmt: skip
+    verdicts: tuple[AuditVerdict, ...] = ("will break", "nothing seen against it", "not judged")
+    return Audit(
+        (text,),
+        brokers=(text,),
+        findings=tuple(finding(client, verdict, text, **known) for verdict in verdicts),
+        newest=(NewestShare(text, 1, 1, 1, 1),),
+        pins=(PinningSetting(text, text, text, text, (text,)),),
     )
 
 
@@ -145,6 +172,7 @@ def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
 # Not figures of their own: moments, what stands in runs ("7 to 9"), and what only a picture shows.
 UNNUMBERED = {
     "api_key", "version", "versions", "tag", "magic", "releases", "utf8_share", "is_id",
+    "asked",
 }  # fmt: skip
 PICTURED = {"timeline", "histogram"}
 
@@ -173,7 +201,9 @@ def test_every_figure_of_the_facts_is_on_the_page() -> None:
             drawn.append(number)
             yield number
 
-    page = Page(render(numbered(SAMPLE, numbers())))
+    # All of the audit's figures are in audit.csv, and the page has those that it is about.
+    facts = dataclasses.replace(SAMPLE, audit=Audit())
+    page = Page(render(numbered(facts, numbers())))
     shown = " ".join([page.words(), *page.values("title")])
     assert len(drawn) > 250
     assert [number for number in drawn if f"{number:,}" not in shown] == []
@@ -204,8 +234,8 @@ def test_a_report_of_nothing_says_so_in_every_section() -> None:
     page = Page(rendered("empty"))
     words = page.words()
     assert "No frame was captured" in words
-    assert "nothing can be said about versions" in words
-    assert page.values("class").count("empty") == 9
+    assert "Nothing was audited." in words
+    assert page.values("class").count("empty") == 10
     assert {"table", "svg"}.isdisjoint(page.tags)
 
 
@@ -213,8 +243,8 @@ def test_a_large_report_stays_small_and_counts_what_it_leaves_out() -> None:
     page = rendered("big")
     words = Page(page).words()
     assert len(page) < 1_200_000
-    assert "and 440 more clients not drawn here: 12 with removed versions, 428 with" in words
-    assert "and 20 more APIs not drawn here: 20 with removed versions" in words
+    assert "and 440 more clients not drawn here: 12 will break, 428 read" in words
+    assert "and 20 more APIs not drawn here: 20 will break" in words
     assert f"and {72 * 60 - 200:,} more rows not shown here" in words
     assert "and 300 more rows not shown here" in words
     assert "and 800 more rows not shown here" in words
@@ -252,6 +282,7 @@ def test_the_same_facts_give_the_same_page() -> None:
         apis=SAMPLE.apis[::-1],
         clients=SAMPLE.clients[::-1],
         version_uses=SAMPLE.version_uses[::-1],
+        audit=dataclasses.replace(SAMPLE.audit, findings=SAMPLE.audit.findings[::-1]),
         topics=SAMPLE.topics[::-1],
         tagged_fields=SAMPLE.tagged_fields[::-1],
         record_headers=SAMPLE.record_headers[::-1],
@@ -263,8 +294,9 @@ def test_the_same_facts_give_the_same_page() -> None:
 
 def test_colour_is_never_the_only_carrier() -> None:
     page = rendered("sample")
-    for verdict in ("removed", "deprecated", "unknown"):
-        cells = re.findall(rf'<span class="v {verdict}".*?</td>', page)
+    for verdict in ("will break", "cannot say"):
+        name = verdict.replace(" ", "-")
+        cells = re.findall(rf'<span class="v {name}".*?</td>', page)
         assert cells
         assert all(f'<span class="unseen"> {verdict}</span>' in cell for cell in cells)
 

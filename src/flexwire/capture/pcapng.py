@@ -327,20 +327,31 @@ class TappedConnection:
             # that bytes are missing.
             sender.sequence = end
 
-    def close(self, *, reset: bool = False, timestamp_us: int | None = None) -> None:
-        """Write FIN from both sides, or RST from the client; a second call does nothing."""
+    def close(
+        self,
+        *,
+        reset: bool = False,
+        by_broker: bool = False,
+        timestamp_us: int | None = None,
+    ) -> None:
+        """Write FIN from both sides, the client's first unless ``by_broker``, or RST from that one.
+
+        A second call does nothing.
+        """
         if self.closed:
             return
         self.closed = True
-        client, server = self._client, self._server
+        first, other = self._client, self._server
+        if by_broker:
+            first, other = other, first
         if reset:
-            packets = [self._packet(client, server, RST | ACK)]
+            packets = [self._packet(first, other, RST | ACK)]
         else:
-            packets = [self._packet(client, server, FIN | ACK)]
-            client.sequence += 1
-            packets.append(self._packet(server, client, FIN | ACK))
-            server.sequence += 1
-            packets.append(self._packet(client, server, ACK))
+            packets = [self._packet(first, other, FIN | ACK)]
+            first.sequence += 1
+            packets.append(self._packet(other, first, FIN | ACK))
+            other.sequence += 1
+            packets.append(self._packet(first, other, ACK))
         self._write(packets, _now_us() if timestamp_us is None else timestamp_us)
 
     def _write(self, packets: list[_Packet], timestamp_us: int) -> None:

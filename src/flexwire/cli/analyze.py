@@ -32,6 +32,14 @@ def _ends(
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory for the tables and report.html.",
 )
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    metavar="RELEASE",
+    help='The Kafka release to audit for, "4.0" for the newest 4.0; can be given several times. By '
+    "default the newest of every major from the captured brokers' on.",
+)
 @memory_option
 @click.option(
     "--port",
@@ -53,6 +61,7 @@ def analyze(
     *,
     paths: tuple[Path, ...],
     out: Path,
+    releases: tuple[str, ...],
     memory: str,
     ports: tuple[int, ...],
     brokers: tuple[str, ...],
@@ -62,11 +71,12 @@ def analyze(
 
     PATHS are captures (pcap or pcapng, also gzipped) or directories of them. OUT gets tables/ with
     every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
-    offline.
+    offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
 
     With --port or --broker, connections with such an end are Kafka; without, those on which
     something reads as Kafka. All others are listed with their bytes, and are nobody's traffic.
     """
+    from flexwire.cli.audit import print_audit
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
@@ -76,6 +86,7 @@ def analyze(
             progress=progress,
             memory=memory,
             show_credentials=show_credentials,
+            releases=releases,
             ports=ports,
             brokers=brokers,
         )
@@ -88,5 +99,6 @@ def analyze(
     )
     if others.not_kafka:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
+    print_audit(done.facts)
     print(f"Tables: {out / 'tables'}")
     print(f"Report: {done.report}")

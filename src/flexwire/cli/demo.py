@@ -23,16 +23,21 @@ from flexwire.cli.progress import progress_bar
 def demo(*, out: Path, memory: str) -> None:
     """Run the main job on an embedded cluster.
 
-    Real clients talk to three brokers through the tap; then the capture is analyzed. OUT gets
-    capture/, tables/, facts.json and report.html.
+    Real clients talk to three brokers through the tap, and stand-ins for old clients to an old
+    one; then the captures are analyzed, with an audit for Kafka 4.0.0 and the newest 4.0. OUT gets
+    capture/, tables/, facts.json, audit.csv, audit.json and report.html.
     """
     from rich.console import Console
 
+    from flexwire.cli.audit import print_audit
     from flexwire.demo.run import run_demo
     from flexwire.demo.summary import print_summary
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)
     print_summary(Console(), outcome)
+    print_audit(outcome.analysis.facts)
+    # A path that is broken over lines cannot be copied, and is looked for at the end.
+    print(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

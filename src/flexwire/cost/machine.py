@@ -6,8 +6,10 @@ import csv
 import io
 import json
 from collections import defaultdict
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from flexwire.cost.newest import newest_requests
 from flexwire.cost.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def to_json(meter: Meter, question: Mapping[str, Any]) -> str:
         "total": _added_up(rows),
         "apis": [{"api": api} | _added_up(of_api) for api, of_api in by_api(rows).items()],
         "messages": [_row(row) for row in rows],
+        "newest": asdict(newest_requests(meter)),
         "uncompared": [
             {
                 "what": what,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from flexwire.cost.machine import by_api, sorted_rows
+from flexwire.cost.newest import newest_requests, newest_sentence
 from flexwire.cost.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def write(meter: Meter, question: str, *, width: int, whole: bool) -> str:
     ):
         if len(table) > 1:
             parts += [f"\n{title}\n", *_laid_out(table, width, whole=whole, texts=1)]
+    newest = newest_sentence(newest_requests(meter))
+    if newest:
+        parts += ["\n", textwrap.fill(newest, width), "\n"]
     return "".join([*parts, *_uncompared(meter, width, whole=whole)])
 
 

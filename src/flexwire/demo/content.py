@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # topic → partitions. A topic belongs to one client, so that what it reads back is what it wrote.
 TOPICS = {
@@ -20,6 +20,7 @@ TOPICS = {
     "prices": 3,
     "invoices": 3,
     "mainframe": 2,
+    "gauges": 2,
     "stock": 2,
     "museum": 1,
 }
@@ -41,18 +42,21 @@ class Sample:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def samples(topic: str, count: int, *, null_headers: bool = True) -> list[Sample]:
+def samples(
+    topic: str, count: int, *, null_headers: bool = True, headers: bool = True
+) -> list[Sample]:
     """Records for a topic, the same in every run.
 
     Among them are null keys, tombstones (a key, no value), records without headers, and record
     headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
-    that cannot write null.
+    that cannot write null, ``headers=False`` for those that know no record headers.
 
     >>> [sample.key for sample in samples("orders", 3)]
     [None, b'orders-30', b'orders-76']
     """
     source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
-    return [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+    made = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+    return made if headers else [replace(one, headers=()) for one in made]
 
 
 def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> Sample:

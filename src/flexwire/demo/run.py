@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flexwire.demo.clients import CLIENTS
+from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS
 from flexwire.demo.extras import require
+from flexwire.demo.old_broker import old_broker
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.net import Tap
 from flexwire.spark.progress import silent
@@ -30,23 +31,28 @@ _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
 _PLANTED_FAILURES = 1  # the frame that is cut off
+# What the demo's audit is about: the first release that removed versions, and its newest patch,
+# which reads JoinGroup 0 and 1 again (KAFKA-19444).
+RELEASES = ("4.0.0", "4.0")
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the clients did, what the tap counted, and the capture files."""
+    """What the clients did, what each tap counted, and the capture files."""
 
     clients: tuple[ClientOutcome, ...]
-    tap: TapStatistics
+    taps: tuple[TapStatistics, ...]
     captures: tuple[Path, ...]
 
     @property
     def failures(self) -> list[str]:
         """What went wrong, by client; empty when all did what they should."""
         wrong = {
-            "connections closed by a defect": self.tap.failures,
-            "frames that were not captured": self.tap.capture_failures,
-            "responses whose addresses could not be replaced": self.tap.undecodable,
+            "connections closed by a defect": sum(tap.failures for tap in self.taps),
+            "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
+            "responses whose addresses could not be replaced": sum(
+                tap.undecodable for tap in self.taps
+            ),
         }
         return [f"{one.client}: {what}" for one in self.clients for what in one.failures] + [
             f"tap: {count} {what}" for what, count in wrong.items() if count
@@ -80,7 +86,8 @@ def run_demo(out: Path, *, progress: Progress = silent, memory: str = "2g") -> D
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
-    return DemoOutcome(traffic, analyze(traffic.captures, out, progress=progress, memory=memory))
+    analysis = analyze(traffic.captures, out, progress=progress, memory=memory, releases=RELEASES)
+    return DemoOutcome(traffic, analysis)
 
 
 def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
@@ -97,23 +104,29 @@ def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
 
 
 async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> Traffic:
-    progress(_STAGE, 0, len(CLIENTS))
-    async with Tap(
-        ("127.0.0.1", 0), cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX
-    ) as tap:
-        bootstrap = str(tap.listen_address)
+    count = len(CLIENTS) + len(OLD_CLIENTS)
+    progress(_STAGE, 0, count)
+    here = ("127.0.0.1", 0)
+    async with (
+        old_broker() as old,
+        Tap(here, cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX) as tap,
+        Tap(here, old, directory, prefix=f"{_CAPTURE_PREFIX}-old") as old_tap,
+    ):
         done = 0
 
-        async def one(name: str) -> ClientOutcome:
+        async def one(name: str, bootstrap: str) -> ClientOutcome:
             nonlocal done
             outcome = await run_client(name, bootstrap)
             done += 1
-            progress(_STAGE, done, len(CLIENTS))
+            progress(_STAGE, done, count)
             return outcome
 
-        clients = await asyncio.gather(*(one(name) for name in CLIENTS))
-        captures = tap.capture_paths
-    return Traffic(tuple(clients), tap.stats, tuple(captures))
+        clients = await asyncio.gather(
+            *(one(name, str(tap.listen_address)) for name in CLIENTS),
+            *(one(name, str(old_tap.listen_address)) for name in OLD_CLIENTS),
+        )
+        captures = [*tap.capture_paths, *old_tap.capture_paths]
+    return Traffic(tuple(clients), (tap.stats, old_tap.stats), tuple(captures))
 
 
 async def run_client(

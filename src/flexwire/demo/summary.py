@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(console: Console, outcome: DemoOutcome) -> None:
-    """A short table of the clients, the counts of the analysis, failures, and the report's path."""
+    """A short table of the clients, the counts of the analysis, and failures."""
     facts = outcome.analysis.facts
     console.print(_clients(outcome.traffic.clients, facts))
     totals = facts.totals
@@ -32,8 +32,6 @@ def print_summary(console: Console, outcome: DemoOutcome) -> None:
         console.print(Text(f"  {times}: {count.reason}", style="yellow"))
     for failure in outcome.failures:
         console.print(Text(f"failed: {failure}", style="bold red"))
-    # A path that is broken over lines cannot be copied.
-    console.print(Text(f"Report: {outcome.analysis.report}"), soft_wrap=True)
 
 
 def _clients(clients: tuple[ClientOutcome, ...], facts: Facts) -> Table:

@@ -126,6 +126,11 @@ class Relay:
         # broken pipe if the client had ended its direction first, and a reset if it had not.
         return self._client_ended or isinstance(self._from_client.exception(), BrokenPipeError)
 
+    def _broker_left(self) -> bool:
+        """Whether the broker ended the connection, and not the client."""
+        broker = self._from_broker
+        return not self._client_ended and (broker.at_eof() or broker.exception() is not None)
+
     def _take_requests(self, data: bytes) -> None:
         self._statistics.request_bytes += len(data)
         if not self._requests_are_frames:
@@ -255,7 +260,7 @@ class Relay:
                     "request" if direction == "request" else "response", splitter.pending
                 )
         try:
-            self._capture.close(reset=reset)
+            self._capture.close(reset=reset, by_broker=self._broker_left())
         except CaptureError as error:
             self._capture_failed(error, 1)
 

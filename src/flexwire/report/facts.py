@@ -8,12 +8,15 @@ not matter: the report sorts what it shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import msgspec
 
-Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
+from flexwire.report.audit_facts import Audit, AuditVerdict
+
+# What the audit says against a version, on whichever release it was asked about; else "read".
+Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
 
@@ -154,10 +157,8 @@ class ClientFacts:
 class VersionUse:
     """One client used one version of one API ``requests`` times.
 
-    ``verdict`` speaks of the newest release of the catalog: it accepts the version (*accepted*);
-    it does, but some release flags the version as deprecated (*deprecated*); it no longer does
-    (*removed*, with the last release that accepts it and the first that does not); the version
-    is newer than any the catalog knows, or the API is not in it (*unknown*).
+    ``verdict`` is the gravest that the audit gives it, with the last release that reads the version
+    and the first that does not; "read" where the audit has nothing against it.
     """
 
     client: Client
@@ -165,7 +166,7 @@ class VersionUse:
     api_name: str | None
     version: int
     requests: int
-    verdict: Verdict
+    verdict: Verdict = "read"
     last_accepted_in: str | None = None
     removed_in: str | None = None
 
@@ -354,6 +355,7 @@ class Facts:
     failure_counts: tuple[FailureCount, ...] = ()
     lenient_uses: tuple[LenientUse, ...] = ()
     withheld_credentials: int = 0
+    audit: Audit = field(default_factory=Audit)
     connections: ConnectionFacts = ConnectionFacts()
 
     def to_json(self) -> dict[str, Any]:

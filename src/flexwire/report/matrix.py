@@ -1,4 +1,4 @@
-"""Who breaks on the newest release: the sentence, and clients by APIs with the versions in use."""
+"""Clients by APIs, with the versions in use and what the audit says of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.report.units import plural, ranges, shorten
+from flexwire.report.units import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 # What a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
-_NAME_LIMIT = 3
-_SEVERITY: dict[Verdict, int] = {"removed": 3, "unknown": 2, "deprecated": 1, "accepted": 0}
-VERDICTS: tuple[Verdict, ...] = ("removed", "deprecated", "unknown", "accepted")
-SYMBOLS: dict[Verdict, str] = {
-    "accepted": "\u2713",
-    "deprecated": "!",
-    "removed": "\u2715",
+# What a version in use can be, the gravest first.
+VERDICTS: tuple[Verdict, ...] = ("broke", "will break", "cannot say", "read", "not judged")
+_SEVERITY = {verdict: len(VERDICTS) - place for place, verdict in enumerate(VERDICTS)}
+SYMBOLS: dict[str, str] = {
+    "broke": "\u2715",
+    "will break": "\u2715",
+    "known to break": "\u2715",
+    "cannot say": "?",
+    "documented as unsupported": "!",
+    "nothing seen against it": "\u25cb",
+    "not judged": "\u2013",
+    "read": "\u25cb",
     "unknown": "?",
 }
 
@@ -65,8 +70,8 @@ def client_name(client: Client, limit: int = 40) -> str:
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """The gravest verdict among them; "accepted" when there is none."""
-    return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="accepted")
+    """The gravest verdict among them; "read" when there is none."""
+    return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 
 def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
@@ -127,67 +132,5 @@ def _row(client: Client, uses: list[VersionUse], apis: Sequence[tuple[int, str]]
 def _left_out(verdicts: list[Verdict], noun: str) -> str:
     if not verdicts:
         return ""
-    kinds = ", ".join(
-        f"{verdicts.count(kind):,} with {kind} versions{' only' if kind == 'accepted' else ''}"
-        for kind in VERDICTS
-        if kind in verdicts
-    )
+    kinds = ", ".join(f"{verdicts.count(kind):,} {kind}" for kind in VERDICTS if kind in verdicts)
     return f"and {plural(len(verdicts), 'more ' + noun)} not drawn here: {kinds}"
-
-
-def verdict_sentences(facts: Facts) -> list[tuple[Verdict, str]]:
-    """The answer to "who breaks?", gravest first, one sentence per verdict that needs one."""
-    uses = by_client(facts)
-    if not facts.version_uses:
-        return [("unknown", "No request was decoded, so nothing can be said about versions.")]
-    release = f"Kafka {facts.newest_release}"
-    remarks: dict[Verdict, str] = {
-        "removed": f"versions that {release} no longer accepts",
-        "unknown": f"versions that are not in the catalog, which ends with {release}",
-        "deprecated": f"versions that {release} still accepts but that are deprecated",
-    }
-    answers: list[tuple[Verdict, str]] = []
-    for kind, remark in remarks.items():
-        found = {
-            client: hits
-            for client, own in uses.items()
-            if (hits := [use for use in own if use.verdict == kind])
-        }
-        if found:
-            who = f"{len(found):,} of {plural(len(uses), 'client')}"
-            verb = "uses" if len(found) == 1 else "use"
-            answers.append((kind, f"{who} {verb} {remark}: {_named(found)}."))
-    given = {kind for kind, _ in answers}
-    if "removed" not in given:
-        certain = "unknown" not in given and all(uses.values())
-        answers.insert(0, ("accepted", _nothing_breaks(len(uses), release, certain=certain)))
-    return answers
-
-
-def _nothing_breaks(clients: int, release: str, *, certain: bool) -> str:
-    if not certain:
-        return f"No client is known to use a version that {release} no longer accepts."
-    who = "The one client uses" if clients == 1 else f"All {clients:,} clients use"
-    return f"{who} only versions that {release} accepts."
-
-
-def _named(found: dict[Client, list[VersionUse]]) -> str:
-    order = sorted(found, key=lambda client: (*_weight(found[client]), repr(client)))
-    # A sentence that names many clients has no room for all that each of them uses.
-    limit = _NAME_LIMIT if len(order) <= _NAME_LIMIT else 1
-    names = [
-        f"{client_name(client)} ({_versions(found[client], limit)})"
-        for client in order[:_NAME_LIMIT]
-    ]
-    if len(order) > _NAME_LIMIT:
-        names.append(f"and {len(order) - _NAME_LIMIT:,} more")
-    return "; ".join(names)
-
-
-def _versions(uses: list[VersionUse], limit: int) -> str:
-    versions: defaultdict[str, list[int]] = defaultdict(list)
-    for use in sorted(uses, key=lambda use: (-use.requests, use.api_key, use.version)):
-        versions[api_label(use.api_key, use.api_name)].append(use.version)
-    parts = [f"{name} v{ranges(tuple(numbers))}" for name, numbers in versions.items()]
-    more = len(parts) - limit
-    return ", ".join(parts[:limit]) + (f" and {plural(more, 'more API')}" if more > 0 else "")

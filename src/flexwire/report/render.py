@@ -7,7 +7,7 @@ from collections import Counter
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from flexwire.report import charts, connections, matrix, tables, units
+from flexwire.report import audit, charts, connections, matrix, tables, units
 from flexwire.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         breakable=_breakable,
+        dashed=_dashed,
         count=units.count,
         human_bytes=units.human_bytes,
         exact_bytes=units.exact_bytes,
@@ -60,13 +61,21 @@ def _breakable(text: str) -> Markup:
     return Markup("<wbr>").join(escape(piece) for piece in pieces)
 
 
+def _dashed(verdict: str) -> str:
+    """The verdict as the name of a class of the style sheet."""
+    return verdict.replace(" ", "-")
+
+
 def _view(facts: Facts) -> dict[str, Any]:
     return {
         "facts": facts,
         "totals": facts.totals,
         "style": _inlined("report.css"),
         "script": _inlined("report.js"),
-        "sentences": matrix.verdict_sentences(facts),
+        "question": audit.title(facts),
+        "chosen": audit.chosen(facts.audit),
+        "sentences": audit.sentences(facts),
+        "newest": [audit.newest_sentence(one) for one in facts.audit.newest],
         "matrix": matrix.build_matrix(facts),
         "symbols": matrix.SYMBOLS,
         "verdicts": _verdict_shares(facts),
@@ -92,7 +101,9 @@ def _charts(facts: Facts) -> dict[str, charts.Chart | None]:
 
 def _tables(facts: Facts) -> dict[str, tables.Table]:
     return {
-        "breaking": tables.breaking_table(facts),
+        "findings": audit.finding_table(facts),
+        "audited": audit.client_table(facts),
+        "pins": audit.pin_table(facts),
         "apis": tables.api_table(facts),
         "clients": tables.client_table(facts),
         "latencies": tables.latency_table(facts),

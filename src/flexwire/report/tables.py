@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from flexwire.report import units
-from flexwire.report.matrix import api_label, client_label, use_order
+from flexwire.report.matrix import api_label, client_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         RecordHeaderFacts,
         TaggedFieldUse,
         TopicFacts,
-        Verdict,
-        VersionUse,
     )
 
 ROW_LIMIT = 200
@@ -47,7 +45,7 @@ class Cell:
     title: str = ""
     sort: float | None = None
     note: str = ""
-    verdict: Verdict | None = None
+    verdict: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +102,6 @@ def text(value: str, note: str = "") -> Cell:
 def versions(numbers: tuple[int, ...]) -> Cell:
     """Api versions with runs joined, sorted by the lowest."""
     return Cell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
-
-
-def breaking_table(facts: Facts) -> Table:
-    """Each use of a version that is not simply accepted: what to upgrade, and how urgent it is."""
-
-    def row(use: VersionUse) -> list[Cell]:
-        return [
-            text(client_label(use.client), use.client.software or "software unknown"),
-            text(api_label(use.api_key, use.api_name)),
-            Cell(f"v{use.version}", sort=use.version),
-            number(use.requests),
-            Cell(use.verdict, verdict=use.verdict),
-            Cell(use.last_accepted_in or units.DASH),
-            Cell(use.removed_in or units.DASH),
-        ]
-
-    columns = (
-        Column("Client", "text"),
-        Column("API", "text"),
-        Column("Version"),
-        Column("Requests"),
-        Column("Verdict", "verdict"),
-        Column("Last release that accepts it", "text"),
-        Column("Removed in", "text"),
-    )
-    uses = (use for use in facts.version_uses if use.verdict != "accepted")
-    caption = "Versions in use that the newest release does not simply accept"
-    return build(caption, columns, sorted(uses, key=use_order), row)
 
 
 def api_table(facts: Facts) -> Table:

@@ -25,6 +25,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.brokers import Brokers
 from flexwire.errors import CaptureError
 from flexwire.report import render
+from flexwire.report.audit_files import audit_csv, audit_json
+from flexwire.schema.catalog import catalog
+from flexwire.spark.answers import audit_table, gather_audit, tables_to_audit
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
 from flexwire.spark.bodies import OUTCOMES, decode_bodies
 from flexwire.spark.connections import connections_table
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.spark.progress import Progress
 
@@ -113,6 +117,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     title: str = "Kafka traffic",
     ports: Iterable[int] = (),
     brokers: Iterable[str] = (),
+    releases: Iterable[str] = (),
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -124,12 +129,15 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which
     something reads as Kafka; the table of connections says of each why it is, or is not.
+    ``releases`` are those that the audit is about ("4.0" is the newest 4.0 in the catalog); without
+    any it is every major from the captured brokers' on.
 
     Raises `CaptureError` when the paths give no capture or a broker is not an address,
     `FlexwireError` when ``out`` holds tables that are not flexwire's, `JavaError` when there is no
     Java to run Spark on, `AnalysisError` when Spark fails.
     """
     given = Brokers.parse(ports, brokers)
+    audited = tuple(map(catalog().release, releases))
     files = capture_files(paths)
     destination = Path(out).absolute()
     tables = begin_tables(destination)
@@ -148,7 +156,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ):
         job = _Job(running, tables, work, progress or silent, clock, show_credentials, given)
         job.write_tables([str(one) for one in files])
-        facts = job.measure(title)
+        facts = job.measure(title, audited)
     return _publish(tables, destination, facts, clock)
 
 
@@ -168,9 +176,12 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
 
 def _publish(tables: Tables, out: Path, facts: Facts, clock: _Clock) -> Analysis:
     facts_file, report = out / "facts.json", out / "report.html"
+    audit_files = {out / "audit.csv": audit_csv, out / "audit.json": audit_json}
     with clock.stage("Writing the report"):
         facts_file.write_text(json.dumps(facts.to_json(), indent=1) + "\n", encoding="utf-8")
         report.write_text(render(facts), encoding="utf-8")
+        for file, written in audit_files.items():
+            file.write_text(written(facts.audit), encoding="utf-8")
     return Analysis(tables, report, facts_file, facts, clock.seconds)
 
 
@@ -334,7 +345,7 @@ class _Job:
     def _table(self, path: Path) -> DataFrame:
         return self.spark.read.parquet(str(path))
 
-    def measure(self, title: str) -> Facts:
+    def measure(self, title: str, releases: tuple[str, ...]) -> Facts:
         stage = "Measuring"
         steps = Steps(self.progress, stage, QUERIES)
         with self.clock.stage(stage):
@@ -344,7 +355,14 @@ class _Job:
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
                 outcomes=self._outcomes(),
+                audit=self._audited(releases),
                 given=self.brokers,
             )
             made_at_us = time.time_ns() // 1000
-            return gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)
+            facts = gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)
+            write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
+            return facts
+
+    def _audited(self, releases: tuple[str, ...]) -> Callable[[], Audit]:
+        tables = tables_to_audit(self.spark, self.tables)
+        return partial(gather_audit, tables, self.tables.message_names(), releases)

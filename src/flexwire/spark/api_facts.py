@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import UnknownMessageError
-from flexwire.protocol import accepted, api_name, verdict
+from flexwire.protocol import api_name
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
@@ -17,12 +17,9 @@ from flexwire.report.facts import (
     LatencyBucket,
     VersionUse,
 )
-from flexwire.schema.catalog import catalog
 from flexwire.spark.frames import FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import Column, DataFrame, Row
 
 # What tells clients apart, as columns of the frames.
@@ -131,25 +128,11 @@ def _edges(bucket: int, most: float) -> tuple[float, float]:
 
 
 def gather_version_uses(frames: DataFrame) -> tuple[VersionUse, ...]:
-    """Who sent which version of which API, and whether the newest release still accepts it."""
+    """Who sent which version of which API, and how often."""
     used = ("api_key", "api_version")
     requests = frames.where("direction = 'request' and api_key is not null")
     rows = requests.groupBy(*CLIENT, *used).count().collect()
-    return tuple(_use(client_of(row), row.api_key, row.api_version, row["count"]) for row in rows)
-
-
-def _use(client: Client, api_key: int, version: int, requests: int) -> VersionUse:
-    found = verdict(api_key, version)
-    last = removed = None
-    if found == "removed":
-        last, removed = _removal(catalog().releases, api_key, version)
-    return VersionUse(client, api_key, _name(api_key), version, requests, found, last, removed)
-
-
-def _removal(releases: Sequence[str], api_key: int, version: int) -> tuple[str | None, str | None]:
-    """The last release that accepts the version, and the first after it."""
-    accepting = [release for release in releases if accepted(api_key, version, release)]
-    if not accepting:
-        return None, None
-    last = accepting[-1]
-    return last, releases[releases.index(last) + 1]
+    return tuple(
+        VersionUse(client_of(row), row.api_key, _name(row.api_key), row.api_version, row["count"])
+        for row in rows
+    )

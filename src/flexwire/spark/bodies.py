@@ -74,10 +74,11 @@ def decode_bodies(frames: DataFrame, name: str, *, show_credentials: bool = Fals
     """The table of one message, from the frames (with payloads) that carry it."""
     needed = frames.select(*[column for column, _ in _NEEDED])
     task = partial(_decode_batches, name, show_credentials)
-    return map_in_arrow(needed, task, _table_schema(name))
+    return map_in_arrow(needed, task, table_schema(name))
 
 
-def _table_schema(name: str) -> pa.Schema:
+def table_schema(name: str) -> pa.Schema:
+    """The columns of a message's table."""
     return OUTCOMES.append(pa.field("body", message_type(name)))
 
 
@@ -86,7 +87,7 @@ def _decode_batches(
     show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    schema = _table_schema(name)
+    schema = table_schema(name)
     for batch in batches:
         frames = batch.to_pylist()
         by_version: dict[int | None, list[_Body]] = defaultdict(list)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.report.audit import marked
 from flexwire.report.facts import (
     ClientFacts,
     DecodeFailure,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
     from flexwire.capture.brokers import Brokers
+    from flexwire.report.audit_facts import Audit
     from flexwire.spark.progress import Steps
 
 _Told = TypeVar("_Told")
@@ -66,7 +68,7 @@ _BUCKET_US = [
 class Measured:
     """The tables to measure: ``outcomes`` are the columns that all message tables share.
 
-    ``given`` are the ends that were given as brokers.
+    ``audit`` does the audit of them; ``given`` are the ends that were given as brokers.
     """
 
     frames: DataFrame
@@ -74,11 +76,12 @@ class Measured:
     records: DataFrame
     packets: DataFrame
     outcomes: DataFrame
+    audit: Callable[[], Audit]
     given: Brokers
 
 
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
-QUERIES = 11
+QUERIES = 12
 
 
 def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Steps) -> Facts:
@@ -98,6 +101,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         apis = start(gather_apis, frames)
         clients = start(_gather_clients, frames)
         uses = start(gather_version_uses, frames)
+        audited = start(measured.audit)
         topics = start(lambda: (gather_topics(records), gather_record_headers(records)))
         tagged = start(gather_tagged_fields, frames, measured.outcomes)
         failures = start(_gather_failures, frames, records)
@@ -117,7 +121,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             timeline=timeline.result(),
             apis=_ordered(apis.result()),
             clients=_ordered(clients.result()),
-            version_uses=_ordered(uses.result()),
+            version_uses=_ordered(marked(uses.result(), audited.result())),
             topics=_ordered(by_topic),
             record_headers=_ordered(by_header),
             tagged_fields=_ordered(tagged.result()),
@@ -125,6 +129,7 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             failure_counts=reasons,
             lenient_uses=_ordered(lenient.result()),
             withheld_credentials=withheld,
+            audit=audited.result(),
             connections=replace(connections.result(), given=measured.given.named()),
         )
 

@@ -5,6 +5,7 @@ OUT/tables/frames/               one row a frame
 OUT/tables/connections/          one row a connection, and whether it is Kafka
 OUT/tables/messages/<Message>/   one row a request or response, decoded
 OUT/tables/records/              one row a record of a Produce or a Fetch
+OUT/tables/audit/                one row a client, release and what was found
 OUT/tables/packets/              one row a capture file and reason why packets were not used
 ```
 """
@@ -68,6 +69,11 @@ class Tables:
         return self.root / "packets"
 
     @property
+    def audit(self) -> Path:
+        """What the audit found: one row a client, release and finding."""
+        return self.root / "audit"
+
+    @property
     def messages(self) -> Path:
         """The directory of the message tables."""
         return self.root / "messages"
@@ -96,7 +102,7 @@ def begin_tables(out: Path) -> Tables:
         )
     tables = Tables(root)
     written = (tables.frames, tables.connections, tables.records, tables.packets, tables.messages)
-    for old in written:
+    for old in (*written, tables.audit):
         shutil.rmtree(old, ignore_errors=True)
     root.mkdir(parents=True, exist_ok=True)
     (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")

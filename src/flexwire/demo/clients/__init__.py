@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
 CLIENTS = ("confluent", "aio", "kafka_python", "raw")
+# These talk to an old broker instead of the cluster.
+OLD_CLIENTS = ("stand_ins",)
 
 
 class Client(Protocol):

@@ -1,4 +1,4 @@
-"""kafka-python: one client at its newest versions, and two that are told the brokers are old."""
+"""kafka-python: one client at its newest versions, and three that are told the brokers are old."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
     ("crm-export", "invoices", None, "gzip"),
     ("warehouse-2018", "stock", (2, 0), "gzip"),
     ("legacy-erp", "mainframe", (0, 11), None),
+    ("plant-floor", "gauges", (0, 10, 1), None),
 )
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce and consume in a group, as a client of today, of 2018 and of 2017."""
+    """Produce and consume in a group, as a client of today, of 2018, of 2017 and of 2016."""
     ledger = Ledger(
-        "kafka-python", kafka.__version__, part="a client of today, of 2018 and of 2017"
+        "kafka-python", kafka.__version__, part="a client of today, of 2018, of 2017 and of 2016"
     )
     servers = bootstrap.split(",")
     try:
@@ -62,8 +63,9 @@ def _produce(
         linger_ms=20,
     )
     try:
-        # kafka-python refuses record headers without a value.
-        batch = samples(topic, _RECORDS, null_headers=False)
+        # kafka-python refuses record headers without a value; before 0.11 there were none.
+        with_headers = api_version is None or api_version >= (0, 11)
+        batch = samples(topic, _RECORDS, null_headers=False, headers=with_headers)
         for start in range(0, len(batch), _RECORDS // 4):
             part = batch[start : start + _RECORDS // 4]
             sent = [

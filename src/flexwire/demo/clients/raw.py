@@ -40,7 +40,7 @@ UNKNOWN_DATA = "tenant=köln".encode()
 CUT_CLIENT_ID = "cut-off-client"
 
 
-class _Connection:
+class Connection:
     """A connection to one broker that sends requests and waits for each response."""
 
     def __init__(self, address: str, client_id: str) -> None:
@@ -126,14 +126,14 @@ def run(bootstrap: str) -> ClientOutcome:
 
 def _send_unknown_tag(ledger: Ledger, address: str) -> None:
     tagged = {"tag": UNKNOWN_TAG, "data": base64.b64encode(UNKNOWN_DATA).decode()}
-    with _Connection(address, ledger.client_id("next-gen-client")) as connection:
+    with Connection(address, ledger.client_id("next-gen-client")) as connection:
         for _ in range(3):
             answer = _topic_metadata(connection, _unknownTaggedFields=[tagged])
     ledger.expect(len(answer["brokers"]) > 1, f"Metadata names {len(answer['brokers'])} brokers")
     ledger.step(f"sent tagged field {UNKNOWN_TAG} in the header of 3 Metadata requests")
 
 
-def _topic_metadata(connection: _Connection, **header: Any) -> dict[str, Any]:
+def _topic_metadata(connection: Connection, **header: Any) -> dict[str, Any]:
     body = {
         "topics": [{"topicId": _NO_TOPIC_ID, "name": _TOPIC}],
         "allowAutoTopicCreation": True,
@@ -148,13 +148,13 @@ def _ask_the_wrong_broker(ledger: Ledger, address: str) -> None:
     Through a tap both are the tap's own address, or the next request would go past it.
     """
     client_id = ledger.client_id("stale-cache")
-    with _Connection(address, client_id) as connection:
+    with Connection(address, client_id) as connection:
         known = _topic_metadata(connection)
     addresses = _addresses(known["brokers"])
     topic = known["topics"][0]
     leader = topic["partitions"][0]["leaderId"]
     wrong = next(node for node in addresses if node != leader)
-    with _Connection(addresses[wrong], client_id) as connection:
+    with Connection(addresses[wrong], client_id) as connection:
         answer = connection.request(_FETCH, "Fetch", 16, _fetch(topic))
     partition = answer["responses"][0]["partitions"][0]
     told = _addresses(answer.get("nodeEndpoints", ())).get(leader)
@@ -194,7 +194,7 @@ def _fetch(topic: dict[str, Any]) -> dict[str, Any]:
 
 def _ask_as_in_2013(ledger: Ledger, address: str) -> None:
     client_id = ledger.client_id("museum-piece")
-    with _Connection(address, client_id) as connection:
+    with Connection(address, client_id) as connection:
         answer = connection.request(_METADATA, "Metadata", 0, {"topics": [{"name": _TOPIC}]})
         connection.request(_FIND_COORDINATOR, "FindCoordinator", 0, {"key": "visitors"})
     brokers = _addresses(answer["brokers"])
@@ -205,7 +205,7 @@ def _ask_as_in_2013(ledger: Ledger, address: str) -> None:
         "maxNumOffsets": 1,
     }
     body = {"replicaId": -1, "topics": [{"name": _TOPIC, "partitions": [wanted]}]}
-    with _Connection(brokers[partition["leaderId"]], client_id) as connection:
+    with Connection(brokers[partition["leaderId"]], client_id) as connection:
         offsets = connection.request(_LIST_OFFSETS, "ListOffsets", 0, body)
     code = offsets["topics"][0]["partitions"][0]["errorCode"]
     ledger.expect(code == 0, f"ListOffsets v0 answers with error code {code}")
@@ -214,7 +214,7 @@ def _ask_as_in_2013(ledger: Ledger, address: str) -> None:
 
 def _break_off(ledger: Ledger, address: str) -> None:
     body = {"topics": [{"name": f"topic-{number}"} for number in range(50)]}
-    with _Connection(address, ledger.client_id(CUT_CLIENT_ID)) as connection:
+    with Connection(address, ledger.client_id(CUT_CLIENT_ID)) as connection:
         payload = connection.payload(_METADATA, "Metadata", 1, body)
         connection.send_part(payload, len(payload) // 2)
     ledger.step(f"sent {len(payload) // 2} of the {len(payload)} bytes of a frame and closed")

@@ -1,0 +1,20 @@
+"""Who breaks, on the terminal: the sentences of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flexwire.report import Facts
+
+
+def print_audit(facts: Facts) -> None:
+    """Print what the audit says of each release, the gravest first."""
+    from flexwire.report.audit import sentences
+    from flexwire.report.units import printable
+
+    for release, told in sentences(facts):
+        print(f"Kafka {release}:")
+        for _, sentence in told:
+            # Client ids may hold anything, also what a terminal obeys.
+            print(f"  {printable(sentence)}")

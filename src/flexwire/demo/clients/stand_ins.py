@@ -1,0 +1,66 @@
+"""Stand-ins: plain sockets that send what clients send that nobody installs any more.
+
+They talk to an old broker, and each gives an audit another kind of evidence.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from flexwire.demo.clients.raw import Connection
+from flexwire.demo.outcome import Ledger
+from flexwire.errors import FlexwireError
+
+if TYPE_CHECKING:
+    from flexwire.demo.outcome import ClientOutcome
+
+_PART = "stand-ins for old clients of an old broker"
+_FETCH, _OFFSET_FETCH, _SASL_HANDSHAKE, _API_VERSIONS = 1, 9, 17, 18
+_FETCH_BODY: dict[str, Any] = {
+    "replicaId": -1,
+    "maxWaitMs": 10,
+    "minBytes": 1,
+    "maxBytes": 1 << 20,
+    "topics": [],
+}
+
+
+def run(bootstrap: str) -> ClientOutcome:
+    """Negotiate and reach the broker's limit; be refused; play two releases of librdkafka."""
+    ledger = Ledger("stand-ins", version("flexwire"), part=_PART)
+    address = bootstrap.partition(",")[0]
+    try:
+        _reach_the_broker_s_limit(ledger, address)
+        _be_refused(ledger, address)
+        _play_librdkafka(ledger, address, "kerberized-loader", "2.3.0")
+        _play_librdkafka(ledger, address, "forgotten-cron", "1.6.0")
+    except (FlexwireError, OSError) as error:
+        return ledger.outcome(error=f"{type(error).__name__}: {error}")
+    return ledger.outcome()
+
+
+def _reach_the_broker_s_limit(ledger: Ledger, address: str) -> None:
+    with Connection(address, ledger.client_id("edge-collector")) as connection:
+        offered = connection.request(_API_VERSIONS, "ApiVersions", 0, {})["apiKeys"]
+        highest = next(one["maxVersion"] for one in offered if one["apiKey"] == _FETCH)
+        connection.request(_FETCH, "Fetch", highest, _FETCH_BODY)
+    ledger.step(f"fetched at version {highest}, the highest that the broker offered")
+
+
+def _be_refused(ledger: Ledger, address: str) -> None:
+    with Connection(address, ledger.client_id("offsets-in-zookeeper")) as connection:
+        try:
+            connection.request(_OFFSET_FETCH, "OffsetFetch", 0, {"groupId": "tape", "topics": []})
+        except (FlexwireError, ConnectionError):
+            ledger.step("asked for offsets in version 0, and the broker closed the connection")
+        else:
+            ledger.expect(truth=False, failure="the old broker answered OffsetFetch v0")
+
+
+def _play_librdkafka(ledger: Ledger, address: str, client_id: str, software: str) -> None:
+    named = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": software}
+    with Connection(address, ledger.client_id(client_id)) as connection:
+        connection.request(_API_VERSIONS, "ApiVersions", 3, named)
+        connection.request(_SASL_HANDSHAKE, "SaslHandshake", 1, {"mechanism": "GSSAPI"})
+    ledger.step(f"asked and began Kerberos as librdkafka {software} does")

@@ -1,0 +1,40 @@
+"""Who breaks on a Kafka release: evidence in, verdicts out, and nothing of captures or Spark.
+
+A broker's release refuses a request version or reads it; whether a client breaks is another
+question. A client that negotiates sends the lower of both maxima, so an old version may be the
+broker's limit and not its own. So a verdict needs evidence besides the version (`Use`): what the
+broker offered, whether the client asked, and how the connection ended.
+"""
+
+from __future__ import annotations
+
+from flexwire.protocol.audit.evidence import Asked, AuditVerdict, Conduct, Finding, Party, Use
+from flexwire.protocol.audit.known import PINS, pinning_settings
+from flexwire.protocol.audit.releases import (
+    audited_releases,
+    fitting_releases,
+    newest_version,
+    refusal,
+)
+from flexwire.protocol.audit.roles import OPENING_APIS, Role, role_of
+from flexwire.protocol.audit.verdicts import VERDICTS, judge
+
+__all__ = [
+    "OPENING_APIS",
+    "PINS",
+    "VERDICTS",
+    "Asked",
+    "AuditVerdict",
+    "Conduct",
+    "Finding",
+    "Party",
+    "Role",
+    "Use",
+    "audited_releases",
+    "fitting_releases",
+    "judge",
+    "newest_version",
+    "pinning_settings",
+    "refusal",
+    "role_of",
+]

@@ -1,0 +1,111 @@
+"""What an audit knows of a client, and what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from flexwire.protocol.audit.roles import Role
+    from flexwire.versions import Versions
+
+Asked = Literal["here", "elsewhere", "never", "unseen"]
+"""Whether a client asked for ApiVersions: on this connection, on another one, on none although the
+capture saw this connection from its start, or before the capture began if at all."""
+
+AuditVerdict = Literal[
+    "broke",
+    "will break",
+    "known to break",
+    "cannot say",
+    "documented as unsupported",
+    "nothing seen against it",
+    "not judged",
+]
+"""The gravest first. "not judged" is a broker's or a controller's."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Party:
+    """Who sent requests, as far as the wire tells: what is unknown is None.
+
+    ``address`` is the host without the port, because a client changes its port with each
+    connection. The principal is in request logs only.
+    """
+
+    client_id: str | None
+    address: str | None
+    principal: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One client's requests of one API at one version, on connections with the same evidence.
+
+    ``offered`` is the range of the API in the ApiVersions responses of the captured broker: None
+    where no response was seen, `Versions.NONE` where it does not name the API. ``closed`` means
+    that the broker closed these connections without an answer to this version.
+    """
+
+    api_key: int
+    version: int
+    requests: int
+    first_us: int
+    last_us: int
+    asked: Asked
+    offered: Versions | None = None
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """All that was seen of one client, and with which evidence.
+
+    ``mechanisms`` are those of its SASL handshakes; ``whole`` means that the capture saw all of
+    its connections from their start, and so each handshake there was.
+    """
+
+    role: Role
+    uses: tuple[Use, ...]
+    connections: int = 1
+    mechanisms: frozenset[str] = frozenset()
+    whole: bool = False
+
+    @property
+    def requests(self) -> int:
+        """The number of its requests."""
+        return sum(use.requests for use in self.uses)
+
+    @property
+    def api_keys(self) -> frozenset[int]:
+        """The APIs that it used."""
+        return frozenset(use.api_key for use in self.uses)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one release means to one client: a verdict, and the evidence for it.
+
+    ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.
+    A finding about a version has ``api_key`` and ``version``, with all of the client's requests
+    at that version counted; one about the software, or about the client as a whole, has neither.
+    ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first
+    after it, either None where the catalog has none.
+    """
+
+    release: str
+    verdict: AuditVerdict
+    evidence: str
+    reason: str
+    requests: int
+    first_us: int
+    last_us: int
+    api_key: int | None = None
+    version: int | None = None
+    offered: Versions | None = field(default=None)
+    last_accepting: str | None = None
+    first_refusing: str | None = None
+    remedy: str = ""
+    source: str = ""

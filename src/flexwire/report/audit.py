@@ -1,0 +1,326 @@
+"""Who breaks: the sentences of an audit, and its tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flexwire.report import units
+from flexwire.report.facts import Client
+from flexwire.report.matrix import client_name
+from flexwire.report.tables import Cell, Column, Table, build, number, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from flexwire.report.audit_facts import (
+        Audit,
+        AuditedClient,
+        AuditFinding,
+        AuditVerdict,
+        NewestShare,
+        PinningSetting,
+    )
+    from flexwire.report.facts import Facts, VersionUse
+
+NOTHING, NOT_JUDGED, DOCUMENTED = (
+    "nothing seen against it",
+    "not judged",
+    "documented as unsupported",
+)
+_NAMES = 3
+_VERSIONS = 3
+_ORDER: tuple[AuditVerdict, ...] = (
+    "broke",
+    "will break",
+    "known to break",
+    "cannot say",
+    "documented as unsupported",
+    "nothing seen against it",
+    "not judged",
+)
+# One and several clients.
+_SAID: dict[str, tuple[str, str]] = {
+    "broke": ("broke already", "broke already"),
+    "will break": ("will break", "will break"),
+    "known to break": ("is known to break", "are known to break"),
+    "cannot say": (
+        "uses what it refuses, and whether that breaks it cannot be said",
+        "use what it refuses, and whether that breaks them cannot be said",
+    ),
+    "documented as unsupported": (
+        "is documented as unsupported, which is a remark and not a verdict",
+        "are documented as unsupported, which is a remark and not a verdict",
+    ),
+}
+
+
+def findings(audit: Audit) -> list[AuditFinding]:
+    """The findings, the gravest first, in an order that does not depend on theirs."""
+    return sorted(
+        audit.findings,
+        key=lambda one: (
+            _ORDER.index(one.verdict),
+            -one.requests,
+            audit.releases.index(one.release) if one.release in audit.releases else -1,
+            repr(one),
+        ),
+    )
+
+
+def title(facts: Facts) -> str:
+    """The question that the page answers first."""
+    named = facts.audit.releases
+    if not named:
+        return "Who breaks?"
+    last = f" and {named[-1]}" if len(named) > 1 else named[-1]
+    return f"Who breaks on Kafka {', '.join(named[:-1])}{last}?"
+
+
+def chosen(audit: Audit) -> str:
+    """Why these releases."""
+    may_be = f"the captured brokers may be Kafka {' or '.join(audit.brokers)}, by what they offer"
+    if audit.asked:
+        known = may_be if audit.brokers else "which release the captured brokers are is not known"
+        return f"Judged by the releases that were asked for; {known}."
+    if audit.brokers:
+        return f"Judged by the newest release of every major from the brokers' on: {may_be}."
+    return (
+        "Which release the captured brokers are is not known, so these are the newest releases "
+        "of the last two majors; --release names others."
+    )
+
+
+def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
+    """By release: the answer to "who breaks?", a verdict and a sentence each, gravest first."""
+    by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
+    for one in findings(facts.audit):
+        by_release[one.release].append(one)
+    return [(one, _sentences(by_release[one])) for one in facts.audit.releases]
+
+
+def _sentences(found: list[AuditFinding]) -> list[tuple[str, str]]:
+    if not found:
+        return [("cannot say", "No request was decoded, so nothing can be said.")]
+    clients = {one.client for one in found if one.role == "client"}
+    told: list[tuple[str, str]] = []
+    for verdict, (one_does, they_do) in _SAID.items():
+        hits = [one for one in found if one.verdict == verdict]
+        whose = {one.client for one in hits}
+        if whose:
+            does = one_does if len(whose) == 1 else they_do
+            of = units.plural(len(clients), "client")
+            told.append((verdict, f"{len(whose):,} of {of} {does}: {_named(hits)}."))
+    told += _about_the_rest(found, len(clients))
+    return told
+
+
+def _about_the_rest(found: list[AuditFinding], clients: int) -> list[tuple[str, str]]:
+    told = []
+    free = {one.client: one for one in found if one.verdict == NOTHING}
+    if free:
+        first = min(one.first_time_us for one in free.values())
+        last = max(one.last_time_us for one in free.values())
+        connections = units.plural(sum(one.connections for one in free.values()), "connection")
+        of = units.plural(clients, "client")
+        said = f"Nothing was seen against {len(free):,} of {of}, on {connections}"
+        told.append((NOTHING, f"{said} in {units.span(last - first)}."))
+    apart = Counter(one.role for one in found if one.verdict == NOT_JUDGED)
+    if apart:
+        roles = " and ".join(units.plural(apart[role], role) for role in sorted(apart))
+        told.append((NOT_JUDGED, f"Not judged: {roles}, upgraded with the cluster."))
+    return told
+
+
+def _named(hits: Sequence[AuditFinding]) -> str:
+    uses: defaultdict[AuditedClient, list[AuditFinding]] = defaultdict(list)
+    for one in hits:
+        uses[one.client].append(one)
+    names = [f"{_label(client)}{_versions(own)}" for client, own in list(uses.items())[:_NAMES]]
+    if len(uses) > _NAMES:
+        names.append(f"and {len(uses) - _NAMES:,} more")
+    return "; ".join(names)
+
+
+def _versions(own: list[AuditFinding]) -> str:
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    for one in own:
+        if one.version is not None:
+            numbers[_api(one)].add(one.version)
+    if not numbers:
+        return f" ({own[0].client.software or own[0].evidence})"
+    parts = [f"{name} v{units.ranges(tuple(sorted(some)))}" for name, some in numbers.items()]
+    more = len(parts) - _VERSIONS
+    rest = f" and {units.plural(more, 'more API')}" if more > 0 else ""
+    return f" ({', '.join(parts[:_VERSIONS])}{rest})"
+
+
+def _api(one: AuditFinding) -> str:
+    return one.api_name or f"api key {one.api_key}"
+
+
+def _label(client: AuditedClient) -> str:
+    known = Client(client.client_id, client.software_name, client.software_version)
+    return client_name(known)
+
+
+def _whose(client: AuditedClient) -> Cell:
+    known = (client.address, client.principal, client.software or "software unknown")
+    return text(_label(client), " · ".join(filter(None, known)))
+
+
+def _when(one: AuditFinding) -> Cell:
+    first, last = units.moment(one.first_time_us), units.moment(one.last_time_us)
+    seen = first if first == last else f"{first} to {last}"
+    return Cell(units.count(one.requests), sort=one.requests, note=seen)
+
+
+def finding_table(facts: Facts) -> Table:
+    """What was found against clients: one row whatever releases it holds for."""
+
+    def row(item: tuple[AuditFinding, list[str]]) -> list[Cell]:
+        one, releases = item
+        version = "the client" if one.version is None else f"{_api(one)} v{one.version}"
+        where = [*_touched("group", one.groups, one.group_count)]
+        where += _touched("topic", one.topics, one.topic_count)
+        return [
+            _whose(one.client),
+            Cell(one.verdict, note=one.evidence, verdict=one.verdict),
+            text(version, f"on {', '.join(releases)}"),
+            Cell(one.reason, note=one.source),
+            Cell(one.remedy or units.DASH),
+            _when(one),
+            text("; ".join(where) or units.DASH),
+            Cell(one.last_accepting_release or units.DASH,
+                 note=f"not by {one.first_refusing_release}" if one.first_refusing_release else ""),
+        ]  # fmt: skip
+
+    columns = (
+        Column("Client", "text", "its client id, address, principal and software"),
+        Column("Verdict", "verdict"),
+        Column("What", "text", "the API and version, and the releases it is about"),
+        Column("Why", "reason"),
+        Column("Remedy", "reason"),
+        Column("Requests", "number", "how many, the first and the last"),
+        Column("Groups and topics", "text", "that it named, whichever API it named them in"),
+        Column("Last read by", "text", "the last release that reads it, the first that does not"),
+    )
+    # Told once for all releases with the same evidence, with the remedy for the last of them.
+    merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
+    for one in findings(facts.audit):
+        if one.verdict not in {NOTHING, NOT_JUDGED}:
+            same = replace(one, release="", remedy="", last_accepting_release=None,
+                           first_refusing_release=None)  # fmt: skip
+            _, releases = merged.get(same, (one, []))
+            merged[same] = (one, [*releases, one.release])
+    return build("What was found, gravest first", columns, merged.values(), row)
+
+
+def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
+    if not count:
+        return []
+    shown = ", ".join(names[:_NAMES])
+    more = f" and {count - _NAMES:,} more" if count > _NAMES else ""
+    return [f"{noun if count == 1 else noun + 's'} {shown}{more}"]
+
+
+def client_table(facts: Facts) -> Table:
+    """The clients against which nothing was seen, with what was seen; brokers and controllers."""
+
+    def row(one: AuditFinding) -> list[Cell]:
+        return [
+            _whose(one.client),
+            Cell(one.verdict, note="" if one.role == "client" else one.role, verdict=one.verdict),
+            number(one.apis),
+            number(one.connections),
+            _when(one),
+            Cell(units.span(one.last_time_us - one.first_time_us)),
+        ]
+
+    columns = (
+        Column("Client", "text"),
+        Column("Verdict", "verdict"),
+        Column("APIs"),
+        Column("Connections"),
+        Column("Requests"),
+        Column("Seen for", "text"),
+    )
+    audit = facts.audit
+    last = audit.releases[-1] if audit.releases else ""
+    shown = [
+        one
+        for one in findings(audit)
+        if one.verdict in {NOTHING, NOT_JUDGED} and one.release == last
+    ]
+    return build(f"Nothing seen against them on Kafka {last}, and who is not judged",
+                 columns, shown, row)  # fmt: skip
+
+
+def pin_table(facts: Facts) -> Table:
+    """The settings that keep clients at old versions."""
+
+    def row(pin: PinningSetting) -> list[Cell]:
+        return [
+            text(pin.client),
+            text(pin.setting),
+            Cell(pin.effect),
+            Cell(pin.remedy),
+            Cell(", ".join(pin.sources)),
+        ]
+
+    columns = (
+        Column("Client", "text"),
+        Column("Setting", "code"),
+        Column("What it does", "reason"),
+        Column("Remedy", "reason"),
+        Column("Source", "text"),
+    )
+    return build("Settings that pin versions", columns, facts.audit.pins, row)
+
+
+def newest_sentence(share: NewestShare) -> str:
+    """Who speaks the newest versions of a release."""
+    if not share.requests:
+        return f"No request is of an API that Kafka {share.release} has."
+    part = units.share(share.requests_at_newest / share.requests)
+    return (
+        f"{part} of {units.plural(share.requests, 'request')} are at the newest version that Kafka "
+        f"{share.release} has of their API, and {share.clients_at_newest:,} of "
+        f"{units.plural(share.clients, 'client')} send nothing older: what a new version brings, "
+        "such as KIP-636, reaches only those at once."
+    )
+
+
+def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
+    """The uses of versions with the gravest of what the audit says of each, on any release."""
+    gravest: dict[tuple[object, ...], AuditFinding] = {}
+    apart: set[tuple[object, ...]] = set()
+    for one in reversed(findings(audit)):
+        client = one.client
+        key = (client.client_id, client.software_name, client.software_version)
+        if one.verdict == NOT_JUDGED:
+            apart.add(key)
+        if one.version is not None:
+            gravest[*key, one.api_key, one.version] = one
+            # Where a connection has no software, that of the client's others was taken.
+            gravest.setdefault((client.client_id, None, None, one.api_key, one.version), one)
+    return tuple(_marked(use, gravest, apart) for use in uses)
+
+
+def _marked(
+    use: VersionUse,
+    gravest: dict[tuple[object, ...], AuditFinding],
+    apart: set[tuple[object, ...]],
+) -> VersionUse:
+    client = use.client
+    key = (client.client_id, client.software_name, client.software_version)
+    found = gravest.get((*key, use.api_key, use.version))
+    if found is None:
+        return replace(use, verdict="not judged") if key in apart else use
+    return replace(
+        use,
+        verdict=found.verdict,
+        last_accepted_in=found.last_accepting_release,
+        removed_in=found.first_refusing_release,
+    )

@@ -1,0 +1,115 @@
+"""The facts of an audit: who breaks on which release, with the evidence, and who is up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AuditVerdict = Literal[
+    "broke",
+    "will break",
+    "known to break",
+    "cannot say",
+    "documented as unsupported",
+    "nothing seen against it",
+    "not judged",
+]
+Role = Literal["client", "broker", "controller"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedClient:
+    """Who sent requests: a client id at an address, with its principal and software if known.
+
+    ``address`` is the host without its port. The principal is in request logs and in no capture.
+    """
+
+    client_id: str | None
+    address: str | None
+    principal: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+
+    @property
+    def software(self) -> str | None:
+        """Name and version in one string, or None when neither is known."""
+        return " ".join(filter(None, (self.software_name, self.software_version))) or None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """What one release means to one client, and why.
+
+    ``evidence`` names what gave the verdict, ``reason`` says it with its figures, ``offered`` is
+    the range in the captured broker's ApiVersions response. A finding without ``api_key`` is about
+    the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us`` are of the finding's
+    version, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the client's.
+    Groups and topics are at most some; their counts are of all.
+    """
+
+    release: str
+    verdict: AuditVerdict
+    evidence: str
+    reason: str
+    role: Role
+    client: AuditedClient
+    requests: int
+    first_time_us: int
+    last_time_us: int
+    connections: int
+    apis: int
+    api_key: int | None = None
+    api_name: str | None = None
+    version: int | None = None
+    offered: str | None = None
+    last_accepting_release: str | None = None
+    first_refusing_release: str | None = None
+    groups: tuple[str, ...] = ()
+    group_count: int = 0
+    topics: tuple[str, ...] = ()
+    topic_count: int = 0
+    remedy: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestShare:
+    """How many requests are at the newest version of a release, of how many that it knows.
+
+    ``clients_at_newest`` counts the clients that send nothing older. What a connection begins with
+    (ApiVersions, SASL) is not counted, nor the requests of brokers and controllers.
+    """
+
+    release: str
+    requests: int
+    requests_at_newest: int
+    clients: int
+    clients_at_newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class PinningSetting:
+    """A setting of a client that keeps it at old versions."""
+
+    client: str
+    setting: str
+    effect: str
+    remedy: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The audit of one capture.
+
+    ``asked`` tells releases that somebody named from those that were chosen; ``brokers`` are the
+    releases that the captured brokers may be, by what they offer. ``pins`` are there where a
+    finding gives reason to look for them.
+    """
+
+    releases: tuple[str, ...] = ()
+    asked: bool = False
+    brokers: tuple[str, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
+    newest: tuple[NewestShare, ...] = ()
+    pins: tuple[PinningSetting, ...] = ()

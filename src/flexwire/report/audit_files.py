@@ -1,0 +1,101 @@
+"""The findings of an audit as rows, as CSV and as JSON, one and the same in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from flexwire.report.audit_facts import Audit, AuditFinding
+
+COLUMNS = (
+    "release",
+    "verdict",
+    "evidence",
+    "reason",
+    "role",
+    "client_id",
+    "address",
+    "principal",
+    "client_software_name",
+    "client_software_version",
+    "api_key",
+    "api_name",
+    "api_version",
+    "requests",
+    "first_time",
+    "last_time",
+    "connections",
+    "apis",
+    "offered",
+    "last_accepting_release",
+    "first_refusing_release",
+    "groups",
+    "group_count",
+    "topics",
+    "topic_count",
+    "remedy",
+    "source",
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def audit_row(finding: AuditFinding) -> dict[str, Any]:
+    """A finding by `COLUMNS`: times as moments, groups and topics as lists, unknown as None."""
+    told: dict[str, Any] = {
+        name: getattr(finding, name, None) for name in COLUMNS if name not in _RENAMED
+    }
+    client = finding.client
+    told |= {
+        "client_id": client.client_id,
+        "address": client.address,
+        "principal": client.principal,
+        "client_software_name": client.software_name,
+        "client_software_version": client.software_version,
+        "api_version": finding.version,
+        "first_time": _EPOCH + timedelta(microseconds=finding.first_time_us),
+        "last_time": _EPOCH + timedelta(microseconds=finding.last_time_us),
+        "groups": list(finding.groups),
+        "topics": list(finding.topics),
+    }
+    return {name: told[name] for name in COLUMNS}
+
+
+_RENAMED = frozenset(
+    {
+        "client_id",
+        "address",
+        "principal",
+        "client_software_name",
+        "client_software_version",
+        "api_version",
+        "first_time",
+        "last_time",
+    }
+)
+
+
+def audit_csv(audit: Audit) -> str:
+    """CSV with a head: moments in ISO 8601, lists joined with a space, unknown empty."""
+    text = io.StringIO()
+    rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    rows.writeheader()
+    for finding in audit.findings:
+        row = audit_row(finding)
+        for name in ("first_time", "last_time"):
+            row[name] = row[name].isoformat()
+        for name in ("groups", "topics"):
+            row[name] = " ".join(row[name])
+        rows.writerow(row)
+    return text.getvalue()
+
+
+def audit_json(audit: Audit) -> str:
+    """JSON with the findings as in CSV, and what the audit as a whole says beside them."""
+    whole: dict[str, Any] = msgspec.to_builtins(audit)
+    whole["findings"] = [audit_row(one) for one in audit.findings]
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n"

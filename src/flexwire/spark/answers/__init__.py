@@ -1,0 +1,45 @@
+"""Answers from the tables of an analysis: DataFrames in, DataFrames out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.spark.answers.evidence import AuditTables
+from flexwire.spark.answers.judging import audit_table, gather_audit
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.bodies import table_schema
+from flexwire.spark.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["AuditTables", "audit", "audit_table", "gather_audit", "tables_to_audit"]
+
+
+def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:
+    """Who breaks on these releases, and by which evidence, from ``OUT/tables``: a row a finding.
+
+    The same as the table ``audit`` of the analysis, for other releases than it was asked about.
+    Raises `UnknownMessageError` for a release that there is not.
+    """
+    there = Tables(Path(tables))
+    found = gather_audit(tables_to_audit(spark, there), there.message_names(), releases)
+    return audit_table(spark, found)
+
+
+def tables_to_audit(spark: SparkSession, tables: Tables) -> AuditTables:
+    """The tables below a directory, as an audit reads them."""
+    names = set(tables.message_names())
+
+    def message(name: str) -> DataFrame | None:
+        if name not in names:
+            return None
+        # Spark would start a job to look for the schema of each.
+        read = spark.read.schema(spark_schema(table_schema(name)))
+        return read.parquet(str(tables.message(name)))
+
+    read = spark.read.parquet
+    return AuditTables(read(str(tables.frames)), read(str(tables.connections)), message)

@@ -1,0 +1,162 @@
+"""From the tables of an analysis to the facts of its audit, and to the table of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from flexwire.errors import UnknownMessageError
+from flexwire.protocol import api_name
+from flexwire.protocol.audit import (
+    OPENING_APIS,
+    PINS,
+    VERDICTS,
+    audited_releases,
+    judge,
+    newest_version,
+)
+from flexwire.report.audit_facts import (
+    Audit,
+    AuditedClient,
+    AuditFinding,
+    NewestShare,
+    PinningSetting,
+)
+from flexwire.report.audit_files import audit_row
+from flexwire.schema.catalog import catalog
+from flexwire.spark.answers.evidence import gathered_evidence
+from flexwire.spark.answers.touched import Touched, gather_touched
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.protocol.audit import Conduct, Finding, Party
+    from flexwire.spark.answers.evidence import AuditTables, Evidence
+
+# What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
+_NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
+_BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
+_Judged = list[tuple["Party", "Conduct", "Finding"]]
+
+TABLE = (
+    "release string, verdict string, evidence string, reason string, role string, "
+    "client_id string, address string, principal string, "
+    "client_software_name string, client_software_version string, "
+    "api_key int, api_name string, api_version int, requests bigint, "
+    "first_time timestamp, last_time timestamp, connections bigint, apis bigint, "
+    "offered string, last_accepting_release string, first_refusing_release string, "
+    "groups array<string>, group_count bigint, topics array<string>, topic_count bigint, "
+    "remedy string, source string"
+)
+
+
+def gather_audit(
+    tables: AuditTables, messages: Collection[str], releases: Sequence[str] = ()
+) -> Audit:
+    """Audit the tables; ``messages`` are the names of the messages that have one.
+
+    ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
+    captured brokers' on. Raises `UnknownMessageError` for one that there is not.
+    """
+    named = tuple(dict.fromkeys(map(catalog().release, releases)))
+    with gathered_evidence(tables) as evidence:
+        chosen = named or audited_releases(evidence.brokers)
+        judged: _Judged = [
+            (party, conduct, finding)
+            for party, conduct in evidence.conducts.items()
+            for release in chosen
+            for finding in judge(party, conduct, release, brokers=evidence.brokers)
+        ]
+        flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
+        touched = gather_touched(tables, messages, evidence.connections, flagged)
+    findings = [_finding(*one, touched) for one in judged]
+    # Spark gives groups in any order, and the same captures should give the same file.
+    findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
+                                   -one.requests, repr(one)))  # fmt: skip
+    return Audit(
+        releases=chosen,
+        asked=bool(named),
+        brokers=evidence.brokers,
+        findings=tuple(findings),
+        newest=tuple(_newest(evidence, release) for release in chosen),
+        pins=_pins(judged),
+    )
+
+
+def _finding(
+    party: Party,
+    conduct: Conduct,
+    finding: Finding,
+    touched: dict[tuple[str | None, ...], Touched],
+) -> AuditFinding:
+    own = touched.get((party.client_id, party.address, party.principal), Touched())
+    return AuditFinding(
+        finding.release,
+        finding.verdict,
+        finding.evidence,
+        finding.reason,
+        conduct.role,
+        AuditedClient(
+            party.client_id,
+            party.address,
+            party.principal,
+            party.software_name,
+            party.software_version,
+        ),
+        finding.requests,
+        finding.first_us,
+        finding.last_us,
+        conduct.connections,
+        len(conduct.api_keys),
+        api_key=finding.api_key,
+        api_name=None if finding.api_key is None else _name(finding.api_key),
+        version=finding.version,
+        offered=None if finding.offered is None else str(finding.offered),
+        last_accepting_release=finding.last_accepting,
+        first_refusing_release=finding.first_refusing,
+        groups=own.groups,
+        group_count=own.group_count,
+        topics=own.topics,
+        topic_count=own.topic_count,
+        remedy=finding.remedy,
+        source=finding.source,
+    )
+
+
+def _name(api_key: int) -> str | None:
+    try:
+        return api_name(api_key)
+    except UnknownMessageError:
+        return None
+
+
+def _newest(evidence: Evidence, release: str) -> NewestShare:
+    """Who is at the newest versions of a release: only they would take up a version after it."""
+    asked, newest, clients, up_to_date = 0, 0, 0, 0
+    for conduct in evidence.clients.values():
+        at = Counter[bool]()
+        for use in conduct.uses:
+            highest = newest_version(use.api_key, release)
+            if use.api_key not in OPENING_APIS and highest is not None:
+                at[use.version >= highest] += use.requests
+        asked += at.total()
+        newest += at[True]
+        clients += bool(at)
+        up_to_date += bool(at[True]) and not at[False]
+    return NewestShare(release, asked, newest, clients, up_to_date)
+
+
+def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
+    if not any(one.verdict in _BREAKS and one.api_key is not None for _, _, one in judged):
+        return ()
+    return tuple(
+        PinningSetting(pin.client, pin.setting, pin.effect, pin.remedy, pin.sources) for pin in PINS
+    )
+
+
+def audit_table(spark: SparkSession, audit: Audit) -> DataFrame:
+    """The findings as a table, one a row, as `TABLE` has its columns."""
+    rows = [tuple(audit_row(one).values()) for one in audit.findings]
+    return spark.createDataFrame(rows, TABLE)

@@ -1,0 +1,43 @@
+"""The page of the audit: its block runs, and its lists are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flexwire.protocol.audit import PINS, VERDICTS
+from flexwire.report.audit_files import COLUMNS
+from flexwire.spark.answers.touched import SHOWN
+from tests.house.test_readme import blocks, check
+
+PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def first_cells(text: str) -> list[str]:
+    rows = re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
+    return [row for row in rows if row not in {"verdict", "client"}]
+
+
+def test_its_block_does_what_it_shows(tmp_path: Path) -> None:
+    found = [block for block in blocks(PAGE) if block.language == "python"]
+    assert found
+    for block in found:
+        check(block, tmp_path)
+
+
+def test_it_explains_every_verdict_gravest_first() -> None:
+    assert first_cells(section("The verdicts")) == list(VERDICTS)
+
+
+def test_it_names_every_column_and_the_settings_that_pin() -> None:
+    told = section("A finding's columns")
+    assert set(re.findall(r"`(\w+)`", told)) == set(COLUMNS)
+    assert f"the first {SHOWN} of each" in told
+    settings = section("Settings that pin")
+    for pin in PINS:
+        assert f"| {pin.client} |" in settings
+        assert all(f"`{setting}`" in settings for setting in pin.setting.split(", "))

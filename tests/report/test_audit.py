@@ -1,0 +1,138 @@
+"""The answer to "who breaks?": sentences, tables, CSV and JSON of the same findings."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+
+from flexwire.report import audit
+from flexwire.report.audit_facts import Audit, AuditedClient
+from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json
+from flexwire.report.facts import Client, VersionUse
+from tests.report.sample import AUDIT, EMPTY, SAMPLE, START, big, finding
+
+
+def test_each_release_is_answered_gravest_first_and_never_with_a_promise() -> None:
+    (first, told), (second, again) = audit.sentences(SAMPLE)
+    assert (first, second) == ("4.0.2", "4.4.0")
+    assert told == again
+    assert told == [
+        ("broke", ("1 of 5 clients broke already: inventory-sync-worker-eu-west-1a-pool-0007 "
+         "(Produce v2).")),
+        ("will break", ("1 of 5 clients will break: inventory-sync-worker-eu-west-1a-pool-0007 "
+         "(Fetch v3).")),
+        ("known to break", "1 of 5 clients is known to break: billing-service (librdkafka 2.6.1)."),
+        ("cannot say", ("1 of 5 clients uses what it refuses, and whether that breaks it cannot be "
+         "said: shipping (Produce v2).")),
+        ("documented as unsupported", ("1 of 5 clients is documented as unsupported, which is a "
+         "remark and not a verdict: analytics (apache-kafka-java 4.1.0).")),
+        ("nothing seen against it", ("Nothing was seen against 2 of 5 clients, on 6 connections in "
+         "1 min 30 s.")),
+        ("not judged", "Not judged: 1 broker, upgraded with the cluster."),
+    ]  # fmt: skip
+    assert "safe" not in " ".join(sentence for _, sentence in told)
+
+
+def test_many_names_are_counted_not_listed() -> None:
+    ((_, told),) = audit.sentences(big())
+    (_, sentence), (_, rest) = told
+    assert sentence.startswith("72 of 500 clients will break: client-000 (")
+    assert sentence.endswith("; and 69 more.")
+    assert len(sentence) < 300
+    assert rest.startswith("Nothing was seen against 428 of 500 clients")
+
+
+def test_without_requests_nothing_can_be_said() -> None:
+    facts = dataclasses.replace(EMPTY, audit=Audit(("4.4.0",)))
+    ((_, ((verdict, sentence),)),) = audit.sentences(facts)
+    assert verdict == "cannot say"
+    assert sentence == "No request was decoded, so nothing can be said."
+
+
+def test_why_these_releases_is_told() -> None:
+    assert "asked for; the captured brokers may be Kafka 3.9.2" in audit.chosen(AUDIT)
+    unknown = dataclasses.replace(AUDIT, brokers=())
+    assert "asked for; which release the captured brokers are is not" in audit.chosen(unknown)
+    by_brokers = dataclasses.replace(AUDIT, asked=False)
+    assert "of every major from the brokers' on" in audit.chosen(by_brokers)
+    assert "--release" in audit.chosen(Audit(("4.4.0",)))
+
+
+def test_the_question_names_the_releases() -> None:
+    assert audit.title(SAMPLE) == "Who breaks on Kafka 4.0.2 and 4.4.0?"
+    assert audit.title(big()) == "Who breaks on Kafka 4.4.0?"
+    assert audit.title(EMPTY) == "Who breaks?"
+
+
+def test_a_finding_of_several_releases_is_one_row_with_the_last_remedy() -> None:
+    table = audit.finding_table(SAMPLE)
+    assert len(table.rows) == len(AUDIT.findings) / 2 - 3
+    row = table.rows[0]
+    texts = [cell.text for cell in row]
+    assert (row[0].note, row[1].text) == ("10.0.3.18 · software unknown", "broke")
+    assert (row[2].text, row[2].note) == ("Produce v2", "on 4.0.2, 4.4.0")
+    assert texts[6] == "group inventory; topics inventory, orders, returns and 28 more"
+    assert (texts[7], row[7].note) == ("3.9.2", "not by 4.0.0")
+    assert texts[4].endswith("Produce of 4.4.0")
+
+
+def test_findings_that_differ_by_release_are_two_rows() -> None:
+    client = AuditedClient("a", "h")
+    told = (
+        finding(client, "will break", "4.0.0", api_key=11, version=1),
+        finding(client, "cannot say", "4.0.2", api_key=11, version=1),
+    )
+    facts = dataclasses.replace(EMPTY, audit=Audit(("4.0.0", "4.0.2"), findings=told))
+    assert [row[2].note for row in audit.finding_table(facts).rows] == ["on 4.0.0", "on 4.0.2"]
+
+
+def test_those_with_nothing_against_them_are_listed_with_what_was_seen() -> None:
+    rows = audit.client_table(SAMPLE).rows
+    assert [row[1].text for row in rows] == ["nothing seen against it"] * 2 + ["not judged"]
+    assert [(row[2].text, row[3].text, row[5].text) for row in rows] == [
+        ("9", "3", "1 min 30 s")
+    ] * 3
+
+
+def test_the_matrix_is_marked_with_the_gravest_of_all_releases() -> None:
+    old = Client(AUDIT.findings[0].client.client_id)
+    replica = Client("broker-2-fetcher-0", "apache-kafka-java", "3.9.1")
+    uses = [
+        VersionUse(old, 0, "Produce", 2, 9),
+        VersionUse(old, 0, "Produce", 3, 9),
+        VersionUse(replica, 1, "Fetch", 3, 9),
+        VersionUse(Client("unheard-of"), 0, "Produce", 2, 9),
+    ]
+    marked = audit.marked(uses, AUDIT)
+    assert [use.verdict for use in marked] == ["broke", "read", "not judged", "read"]
+    assert (marked[0].last_accepted_in, marked[0].removed_in) == ("3.9.2", "4.0.0")
+
+
+def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
+    some, none = map(audit.newest_sentence, AUDIT.newest)
+    assert some.startswith("25 % of 16,000 requests are at the newest version that Kafka 4.0.2")
+    assert "1 of 5 clients" in some
+    assert none.startswith("0 % of 16,000 requests")
+
+
+def test_csv_has_every_column_and_survives_what_clients_call_themselves() -> None:
+    evil = AuditedClient('a,"b"\n=1+1', None)
+    told = Audit(("4.4.0",), findings=(finding(evil, "broke", "4.4.0", groups=("x", "y")),))
+    (row,) = csv.DictReader(io.StringIO(audit_csv(told)))
+    assert tuple(row) == COLUMNS
+    assert row["client_id"] == evil.client_id
+    assert (row["address"], row["api_key"], row["groups"]) == ("", "", "x y")
+
+
+def test_json_has_the_rows_of_csv_and_the_rest_of_the_audit() -> None:
+    whole = json.loads(audit_json(AUDIT))
+    rows = list(csv.DictReader(io.StringIO(audit_csv(AUDIT))))
+    assert len(whole["findings"]) == len(rows) == len(AUDIT.findings)
+    first = whole["findings"][0]
+    assert tuple(first) == COLUMNS
+    assert (first["api_version"], rows[0]["api_version"]) == (2, "2")
+    assert first["first_time"].startswith("2026-")
+    assert whole["brokers"] == ["3.9.2"]
+    assert AUDIT.findings[0].first_time_us == START

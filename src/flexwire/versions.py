@@ -120,11 +120,13 @@ class Versions:
 
     def __or__(self, other: Versions) -> Versions:
         """What either holds, and nothing that lies between them."""
+        if not self or not other:
+            return self or other
         return self._joined(self.ranges + other.ranges)
 
     def __contains__(self, version: int) -> bool:
-        return self.lowest <= version <= self.highest and not any(
-            first <= version <= last for first, last in self.holes
+        return self.lowest <= version <= self.highest and not (
+            self.holes and any(first <= version <= last for first, last in self.holes)
         )
 
     def __bool__(self) -> bool:
@@ -132,11 +134,15 @@ class Versions:
 
     def __le__(self, other: Versions) -> bool:
         """Whether every version here is in ``other``; "none" is in everything."""
-        return self & other == self
+        if self.holes or other.holes:
+            return self & other == self
+        return not self or (other.lowest <= self.lowest and self.highest <= other.highest)
 
     def __iter__(self) -> Iterator[int]:
         if self.open_ended:
             raise ValueError(f"{self} is open-ended; intersect it with the valid versions first")
+        if not self.holes:
+            return iter(range(self.lowest, self.highest + 1))
         return chain.from_iterable(range(lowest, highest + 1) for lowest, highest in self.ranges)
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
@@ -164,6 +165,8 @@ class Members:
 
     def versions(self, key: str, default: Versions | None = None) -> Versions:
         """A version range; absent or empty is ``default``, and an error where there is none."""
+        if default is not None and key not in self._nodes:
+            return default
         text = self.string(key)
         if not (text or "").strip():
             if default is None:
@@ -171,7 +174,7 @@ class Members:
                 self.refuse("VERSIONS_MISSING", reason, key)
             return Versions.ALL if default is None else default
         try:
-            return Versions.parse(text or "")
+            return _versions(text or "")
         except ValueError as error:
             self.refuse("VERSIONS_INVALID", f"{key!r} of {self.what}: {error}", key)
             return Versions.ALL
@@ -182,6 +185,12 @@ class Members:
         if node is None:
             return []
         return node.items if isinstance(node, Array) else [node]
+
+
+@lru_cache(maxsize=1024)
+def _versions(text: str) -> Versions:
+    # A spec says "0+" at every second field.
+    return Versions.parse(text)
 
 
 def _choice(node: Scalar, names: Sequence[str]) -> str | None:

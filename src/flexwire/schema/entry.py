@@ -15,6 +15,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from flexwire.schema.catalog import Catalog
     from flexwire.schema.spec import MessageSpec
+    from flexwire.schema.text import Node
 
 
 class Entry:
@@ -41,6 +42,7 @@ class Entry:
         # For every spec in the message's file: from which release to which it gives the layout
         # of which versions.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
+        self._parsed: dict[int, MessageSpec] = {}
 
     def __repr__(self) -> str:
         return f"Entry({self.name!r}, versions {self.versions})"
@@ -87,12 +89,18 @@ class Entry:
         return newest
 
     @cached_property
-    def _specs(self) -> tuple[MessageSpec, ...]:
+    def _nodes(self) -> tuple[SpecText, list[Node]]:
         file = f"{self.name}.json"
         text = SpecText(self._catalog.read(self.module, file), file)
         node = text.read(whole=True)
-        items = node.items if isinstance(node, Array) else [node]
-        return tuple(parse_node(text, one, mode="strict") for one in items)
+        return text, node.items if isinstance(node, Array) else [node]
+
+    def _spec(self, number: int) -> MessageSpec:
+        # Half of the specs are there for single releases, and nobody asks for them.
+        if number not in self._parsed:
+            text, nodes = self._nodes
+            self._parsed[number] = parse_node(text, nodes[number], mode="strict")
+        return self._parsed[number]
 
     def has(self, version: int) -> bool:
         """Whether any release has the version."""
@@ -109,17 +117,17 @@ class Entry:
             if version not in self._defaults:
                 reason = f"{self.name} has no version {version}; released are {self.versions}"
                 raise UnknownMessageError(reason)
-            return self._specs[self._defaults[version]]
+            return self._spec(self._defaults[version])
         release = self._catalog.release(release)
         for versions, number in self._revisions.get(release, ()):
             if version in versions:
-                return self._specs[number]
+                return self._spec(number)
         raise UnknownMessageError(self._missing(version, release))
 
     def served(self, release: str) -> list[tuple[MessageSpec, Versions]]:
         """The specs that give a release's versions their layout, with these versions."""
         ranges = self._revisions.get(release, ())
-        return [(self._specs[number], versions) for versions, number in ranges]
+        return [(self._spec(number), versions) for versions, number in ranges]
 
     def whole_spec(self, release: str) -> MessageSpec:
         """One spec that gives every version of a release its layout, and has no others' fields.
@@ -127,7 +135,7 @@ class Entry:
         Raises `SpecError` where the catalog keeps none; of Kafka's own releases it always does.
         """
         valid = self.releases[release]
-        for spec in self._specs:
+        for spec in self.all_specs():
             if valid <= spec.valid_versions and all(
                 spec is served
                 or resolve(spec, version).layout() == resolve(served, version).layout()
@@ -150,11 +158,11 @@ class Entry:
             else:
                 ranges.append((number, Versions(version, version)))
         ranges.sort(key=lambda item: item[0])
-        return tuple((self._specs[number], versions) for number, versions in ranges)
+        return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
         """Every spec in the message's file, newest first, also those only a release reaches."""
-        return self._specs
+        return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:
         if release in self.releases:

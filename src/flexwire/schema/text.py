@@ -83,6 +83,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_PLAIN, _MARK = _TOKEN.groupindex["plain"], _TOKEN.groupindex["mark"]
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _KINDS = {"number": Kind.NUMBER, "boolean": Kind.BOOLEAN, "null": Kind.NULL}
 
@@ -171,12 +172,15 @@ class _Tokens:
     def take(self) -> tuple[str, str, int]:
         """The next token's name (a mark's is the mark itself), text and offset."""
         match = next(self._matches)
+        # By number: most tokens are one of these two.
+        group = match.lastindex or 0
+        if group == _PLAIN:
+            return "string", match[group], match.start(group) - 1
+        if group == _MARK:
+            mark = match[group]
+            return mark, mark, match.start(group)
         name = match.lastgroup or "end"
-        if name == "plain":
-            return "string", match["plain"], match.start("plain") - 1
         offset = match.start(name)
-        if name == "mark":
-            return match["mark"], match["mark"], offset
         if name == "escaped":
             text: str = json.loads(match["escaped"])
             return "string", text, offset

@@ -80,4 +80,4 @@ def _print(rows: list[dict[str, Any]]) -> None:
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         )
-    print(f"\n{len(rows)} messages")
+    print(f"\n{len(rows)} message{'s' * (len(rows) != 1)}")

@@ -1,0 +1,13 @@
+"""docs/releases.md does what it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.house.test_readme import check_page
+
+PAGE = (Path(__file__).parents[2] / "docs" / "releases.md").read_text(encoding="utf-8")
+
+
+def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
+    check_page(PAGE, tmp_path)

@@ -20,10 +20,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
-    from flexwire.spark.session import session  # noqa: PLC0415 - importing PySpark takes a second
+    # Importing PySpark takes a second.
+    from flexwire.spark.analyze import SMALL_JAVA  # noqa: PLC0415 - see above
+    from flexwire.spark.session import session  # noqa: PLC0415 - see above
 
-    # One compiler, and a collector without threads of its own: the jobs of tests are small.
-    small = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    started = session("flexwire tests", master="local[2]", memory="1g", conf=small)
+    # The jobs of tests are small.
+    started = session("flexwire tests", master="local[2]", memory="1g", conf=SMALL_JAVA)
     yield started
     started.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -19,42 +18,14 @@ from flexwire.columnar import decode_messages
 from flexwire.columnar.types import message_type
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.protocol import api_name, request_header_version, verdict
-from flexwire.schema.catalog import VARIABLE, catalog, use_catalog
-
-KEY = 18
-
-
-def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
-    kind = "request" if name.endswith("Request") else "response"
-    return json.dumps(
-        {
-            "apiKey": key,
-            "type": kind,
-            "name": name,
-            "validVersions": valid,
-            "flexibleVersions": "0+" if key != KEY else "3+",
-            "fields": fields,
-        }
-    )
+from flexwire.schema.catalog import VARIABLE, catalog, use_carried, use_catalog
+from tests.schema.own import API_VERSIONS, PING, clients_jar
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """The bundled catalog and a Kafka 4.5 with a message more and one at a new version."""
-    path = tmp_path / "kafka-clients-4.5.0.jar"
-    text = {"name": "Text", "type": "string", "versions": "0+"}
-    software = [
-        {"name": f"ClientSoftware{what}", "type": "string", "versions": "3+"}
-        for what in ("Name", "Version")
-    ]
-    added = {"name": "Added", "type": "int8", "versions": "6+"}
-    with zipfile.ZipFile(path, "w") as jar:
-        for name, made in {
-            "PingRequest": spec("PingRequest", "0", 900, text),
-            "PingResponse": spec("PingResponse", "0", 900),
-            "ApiVersionsRequest": spec("ApiVersionsRequest", "0-6", KEY, *software, added),
-        }.items():
-            jar.writestr(f"common/message/{name}.json", made)
+    path = clients_jar(tmp_path)
     out = tmp_path / "own"
     arguments = ["schema", "import", str(path), "--out", str(out)]
     ran = CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -86,8 +57,12 @@ def test_it_has_all_that_is_bundled_and_what_was_read(own: Path) -> None:
 def test_everything_uses_it() -> None:
     ping = flexwire.message("PingRequest")
     assert ping.decode(b"\x03hi\0", 0).encode(0) == b"\x03hi\0"
-    assert (api_name(900), verdict(900, 0), verdict(KEY, 6)) == ("Ping", "accepted", "accepted")
-    assert request_header_version(900, 0) == 2
+    assert (api_name(PING), verdict(PING, 0), verdict(API_VERSIONS, 6)) == (
+        "Ping",
+        "accepted",
+        "accepted",
+    )
+    assert request_header_version(PING, 0) == 2
     assert message_type("PingRequest").field("text") is not None
     columns = decode_messages("ApiVersionsRequest", pa.array([b"\x02a\x02b\x07\0"]), 6)
     assert columns.field("added").to_pylist() == [7]
@@ -95,15 +70,36 @@ def test_everything_uses_it() -> None:
 
 def test_what_was_made_before_is_forgotten(own: Path) -> None:
     before = flexwire.message("ApiVersionsRequest")
-    assert verdict(KEY, 6) == "unknown"
+    assert verdict(API_VERSIONS, 6) == "unknown"
     use_catalog(own)
     after = flexwire.message("ApiVersionsRequest")
     use_catalog(None)
     assert "added" in after.__struct_fields__
     assert "added" not in before.__struct_fields__
-    assert verdict(KEY, 6) == "unknown"
+    assert verdict(API_VERSIONS, 6) == "unknown"
     assert "added" not in flexwire.message("ApiVersionsRequest").__struct_fields__
     with pytest.raises(UnknownMessageError, match="no message 'PingRequest'; see"):
+        flexwire.message("PingRequest")
+
+
+def test_another_process_is_given_it_whole(own: Path) -> None:
+    carried = use_catalog(own).carried
+    assert carried == use_catalog(own).carried
+    use_catalog(None)
+    assert catalog().carried is None
+    for file in own.rglob("*.json"):
+        file.unlink()
+    use_carried(carried)
+    try:
+        assert flexwire.message("PingRequest").decode(b"\x02a\0", 0).encode(0) == b"\x02a\0"
+        assert (catalog().place, catalog().carried) == (str(own), carried)
+        before = catalog()
+        use_carried(carried)
+        assert catalog() is before
+    finally:
+        use_carried(None)
+    assert catalog().carried is None
+    with pytest.raises(UnknownMessageError):
         flexwire.message("PingRequest")
 
 

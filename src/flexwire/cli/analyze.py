@@ -40,6 +40,12 @@ def _ends(
     help='The Kafka release to audit for, "4.0" for the newest 4.0; can be given several times. By '
     "default the newest of every major from the captured brokers' on.",
 )
+@click.option(
+    "--captured-release",
+    metavar="RELEASE",
+    help="The release of the captured brokers, where you know it: a few versions were laid out "
+    "anew under their old number, and are read as it wrote them.",
+)
 @memory_option
 @click.option(
     "--port",
@@ -62,6 +68,7 @@ def analyze(
     paths: tuple[Path, ...],
     out: Path,
     releases: tuple[str, ...],
+    captured_release: str | None,
     memory: str,
     ports: tuple[int, ...],
     brokers: tuple[str, ...],
@@ -87,6 +94,7 @@ def analyze(
             memory=memory,
             show_credentials=show_credentials,
             releases=releases,
+            captured_release=captured_release,
             ports=ports,
             brokers=brokers,
         )

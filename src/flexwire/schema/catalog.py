@@ -8,6 +8,7 @@ when it is asked for. A process has one catalog: the one that ships in the packa
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from difflib import get_close_matches
@@ -34,6 +35,7 @@ class _Cached(Protocol):
 
 
 _C = TypeVar("_C", bound=_Cached)
+Carried = tuple[str, bytes]
 _ACTIVE: list[Catalog] = []
 _FORGET: list[Callable[[], object]] = []
 
@@ -61,11 +63,30 @@ def use_catalog(root: Path | None) -> Catalog:
     Classes that were given out before keep the messages they have. Raises `SpecError`, and changes
     nothing, where there is no catalog.
     """
-    wanted = bundled_catalog() if root is None else Catalog(root)
+    return _activate(bundled_catalog() if root is None else Catalog(root))
+
+
+def _activate(wanted: Catalog) -> Catalog:
     _ACTIVE[:] = [wanted]
     for forget in _FORGET:
         forget()
     return wanted
+
+
+def use_carried(carried: Carried | None) -> None:
+    """Make the catalog that another process uses (`Catalog.carried`) that of this one too."""
+    if _ACTIVE and _ACTIVE[0].carried == carried:
+        return
+    if carried is None:
+        use_catalog(None)
+        return
+    place, packed = carried
+    # Importing this takes 10 ms, and most processes have the bundled catalog.
+    import zipfile  # noqa: PLC0415 - see above
+
+    archive = zipfile.ZipFile(io.BytesIO(packed))
+    archive.filename = place
+    _activate(Catalog(zipfile.Path(archive), place=place, carried=carried))
 
 
 def per_catalog(cached: _C) -> _C:
@@ -83,11 +104,11 @@ def bundled_catalog() -> Catalog:
     """The catalog that ships in the package, which may lie in a zip."""
     beside = Path(__file__).with_name("bundled")
     if beside.is_dir():
-        return Catalog(beside, own=False)
+        return Catalog(beside, place=None)
     # Importing this takes 5 ms, as long as the index.
     from importlib.resources import files  # noqa: PLC0415 - see above
 
-    return Catalog(files("flexwire.schema") / "bundled", own=False)
+    return Catalog(files("flexwire.schema") / "bundled", place=None)
 
 
 class Catalog:
@@ -96,12 +117,19 @@ class Catalog:
     Raises `SpecError` where there is none.
     """
 
-    def __init__(self, root: Path | Traversable, *, own: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path | Traversable,
+        *,
+        place: str | None = "",
+        carried: Carried | None = None,
+    ) -> None:
         # In a zip it is a path that only `read` can follow.
         self.root = Path(str(root))
         self._files = root
         # Where a catalog of one's own lies; None for the one that ships in the package.
-        self.place = str(root) if own else None
+        self.place = str(root) if place == "" else place
+        self._carried = carried
         try:
             index = json.loads(self.read(INDEX))
             self.release_modules: dict[str, tuple[str, ...]] = {
@@ -117,6 +145,29 @@ class Catalog:
     def read(self, *path: str) -> str:
         """The text of one of the catalog's files."""
         return self._files.joinpath(*path).read_text(encoding="utf-8")
+
+    @property
+    def carried(self) -> Carried | None:
+        """What `use_carried` needs in another process: where it lies, and its files in a zip.
+
+        None for the catalog that ships in the package, which is there already.
+        """
+        if self._carried is None and self.place is not None:
+            self._carried = (self.place, self._packed())
+        return self._carried
+
+    def _packed(self) -> bytes:
+        import zipfile  # noqa: PLC0415 - as in `use_carried`
+
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+            names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
+            for name in names:
+                # The time of the archive's beginning, so that the same files give the same bytes.
+                packed.writestr(
+                    zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
+                )
+        return buffer.getvalue()
 
     @property
     def newest_release(self) -> str:

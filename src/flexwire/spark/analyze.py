@@ -88,7 +88,11 @@ _SMALL_CONF = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # One compiler, and a collector without threads of its own: half the processor time of a start.
-_SMALL_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
+SMALL_JAVA = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:ReservedCodeCacheSize=240m"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ports: Iterable[int] = (),
     brokers: Iterable[str] = (),
     releases: Iterable[str] = (),
+    captured_release: str | None = None,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -126,7 +131,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     brokers: only connections with such an end are Kafka then. Without them those are in which
     something reads as Kafka; the table of connections says of each why it is, or is not.
     ``releases`` are those that the audit is about ("4.0" is the newest 4.0 in the catalog); without
-    any it is every major from the captured brokers' on.
+    any it is every major from the captured brokers' on. ``captured_release`` is the one that these
+    brokers run, where that is known: versions that it laid out otherwise than later releases are
+    read as it wrote them.
 
     Raises `CaptureError` when the paths give no capture or a broker is not an address,
     `FlexwireError` when ``out`` holds tables that are not flexwire's, `JavaError` when there is no
@@ -134,6 +141,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """
     given = Brokers.parse(ports, brokers)
     audited = tuple(map(catalog().release, releases))
+    captured = None if captured_release is None else catalog().release(captured_release)
     files = capture_files(paths)
     destination = Path(out).absolute()
     tables = begin_tables(destination)
@@ -143,14 +151,16 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     clock = _Clock()
     explain = partial(explained, lambda: clock.current, memory if is_ours else None)
     with explain(), clock.stage("Starting Spark"):
-        running = spark or session(memory=memory, conf=_SMALL_JAVA if is_small else None)
+        running = spark or session(memory=memory, conf=SMALL_JAVA if is_small else None)
     with (
         _stopped(running) if is_ours else nullcontext(),
         explain(),
         _configured(running, is_small=is_small),
         working_directory(destination) as work,
     ):
-        job = _Job(running, tables, work, progress or silent, clock, show_credentials, given)
+        job = _Job(
+            running, tables, work, progress or silent, clock, show_credentials, given, captured
+        )
         job.write_tables([str(one) for one in files])
         facts = job.measure(title, audited)
     return _publish(tables, destination, facts, clock)
@@ -223,6 +233,7 @@ class _Job:
     clock: _Clock
     show_credentials: bool
     brokers: Brokers
+    captured_release: str | None
 
     def write_tables(self, files: list[str]) -> None:
         wire = self._read_captures(files)
@@ -297,7 +308,9 @@ class _Job:
 
     def _decode_message(self, frames: DataFrame, name: str, steps: Steps) -> None:
         carried = frames.where(F.col("body") == name)
-        decoded = decode_bodies(carried, name, show_credentials=self.show_credentials)
+        decoded = decode_bodies(
+            carried, name, show_credentials=self.show_credentials, release=self.captured_release
+        )
         write_table(decoded, self.tables.message(name))
         steps.finish()
 
@@ -361,4 +374,5 @@ class _Job:
 
     def _audited(self, releases: tuple[str, ...]) -> Callable[[], Audit]:
         tables = tables_to_audit(self.spark, self.tables)
-        return partial(gather_audit, tables, self.tables.message_names(), releases)
+        brokers = (self.captured_release,) if self.captured_release else ()
+        return partial(gather_audit, tables, self.tables.message_names(), releases, brokers)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.codec import message
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, message_type, uuid_text
+from flexwire.spark.layouts import body_type, class_of
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 
@@ -88,14 +88,20 @@ class _Items:
 
 
 def message_column(
-    name: str, version: int, messages: Sequence[Any | None], uses: TaggedFieldUses
+    name: str,
+    version: int,
+    messages: Sequence[Any | None],
+    uses: TaggedFieldUses,
+    release: str | None = None,
 ) -> pa.StructArray:
     """The column of messages that were all decoded at ``version``; None gives a null.
 
-    Counts the tagged fields it meets in ``uses``, by the message's index in ``messages``.
+    ``release`` is the one as whose they were read (`class_of`). Counts the tagged fields it meets
+    in ``uses``, by the message's index in ``messages``.
     """
     items = _Items(messages, range(len(messages)), "")
-    return _struct_column(message(name).definition.schema(version), message_type(name), items, uses)
+    schema = class_of(name, version, release).definition.schema(version)
+    return _struct_column(schema, body_type(name, release), items, uses)
 
 
 def _struct_column(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.codec import Message, message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import carries_credentials, parse_response, withhold
 from flexwire.spark.arrow import (
@@ -27,15 +26,17 @@ from flexwire.spark.arrow import (
     TAGGED_FIELD_USES,
     TaggedFieldUses,
     message_column,
-    message_type,
     raw_tagged_fields,
 )
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.layouts import body_type, class_of
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
+
+    from flexwire.codec import Message
 
 # What a message's row has from its frame as it is.
 _COPIED = [
@@ -70,30 +71,36 @@ OUTCOMES = pa.schema(
 )
 
 
-def decode_bodies(frames: DataFrame, name: str, *, show_credentials: bool = False) -> DataFrame:
-    """The table of one message, from the frames (with payloads) that carry it."""
+def decode_bodies(
+    frames: DataFrame, name: str, *, show_credentials: bool = False, release: str | None = None
+) -> DataFrame:
+    """The table of one message, from the frames (with payloads) that carry it.
+
+    ``release`` is that of the captured brokers, where it is known.
+    """
     needed = frames.select(*[column for column, _ in _NEEDED])
-    task = partial(_decode_batches, name, show_credentials)
-    return needed.mapInArrow(task, spark_schema(table_schema(name)))
+    task = partial(_decode_batches, name, show_credentials, release)
+    return map_in_arrow(needed, task, table_schema(name, release))
 
 
-def table_schema(name: str) -> pa.Schema:
+def table_schema(name: str, release: str | None = None) -> pa.Schema:
     """The columns of a message's table."""
-    return OUTCOMES.append(pa.field("body", message_type(name)))
+    return OUTCOMES.append(pa.field("body", body_type(name, release)))
 
 
 def _decode_batches(
     name: str,
     show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    release: str | None,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    schema = table_schema(name)
+    schema = table_schema(name, release)
     for batch in batches:
         frames = batch.to_pylist()
         by_version: dict[int | None, list[_Body]] = defaultdict(list)
         for frame in frames:
             try:
-                body = _decode(name, frame, show_credentials=show_credentials)
+                body = _decode(name, frame, release, show_credentials=show_credentials)
             except Exception as error:
                 where = f"{frame['direction']} {frame['index']} of {frame['connection']}"
                 error.add_note(f"while decoding {name}, {where}")
@@ -101,7 +108,7 @@ def _decode_batches(
             by_version[body.version].append(body)
         # One version at a time, so that a column's presence is asked once and not per message.
         for version, bodies in by_version.items():
-            yield _batch(schema, name, version, bodies)
+            yield _batch(schema, name, version, bodies, release)
 
 
 @dataclass(slots=True)
@@ -118,15 +125,17 @@ class _Body:
     bytes: bytes | None = None
 
 
-def _decode(name: str, frame: dict[str, Any], *, show_credentials: bool) -> _Body:
+def _decode(
+    name: str, frame: dict[str, Any], release: str | None, *, show_credentials: bool
+) -> _Body:
     body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
     try:
-        _read_body(name, frame, body)
+        _read_body(name, frame, body, release)
     except (CodecError, FrameError, UnknownMessageError) as error:
         body.message = body.version = None
         body.error = str(error)
         with suppress(CodecError, FrameError, UnknownMessageError):
-            _read_body(name, frame, body, lenient=True)
+            _read_body(name, frame, body, release, lenient=True)
     if body.message is not None and not show_credentials:
         body.withheld = withhold(body.message)
     if body.error is not None:
@@ -137,7 +146,14 @@ def _decode(name: str, frame: dict[str, Any], *, show_credentials: bool) -> _Bod
     return body
 
 
-def _read_body(name: str, frame: dict[str, Any], body: _Body, *, lenient: bool = False) -> None:
+def _read_body(
+    name: str,
+    frame: dict[str, Any],
+    body: _Body,
+    release: str | None,
+    *,
+    lenient: bool = False,
+) -> None:
     payload, version = frame["payload"], frame["api_version"]
     offset = frame["body_offset"]
     if frame["direction"] == "response":
@@ -146,18 +162,24 @@ def _read_body(name: str, frame: dict[str, Any], body: _Body, *, lenient: bool =
         body.header_version = response.header_version
         body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
         offset, version = response.body_offset, response.body_version
-    body.message = message(name).decode(payload[offset:], version, lenient=lenient)
+    made = class_of(name, version, release)
+    body.message = made.decode(payload[offset:], version, lenient=lenient)
     body.version = version
 
 
 def _batch(
-    schema: pa.Schema, name: str, version: int | None, bodies: Sequence[_Body]
+    schema: pa.Schema,
+    name: str,
+    version: int | None,
+    bodies: Sequence[_Body],
+    release: str | None,
 ) -> pa.RecordBatch:
     uses = TaggedFieldUses()
     if version is None:
-        column: pa.Array = pa.nulls(len(bodies), message_type(name))
+        column: pa.Array = pa.nulls(len(bodies), body_type(name, release))
     else:
-        column = message_column(name, version, [body.message for body in bodies], uses)
+        messages = [body.message for body in bodies]
+        column = message_column(name, version, messages, uses, release)
     columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one, _ in _COPIED}
     columns |= {
         "message": [name] * len(bodies),

@@ -27,7 +27,8 @@ from flexwire.protocol import (
 )
 from flexwire.protocol.responses import parse_correlation_id
 from flexwire.spark.arrow import MOMENT, RAW_TAGGED_FIELDS, raw_tagged_fields
-from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +102,7 @@ def assemble_frames(
     """
     order = ("connection", "timestamp_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
-    return ordered.mapInArrow(partial(_assemble, show_credentials, brokers), spark_schema(FRAMES))
+    return map_in_arrow(ordered, partial(_assemble, show_credentials, brokers), FRAMES)
 
 
 def _assemble(

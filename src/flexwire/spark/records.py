@@ -18,7 +18,8 @@ from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.arrow import MOMENT, uuid_text
-from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ _ROW_BYTES = 100
 
 def decode_records(carriers: DataFrame) -> DataFrame:
     """The rows of the records table, from those of `carried_records`."""
-    return carriers.mapInArrow(_decode, spark_schema(RECORDS))
+    return map_in_arrow(carriers, _decode, RECORDS)
 
 
 def carried_records(bodies: DataFrame, where: RecordsField) -> DataFrame:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from flexwire.capture.assembly import connection_key
 from flexwire.capture.segments import Segment, SegmentCounts, Unreadable, read_segments
 from flexwire.errors import CaptureError
-from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ FURTHER_REASONS = "further reasons"
 def read_captures(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """The segments of capture files, each file read by one task."""
     numbers = spark.range(0, len(files), 1, len(files))
-    return numbers.mapInArrow(partial(_read_files, tuple(files)), spark_schema(SEGMENTS))
+    return map_in_arrow(numbers, partial(_read_files, tuple(files)), SEGMENTS)
 
 
 def _read_files(

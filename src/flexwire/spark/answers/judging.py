@@ -53,21 +53,26 @@ TABLE = (
 
 
 def gather_audit(
-    tables: AuditTables, messages: Collection[str], releases: Sequence[str] = ()
+    tables: AuditTables,
+    messages: Collection[str],
+    releases: Sequence[str] = (),
+    brokers: Sequence[str] = (),
 ) -> Audit:
     """Audit the tables; ``messages`` are the names of the messages that have one.
 
     ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
-    captured brokers' on. Raises `UnknownMessageError` for one that there is not.
+    captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
+    what they offer in ApiVersions says it. Raises `UnknownMessageError` for one that there is not.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
     with gathered_evidence(tables) as evidence:
-        chosen = named or audited_releases(evidence.brokers)
+        running = tuple(brokers) or evidence.brokers
+        chosen = named or audited_releases(running)
         judged: _Judged = [
             (party, conduct, finding)
             for party, conduct in evidence.conducts.items()
             for release in chosen
-            for finding in judge(party, conduct, release, brokers=evidence.brokers)
+            for finding in judge(party, conduct, release, brokers=running)
         ]
         flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
         touched = gather_touched(tables, messages, evidence.connections, flagged)
@@ -78,7 +83,7 @@ def gather_audit(
     return Audit(
         releases=chosen,
         asked=bool(named),
-        brokers=evidence.brokers,
+        brokers=running,
         findings=tuple(findings),
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),

@@ -1,0 +1,57 @@
+"""A catalog of one's own: Kafka as it is bundled, and a release 4.5 made up."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING
+
+from flexwire.schema.catalog import bundled_catalog
+from flexwire.schema.importer import import_specs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+API_VERSIONS = 18
+PING = 900
+"""The api key of a message that no Kafka has."""
+
+
+def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
+    """Give the text of a request's or response's spec."""
+    kind = "request" if name.endswith("Request") else "response"
+    return json.dumps(
+        {
+            "apiKey": key,
+            "type": kind,
+            "name": name,
+            "validVersions": valid,
+            "flexibleVersions": "3+" if key == API_VERSIONS else "0+",
+            "fields": fields,
+        }
+    )
+
+
+def clients_jar(directory: Path) -> Path:
+    """Write a kafka-clients 4.5.0 with a message more, and one at a new version."""
+    text = {"name": "Text", "type": "string", "versions": "0+"}
+    software = [
+        {"name": f"ClientSoftware{what}", "type": "string", "versions": "3+"}
+        for what in ("Name", "Version")
+    ]
+    added = {"name": "Added", "type": "int8", "versions": "6+"}
+    path = directory / "kafka-clients-4.5.0.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        for name, made in {
+            "PingRequest": spec("PingRequest", "0", PING, text),
+            "PingResponse": spec("PingResponse", "0", PING),
+            "ApiVersionsRequest": spec("ApiVersionsRequest", "0-6", API_VERSIONS, *software, added),
+        }.items():
+            jar.writestr(f"common/message/{name}.json", made)
+    return path
+
+
+def own_catalog(directory: Path) -> Path:
+    """Write the catalog; gives its directory."""
+    import_specs(clients_jar(directory), directory / "own", base=bundled_catalog())
+    return directory / "own"

@@ -225,6 +225,20 @@ def test_handshake_and_end_have_the_flags_that_tcp_has(tmp_path: Path) -> None:
     assert flags == [SYN, SYN, 0, FIN, FIN, 0, SYN, SYN, 0, RST]
 
 
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("by_broker", [False, True])
+def test_who_ended_a_connection_ends_it_first(
+    tmp_path: Path, *, by_broker: bool, reset: bool
+) -> None:
+    with PcapngWriter(tmp_path) as writer:
+        connection = writer.open_connection(("10.0.0.9", 5), ("10.0.0.1", 9092))
+        connection.send("request", framed(b"asked"))
+        connection.close(by_broker=by_broker, reset=reset)
+    ends = [one.source for one in segments(writer.paths) if one.flags & (FIN | RST)]
+    assert ends[0] == ("10.0.0.1:9092" if by_broker else "10.0.0.9:5")
+    assert len(ends) == (1 if reset else 2)
+
+
 def test_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
     for number in (1, 2):
         with PcapngWriter(tmp_path / "new" / "place", prefix="run") as writer:

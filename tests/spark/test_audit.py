@@ -102,6 +102,10 @@ def _write(traffic: Traffic) -> None:
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
+    # Answered, so it was read; why the broker closed is not known.
+    served = Client(traffic, "served", 1009).ask(now)
+    served.send("Produce", 2, acks=1)
+    served.closed()
     # A version of ApiVersions that nobody has: answered in version 0, with an error, and it asks
     # again (KIP-511).
     future = Client(traffic, "future", 1004)
@@ -110,7 +114,8 @@ def _write(traffic: Traffic) -> None:
     traffic.send(
         future._connection, "request", future_request[:2] + b"\x00\x63" + future_request[4:]
     )
-    refusal = made("ApiVersionsResponse", error_code=35)
+    own = _topic("ApiVersionsResponse", "ApiVersion", api_key=18, min_version=0, max_version=4)
+    refusal = made("ApiVersionsResponse", error_code=35, api_keys=[own])
     traffic.send(future._connection, "response", response(refusal, 0, 1))
     future.ask(now, 4).send("Fetch", 17)
     # What other software is known for.
@@ -182,6 +187,8 @@ def test_what_is_advertised_and_refused_broke(audited: Audited) -> None:
     assert (broken.verdict, broken.api_name, broken.version) == ("broke", "Produce", 2)
     assert broken.offered is not None
     assert broken.offered.startswith("0-")
+    (served,) = audited.of("served")
+    assert (served.verdict, served.evidence) == ("will break", "offered more")
 
 
 def test_what_is_known_of_software_is_told_beside_what_it_sent(audited: Audited) -> None:
@@ -220,10 +227,10 @@ def test_the_brokers_are_known_by_what_they_offer(audited: Audited) -> None:
 
 def test_who_is_at_the_newest_versions_is_counted_without_brokers(audited: Audited) -> None:
     share = next(one for one in audited.facts.audit.newest if one.release == "4.0.2")
-    # Of Fetch 13, 17 and 3, Metadata 9 and 1, OffsetFetch, ListOffsets, Produce and JoinGroup only
+    # Of three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup only
     # Fetch 17 is the newest.
-    assert (share.requests, share.requests_at_newest) == (9, 1)
-    assert (share.clients, share.clients_at_newest) == (6, 1)
+    assert (share.requests, share.requests_at_newest) == (10, 1)
+    assert (share.clients, share.clients_at_newest) == (7, 1)
 
 
 def _flat(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -275,8 +282,8 @@ def test_an_unknown_release_stops_before_anything_is_read(tmp_path: Path) -> Non
 def test_the_report_says_who_breaks(audited: Audited) -> None:
     page = audited.analysis.report.read_text()
     assert "Who breaks on Kafka 4.0.0 and 4.0.2?" in page
-    assert "1 of 7 clients broke already: broken (Produce v2)." in page
-    assert "2 of 7 clients will break: pinned (Fetch v3); limited (ListOffsets v0)." in page
+    assert "1 of 8 clients broke already: broken (Produce v2)." in page
+    assert "3 of 8 clients will break: " in page
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:
@@ -297,6 +304,20 @@ def test_how_a_connection_began_and_ended_is_the_evidence(audited: Audited) -> N
 def test_what_is_not_kafka_is_nobodys_client(audited: Audited) -> None:
     is_other = F.col("client").endswith(":1001")
     assert "pinned" not in _changed(audited, {"is_kafka": ~is_other})
+
+
+def test_a_refusal_of_api_versions_is_no_offer(audited: Audited) -> None:
+    tables = tables_to_audit(audited.session, audited.analysis.tables)
+
+    def refusals(name: str) -> DataFrame | None:
+        found = tables.message(name)
+        if name != "ApiVersionsResponse" or found is None:
+            return found
+        return found.where("body.error_code != 0")
+
+    found = gather_audit(dataclasses.replace(tables, message=refusals), (), ["4.0"]).findings
+    verdicts = {one.client.client_id: (one.verdict, one.evidence) for one in reversed(found)}
+    assert verdicts["limited"] == ("cannot say", "range not seen")
 
 
 def test_without_the_broker_s_range_only_the_start_of_a_connection_tells(audited: Audited) -> None:
@@ -324,11 +345,13 @@ def test_without_the_broker_s_range_only_the_start_of_a_connection_tells(audited
         {
             "pinned": ("will break", "never asked"),
             "limited": ("cannot say", "range not seen"),
+            "served": ("cannot say", "range not seen"),
             "broken": ("broke", "closed without an answer"),
         },
         {
             "pinned": ("cannot say", "range not seen"),
             "limited": ("cannot say", "range not seen"),
+            "served": ("cannot say", "range not seen"),
             "broken": ("broke", "closed without an answer"),
         },
     ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, get_args
+import zipfile
+from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -15,9 +17,7 @@ from flexwire.cli.encode import encode
 from flexwire.cli.explain import explain
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.parse import Mode
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from flexwire.schema.sources import read_sources
 
 PING = {
     "name": "Ping",
@@ -85,5 +85,17 @@ def test_a_release_is_for_bundled_messages_and_a_path_must_be_there(
     arguments = [command, "Ping", "{}", "-V", "0"]
     done = run(*arguments, "--specs", specs, "--release", "3.8.1")
     assert (done.exit_code, "--release is for bundled messages" in done.output) == (2, True)
-    done = run(*arguments, "--specs", f"{specs}/none")
-    assert (done.exit_code, "does not exist" in done.output) == (2, True)
+    with pytest.raises(SpecError, match="no such file or directory"):
+        run(*arguments, "--specs", f"{specs}/none")
+
+
+def test_a_jar_and_a_release_are_places_too(tmp_path: Path) -> None:
+    jar = tmp_path / "kafka-clients-4.5.0.jar"
+    with zipfile.ZipFile(jar, "w") as made:
+        for one in read_sources(["release:3.9"]):
+            made.writestr(f"common/message/{Path(one.path).name}", one.content)
+    vote = '{"clusterId": null, "topics": []}'
+    for place in (str(jar), "release:3.9"):
+        assert run("encode", "VoteRequest", vote, "-V", "0", "--specs", place).output == "000100\n"
+        with pytest.raises(UnknownMessageError, match="VoteRequest has no version 2; it has 0-1"):
+            run("encode", "VoteRequest", vote, "-V", "2", "--specs", place)

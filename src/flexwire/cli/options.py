@@ -86,9 +86,10 @@ release_option = click.option(
 )
 _specs_option = click.option(
     "--specs",
-    type=click.Path(exists=True),
+    metavar="PATH",
     multiple=True,
-    help="Look for MESSAGE in specs of your own: a file, or a directory of *.json files.",
+    help="Look for MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH of "
+    "git, or release:NAME.",
 )
 _specs_mode_option = click.option(
     "--specs-mode",

@@ -53,9 +53,8 @@ def schema_import(
     if not fresh:
         base = Catalog(target) if (target / INDEX).is_file() else catalog()
     report = import_specs(sources, target, base=base, release=release, drop=drop)
-    print(
-        f"read     {report.files} file{'s' * (report.files != 1)} of {', '.join(report.read) or 'no release'}"
-    )
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    print(f"read     {files} of {', '.join(report.read) or 'no release'}")
     print(f"wrote    {report.messages} messages, {report.pairs} (message, version) pairs,")
     print(f"         in {report.specs} specs, {report.written_bytes / 1e6:.2f} MB, to {target}")
     print(f"releases {', '.join(report.releases)}")

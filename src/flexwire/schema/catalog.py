@@ -137,7 +137,9 @@ class Catalog:
             }
             self._messages: dict[str, dict[str, Any]] = index["messages"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = f"no catalog of specs ({error!r}); write one with 'flexwire schema import'"
+            why = (isinstance(error, OSError) and error.strerror) or repr(error)
+            named = f"; {VARIABLE} names it" if str(root) == os.environ.get(VARIABLE) else ""
+            reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
         self._entries: dict[str, Entry] = {}

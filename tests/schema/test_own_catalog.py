@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,16 +23,21 @@ from flexwire.schema.catalog import VARIABLE, catalog, use_carried, use_catalog
 from tests.schema.own import API_VERSIONS, PING, clients_jar
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundled catalog and a Kafka 4.5 with a message more and one at a new version."""
-    path = clients_jar(tmp_path)
-    out = tmp_path / "own"
-    arguments = ["schema", "import", str(path), "--out", str(out)]
+    place = tmp_path_factory.mktemp("imported")
+    arguments = ["schema", "import", str(clients_jar(place)), "--out", str(place / "own")]
     ran = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     assert "3 files of 4.5.0" in ran.output
-    return out
+    return place
+
+
+@pytest.fixture
+def own(imported: Path, tmp_path: Path) -> Path:
+    shutil.copytree(imported, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "own"
 
 
 @pytest.fixture

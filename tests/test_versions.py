@@ -83,6 +83,11 @@ def test_length_and_truth_are_those_of_the_set(versions: Versions) -> None:
     assert bool(versions) == bool(set(versions))
 
 
+@given(st.frozensets(st.integers(0, 6)))
+def test_a_set_is_made_of_just_these_versions(versions: frozenset[int]) -> None:
+    assert list(Versions.of(versions)) == sorted(versions)
+
+
 @given(SMALL)
 def test_a_set_with_holes_is_written_and_reads_back(versions: Versions) -> None:
     assert Versions.parse_set(str(versions)) == versions == Versions.of(versions)

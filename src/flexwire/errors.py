@@ -13,13 +13,20 @@ def short(value: object) -> str:
     """
     try:
         return reprlib.repr(value)
-    except ValueError:
-        # Python refuses to write down integers of very many digits.
+    except Exception:  # noqa: BLE001 - what a foreign object's repr raises is no concern of the error
+        # Python itself refuses to write down integers of very many digits.
         return f"<{type(value).__name__}>"
 
 
 class FlexwireError(Exception):
     """The root: catch this to catch everything flexwire raises on purpose."""
+
+
+class ArgumentError(FlexwireError, TypeError, ValueError):
+    """An argument that its parameter does not take; Python's own two errors for that as well.
+
+    What is wrong with a message or a record that was given is an `EncodeError`, which has a path.
+    """
 
 
 class SpecError(FlexwireError):

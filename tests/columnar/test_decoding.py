@@ -152,9 +152,9 @@ def test_a_version_that_is_none_is_an_error_of_its_rows() -> None:
 
 
 def test_what_is_no_column_of_messages_is_refused() -> None:
-    with pytest.raises(TypeError, match="binary or large_binary, not string"):
+    with pytest.raises(TypeError, match="binary or large_binary, got 'string'"):
         decode_messages("FetchRequest", pa.array(["text"]), 13)
-    with pytest.raises(ValueError, match="2 rows but 1 versions"):
+    with pytest.raises(ValueError, match="expected one for each of 2 rows, got '1 of them'"):
         decode_messages("FetchRequest", pa.array([b"", b""]), [13])
     with pytest.raises(UnknownMessageError):
         decode_messages("FetchRequst", pa.array([b""]), 13)

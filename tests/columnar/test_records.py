@@ -286,7 +286,7 @@ def test_any_buffer_is_taken_and_a_table_given() -> None:
         assert table.column_names == ["offset", "value"]
         assert table["value"].to_pylist() == [one.value for one in made]
     assert decode_records(b"").num_rows == 0
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match=r"^columns: expected names of "):
         decode_records(data, columns=["ofset"])
 
 

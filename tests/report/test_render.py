@@ -145,11 +145,11 @@ def test_hostile_text_is_shown_and_never_run() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("a\x00b", r"a\x00b"),
+        ("a\x00b", r"a\u0000b"),
         ("a\ud800b", r"a\ud800b"),
         ("a\u202eb", r"a\u202eb"),
-        ("a\nb", r"a\nb"),
-        ("\x1b[31m", r"\x1b[31m"),
+        ("a\nb", r"a\u000ab"),
+        ("\x1b[31m", r"\u001b[31m"),
         ("\U0001f600", "\U0001f600"),
     ],
 )

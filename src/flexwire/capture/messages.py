@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from flexwire.arguments import to_kind, to_list
 from flexwire.capture.assembly import FrameAssembler, connection_key
 from flexwire.capture.model import Unreadable
 from flexwire.capture.segments import SegmentCounts, read_segments
@@ -22,7 +24,6 @@ from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from flexwire.capture.assembly import CapturedFrame
     from flexwire.capture.model import Segment
@@ -74,7 +75,10 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | Unused]:
     Raises `CaptureError` for a file that is no capture.
     """
     open_: OrderedDict[str, _Connection] = OrderedDict()
-    for path in sorted(paths, key=_first_us):
+    given = to_list(paths, "paths", "a list of paths")
+    for path in given:
+        to_kind(path, "paths", Path)
+    for path in sorted(given, key=_first_us):
         counts = SegmentCounts()
         for item in read_segments(path, counts):
             if isinstance(item, Unreadable):

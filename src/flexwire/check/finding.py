@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flexwire.printable import printable
+
 # As much of a line as is kept, and of a message as is told.
 _LONGEST_EXCERPT = 1000
 _LONGEST_MESSAGE = 500
@@ -32,11 +34,10 @@ class Finding:
 def found(source: str, line: int, column: int, rule: str, message: str, text: str) -> Finding:
     """Make a finding, given the whole line of the text; all of it can be shown on a terminal."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
+    message = printable(message)
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[:_LONGEST_MESSAGE]}…"
-    return Finding(
-        printable(source), line, column, rule, printable(message), printable(excerpt, " "), at
-    )
+    return Finding(printable(source), line, column, rule, message, _one_column_each(excerpt), at)
 
 
 def window(line: str, column: int, width: int) -> tuple[str, int]:
@@ -56,10 +57,6 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
     return text, column - start
 
 
-def printable(text: str, instead: str = "") -> str:
-    r"""Give a text with escapes, or another character, for what would move a terminal's cursor.
-
-    >>> printable("a\x1b[2J")
-    'a\\x1b[2J'
-    """
-    return "".join(one if one.isprintable() else instead or repr(one)[1:-1] for one in text)
+def _one_column_each(text: str) -> str:
+    """Give a line in which every character takes one column, so that marks stand under it."""
+    return "".join(one if one.isprintable() else " " for one in text)

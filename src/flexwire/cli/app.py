@@ -5,7 +5,6 @@ Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
 
 from __future__ import annotations
 
-import io
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,6 +29,7 @@ from flexwire.cli import (
     warmup,
 )
 from flexwire.cli.options import catalog_option
+from flexwire.cli.terminal import guard_streams
 from flexwire.errors import CodecError, FlexwireError
 
 if TYPE_CHECKING:
@@ -103,19 +103,27 @@ for command in _every_command(app):
 
 def run() -> None:
     """Run the command line and exit; errors are worded, never traced back."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets its escape.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    guard_streams()
     if sys.stdout is None:
         fail("OSError: standard output is closed")
     try:
         try:
-            app(prog_name="flexwire")
+            # Click's own way of telling errors goes past streams that are ASCII.
+            code = app(prog_name="flexwire", standalone_mode=False)
         finally:
             sys.stdout.flush()
+        sys.exit(code or 0)
+    except click.ClickException as error:
+        error.show(file=sys.stderr)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        fail("Aborted!")
     except FlexwireError as error:
         fail(tell(error))
+    except BrokenPipeError:
+        # The reader has what it wanted; `head` is no failure to tell of.
+        sys.stdout = None
+        sys.exit(1)
     except OSError as error:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.printable import printable
+
 if TYPE_CHECKING:
     from flexwire.report import Facts
 
@@ -11,10 +13,9 @@ if TYPE_CHECKING:
 def print_audit(facts: Facts) -> None:
     """Print what the audit says of each release, the gravest first."""
     from flexwire.report.audit import sentences
-    from flexwire.report.units import printable
 
     for release, told in sentences(facts):
-        print(f"Kafka {release}:")
+        print(f"Kafka {printable(release)}:")
         for _, sentence in told:
             # Client ids may hold anything, also what a terminal obeys.
             print(f"  {printable(sentence)}")

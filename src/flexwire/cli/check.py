@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from flexwire.cli.terminal import styled
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -98,7 +100,7 @@ def page(of: Ruleset, name: str) -> str:
 
 def tell(report: Report, output: str) -> NoReturn:
     """Print what was found, and exit with 100 if it is anything."""
-    click.echo(_told(report, output), nl=False, color=True)
+    styled(sys.stdout).write(_told(report, output))
     sys.stdout.flush()
     sys.exit(FINDINGS if report.findings else 0)
 

@@ -9,6 +9,7 @@ import click
 
 from flexwire.cli.options import memory_option
 from flexwire.cli.progress import progress_bar
+from flexwire.cli.terminal import styled
 
 
 @click.command()
@@ -35,7 +36,7 @@ def demo(*, out: Path, memory: str) -> None:
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)
-    print_summary(Console(), outcome)
+    print_summary(Console(file=styled(sys.stdout)), outcome)
     print_audit(outcome.analysis.facts)
     # A path that is broken over lines cannot be copied, and is looked for at the end.
     print(f"Report: {outcome.analysis.report}")

@@ -22,6 +22,7 @@ from flexwire.cli.options import (
     specs_options,
     version_option,
 )
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,4 +131,5 @@ def _text(value: Any) -> str:
         return f"{len(value)} bytes"
     if value is None:
         return "null"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
+    return printable(text)

@@ -6,6 +6,9 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from flexwire.cli.terminal import styled
+from flexwire.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,7 +31,7 @@ def progress_bar() -> Iterator[Listener]:
         TimeElapsedColumn,
     )
 
-    console = Console(stderr=True)
+    console = Console(file=styled(sys.stderr))
     if not sys.stderr.isatty():
         yield lambda stage, done, total: None  # noqa: ARG005 - the names are the protocol's
         return
@@ -50,7 +53,7 @@ def progress_bar() -> Iterator[Listener]:
             if stage not in tasks:
                 for task in bar.tasks:
                     bar.update(task.id, total=task.total or 1, completed=task.total or 1)
-                tasks[stage] = bar.add_task(stage, total=total or None)
+                tasks[stage] = bar.add_task(printable(stage), total=total or None)
             bar.update(tasks[stage], completed=done, total=total or None)
 
         yield hear

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ from flexwire.cli.records_dump_wanted import (
     TimeRange,
     Wanted,
 )
+from flexwire.cli.terminal import styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -219,17 +221,27 @@ def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
         colour=is_terminal and not os.environ.get("NO_COLOR"),
     )
     encode = msgspec.json.Encoder().encode
+    # `Text` has escaped what is foreign in its lines, and its colours are its own.
+    lines_out = styled(out)
     findings = 0
     for row in rows:
         findings += row["type"] == "finding"
         if output is Format.JSON:
-            print(encode(row).decode(), file=out)
+            print(_json(encode, row), file=out)
         else:
             for line in text.lines(row):
-                print(line, file=out)
+                print(line, file=lines_out)
     if output is Format.TEXT:
-        print(text.summary(), file=out)
+        print(text.summary(), file=lines_out)
     return findings
+
+
+def _json(encode: Callable[[Row], bytes], row: Row) -> str:
+    try:
+        return encode(row).decode()
+    except UnicodeEncodeError:
+        # The name of a file may hold bytes that are no text; Python has halves of characters there.
+        return json.dumps(row)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -78,7 +80,7 @@ class Text:
             f"{row['size']} bytes",
             *(f"{names[key]} {row[key]}" for key in names if key in row),
         ]
-        yield f"{self._style(row['file'], bold=True)}  {self._dim('  '.join(told))}"
+        yield f"{self._style(printable(row['file']), bold=True)}  {self._dim('  '.join(told))}"
 
     def _batch_lines(self, row: Row) -> Iterator[str]:
         if not self._has_head:
@@ -145,12 +147,12 @@ class Text:
         yield _RECORD_INDENT + self._dim(f"{absent:>7}  absent")
 
     def _finding_lines(self, row: Row) -> Iterator[str]:
-        where = "" if row["file"] == self._file else f"{row['file']}, "
+        where = "" if row["file"] == self._file else f"{printable(row['file'])}, "
         if row["file"].endswith("-checkpoint"):
             at = f"line {row['position']}"
         else:
             at = f"{row['size']} bytes at {row['position']}"
-        told = f"! {where}{at}: {row['reason']}"
+        told = f"! {where}{at}: {printable(row['reason'])}"
         yield self._style(told, fg="red")
 
     def _offset_entry_lines(self, row: Row) -> Iterator[str]:
@@ -234,7 +236,7 @@ def _number(name: str, value: Any) -> str:
 def _content(value: Any) -> str:
     """Write a key or value: text as it is, or quoted where it would look like something else."""
     if isinstance(value, dict):
-        return _structure(value)
+        return printable(_structure(value))
     if not isinstance(value, str) or not value.isprintable():
         return _json(value)
     is_plain = value not in {"", "null"} and not value.endswith(" ")
@@ -258,6 +260,4 @@ def _structure(value: dict[str, Any]) -> str:
 
 
 def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    # What a terminal would obey rather than show is escaped.
-    return text if text.isprintable() else json.dumps(value)
+    return printable(json.dumps(value, ensure_ascii=False))

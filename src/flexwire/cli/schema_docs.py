@@ -115,7 +115,7 @@ def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
     if report.findings:
         from flexwire.check.formats import text
 
-        click.echo(text.write(report), nl=False)
+        print(text.write(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
     return render(given_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases)

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flexwire.cli.terminal import LogFormatter
+from flexwire.printable import printable
+
 if TYPE_CHECKING:
     from flexwire.net.tap import Tap
 
@@ -46,11 +49,14 @@ def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
 
     from flexwire.net.tap import run_tap
 
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s", level=logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
 
     def ready(running: Tap) -> None:
         host, port = running.listen_address
-        print(f"listening on {host}:{port}, capturing into {out}; Ctrl-C stops", flush=True)
+        told = f"listening on {host}:{port}, capturing into {out}; Ctrl-C stops"
+        print(printable(told), flush=True)
 
     counts = asyncio.run(run_tap(listen, upstream, out, max_bytes=rotate * _MIB, ready=ready))
     for name, count in dataclasses.asdict(counts).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flexwire.arguments import to_bytes, to_version
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
 from flexwire.codec.plain import from_plain, to_plain
@@ -115,6 +116,7 @@ class Definition:
         key = _key(version, encoding)
         found = self._schemas.get(key)
         if found is None:
+            version = to_version(version)
             spec = self.entry.spec(version, self.release)
             if encoding is not effective(spec, version, encoding):
                 found = self.schema(version)
@@ -154,7 +156,7 @@ class Definition:
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
         """Decode the one message in ``data``; only the lenient reader leaves bytes behind it."""
-        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
+        raw = to_bytes(data)
         decoded, end = self.decode(raw, version, 0, lenient=lenient, encoding=encoding)
         if end != len(raw) and not lenient:
             raise DecodeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_version
 from flexwire.errors import DecodeError
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.reader import Reader, format_path
@@ -60,6 +61,10 @@ def explain(
 
     Raises `UnknownMessageError` for a version that no release has.
     """
+    data, version = to_bytes(data), to_version(version)
+    lenient, encoding = to_flag(lenient, "lenient"), to_kind(encoding, "encoding", Encoding)
+    if not hasattr(message, "definition"):
+        raise refuse("message", "a message class", message)
     reader = _ExplainingReader(data, lenient=lenient)
     error: DecodeError | None = None
     try:

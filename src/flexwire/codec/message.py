@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
 from flexwire.codec.bulk import bulk_functions, hot_functions
 from flexwire.codec.definition import Definition, SpecSource
 from flexwire.codec.json_form import read_json, write_json
@@ -12,13 +13,13 @@ from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, UnknownMessageError
 from flexwire.schema.catalog import catalog, on_change
+from flexwire.schema.spec import MessageSpec
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from flexwire.schema.spec import MessageSpec
     from flexwire.versions import Versions
 
 
@@ -54,15 +55,25 @@ class Message(MessageStruct, gc=False):
         anything else, bytes left over included (the lenient reader leaves them), and
         `UnknownMessageError` for a version that no release has.
         """
+        # True and 2.0 are keys of a dict as 1 and 2 are. This is 9 ns; nothing else is checked
+        # where nothing is wrong.
+        if version.__class__ is not int:
+            version = to_version(version)
         definition = cls.definition
-        if encoding is _KAFKA and not lenient:
+        if encoding is _KAFKA and lenient is False:
             functions = definition.functions.get(version)
             if functions is None:
+                data = to_bytes(data)
                 functions = hot_functions(definition, version, len(data))
             if functions is not None:
                 decoded: Self = functions[0](data)
                 return decoded
-        exactly: Self = definition.decode_exactly(data, version, lenient=lenient, encoding=encoding)
+        exactly: Self = definition.decode_exactly(
+            data,
+            version,
+            lenient=to_flag(lenient, "lenient"),
+            encoding=to_kind(encoding, "encoding", Encoding),
+        )
         return exactly
 
     @classmethod
@@ -76,7 +87,8 @@ class Message(MessageStruct, gc=False):
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
         """Decode the message at ``offset``, whatever follows; gives it and the offset behind it."""
-        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
+        raw, version = to_bytes(data), to_version(version)
+        offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
             raise DecodeError(
                 f"there is no byte {offset} in {len(raw)} bytes",
@@ -84,7 +96,11 @@ class Message(MessageStruct, gc=False):
                 version=version,
             )
         decoded: tuple[Self, int] = cls.definition.decode(
-            raw, version, offset, lenient=lenient, encoding=encoding
+            raw,
+            version,
+            offset,
+            lenient=to_flag(lenient, "lenient"),
+            encoding=to_kind(encoding, "encoding", Encoding),
         )
         return decoded
 
@@ -93,9 +109,11 @@ class Message(MessageStruct, gc=False):
 
         Another ``encoding`` gives other bytes for the same object, and may carry less.
         """
+        if version.__class__ is not int:
+            version = to_version(version)
         definition = self.definition
         if encoding is not _KAFKA:
-            return definition.encode(self, version, encoding)
+            return definition.encode(self, version, to_kind(encoding, "encoding", Encoding))
         functions = definition.functions.get(version)
         if functions is not None:
             return functions[1](self)
@@ -111,7 +129,7 @@ class Message(MessageStruct, gc=False):
         It does what ``decode`` does, errors included. It loads the kernels; see
         `flexwire.load_kernels`.
         """
-        return bulk_functions(cls.definition, version)[0]
+        return bulk_functions(cls.definition, to_version(version))[0]
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
@@ -119,7 +137,7 @@ class Message(MessageStruct, gc=False):
 
         It does what ``encode`` does, errors included; see ``decoder``.
         """
-        return bulk_functions(cls.definition, version)[1]
+        return bulk_functions(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
@@ -127,9 +145,10 @@ class Message(MessageStruct, gc=False):
         Raises `EncodeError` for what the version cannot carry, but for what only the lenient
         reader gives: that has a JSON form, and no other.
         """
+        version = to_version(version)
         schema = self.definition.schema(version)
-        plain = to_plain(self, schema)
         try:
+            plain = to_plain(self, schema)
             # What cannot be encoded has no JSON form either; the wire types judge it.
             schema.write(Writer(lenient=True), plain)
             return write_json(plain, schema)
@@ -142,6 +161,7 @@ class Message(MessageStruct, gc=False):
 
         Raises `JsonFormError` with the path of what does not fit.
         """
+        version = to_version(version)
         schema = cls.definition.schema(version)
         try:
             try:
@@ -165,8 +185,9 @@ def message(name: str, release: str | None = None) -> type[Message]:
     The same class each time. ``release`` is a name that `Catalog.release` takes: "4.0" is the
     newest 4.0. Raises `UnknownMessageError`, with the nearest names.
     """
+    name = to_text(name, "name")
     if release is not None:
-        release = catalog().release(release)
+        release = catalog().release(to_text(release, "release"))
     key = (name, release)
     with _DEFINING:
         if key not in _DEFINED:
@@ -182,6 +203,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
 
     Raises `SpecError`.
     """
+    spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
         if spec not in _OWN:
             _OWN[spec] = _define(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.codec.structs import MessageStruct
-from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema, struct_of
-from flexwire.wire.types import BOOLEAN, Array, Type
+from flexwire.errors import EncodeError
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Schema, struct_of
+from flexwire.wire.types import Array, Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +22,32 @@ def to_plain(value: Any, kind: Type) -> Any:
     if isinstance(kind, NullableStruct):
         kind = kind.schema
     if isinstance(kind, Array) and struct_of(kind) and isinstance(value, list | tuple):
-        return [to_plain(item, kind.element) for item in value]
+        return [_within(f"[{at}]", item, kind.element) for at, item in enumerate(value)]
     if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
         return value
-    types = {one.attribute: one.type for one in kind.fields}
-    given = {name: getattr(value, name) for name in value.__struct_fields__}
-    return {name: to_plain(one, types.get(name, BOOLEAN)) for name, one in given.items()}
+    fields = {one.attribute: one for one in kind.fields}
+    given = {name: _attribute(value, name, fields.get(name)) for name in value.__struct_fields__}
+    return {
+        name: _within(fields[name].json_name, one, fields[name].type) if name in fields else one
+        for name, one in given.items()
+    }
+
+
+def _within(place: str, value: Any, kind: Type) -> Any:
+    """Turn what stands in a field or at an index; an error is told with its path from there."""
+    try:
+        return to_plain(value, kind)
+    except EncodeError as error:
+        error.path = f"{place}{error.path if error.path.startswith('[') else f'.{error.path}'}"
+        raise
+
+
+def _attribute(value: MessageStruct, name: str, field: Field | None) -> Any:
+    try:
+        return getattr(value, name)
+    except AttributeError:
+        reason = f"the attribute of this {type(value).__name__} was deleted"
+        raise EncodeError(reason, path=name if field is None else field.json_name) from None
 
 
 def from_plain(

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from flexwire.arguments import refuse, to_kind, to_text
 from flexwire.codec.message import message_of
-from flexwire.errors import UnknownMessageError
+from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.loading import read_specs
+from flexwire.schema.spec import MessageSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from flexwire.codec.message import Message
     from flexwire.schema.loading import Paths
     from flexwire.schema.parse import Mode
-    from flexwire.schema.spec import MessageSpec
 
 
 class SpecSet:
     """Messages by name, each with one spec. It and the messages' objects can be pickled."""
 
     def __init__(self, specs: Mapping[str, MessageSpec]) -> None:
+        if not isinstance(specs, Mapping):
+            raise refuse("specs", "a mapping of names to specs", specs)
+        for name, spec in specs.items():
+            to_text(name, "a name in specs")
+            to_kind(spec, f"specs[{short(name)}]", MessageSpec)
         self._specs = dict(sorted(specs.items()))
         self._classes: dict[str, type[Message]] = {}
 
@@ -31,7 +36,7 @@ class SpecSet:
 
     def spec(self, name: str) -> MessageSpec:
         """Give a message's spec; `UnknownMessageError` tells the names near to one not there."""
-        if name not in self._specs:
+        if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
             told = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
             raise UnknownMessageError(f"no message {name!r} in these specs; {told}")
@@ -42,7 +47,7 @@ class SpecSet:
 
         Raises `UnknownMessageError`, and `SpecError` for a spec of which no class can be made.
         """
-        if name not in self._classes:
+        if to_text(name, "name") not in self._classes:
             self._classes[name] = message_of(self.spec(name))
         return self._classes[name]
 
@@ -51,7 +56,7 @@ class SpecSet:
         return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._specs
+        return isinstance(name, str) and name in self._specs
 
     def __repr__(self) -> str:
         return f"<SpecSet of {self._some(3)}>"

@@ -66,7 +66,9 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def __repr__(self) -> str:
         cls = type(self)
         plain = cls()
-        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        # A field whose attribute was deleted has no value to show.
+        fields = (name for name in self.__struct_fields__ if hasattr(self, name))
+        values = ((name, getattr(self, name)) for name in fields)
         shown = (f"{name}={value!r}" for name, value in values if value != getattr(plain, name))
         return f"{cls.__qualname__}({', '.join(shown)})"
 

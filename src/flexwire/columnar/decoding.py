@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 import pyarrow as pa
 
+from flexwire.arguments import to_choice
 from flexwire.columnar.buffers import Buffers, ColumnFullError
+from flexwire.columnar.doors import versions_of
 from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.columnar.program import Program, address
 from flexwire.columnar.reference import read_row
@@ -81,7 +83,8 @@ def decode_messages(
     >>> column.field("client_id").to_pylist()
     ['ping', None]
     """
-    given = Versions(versions, len(data))
+    to_choice(absent, "absent", get_args(Absent))
+    given = versions_of(message, data, versions, encoding, mode, is_read=True)
 
     def rows(chunk: pa.Array, begin: int) -> Rows:
         return _Decoding(message, chunk, given.slice(begin, len(chunk)), encoding, absent)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from flexwire.columnar import buffers
 from flexwire.columnar.binding import Binding
 from flexwire.columnar.buffers import allocate
+from flexwire.columnar.doors import versions_of
 from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar.program import Program, address
 from flexwire.columnar.reference import write_row
@@ -74,7 +75,7 @@ def encode_messages(
     >>> encode_messages("RequestHeader", structs, 2)[0].as_py().hex()
     '0003000000000007000470696e6700'
     """
-    given = Versions(versions, len(structs))
+    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> Rows:
         return _Encoding(message, chunk, given.slice(begin, len(chunk)), encoding)
@@ -121,7 +122,7 @@ def message_sizes(
     >>> [message_sizes("RequestHeader", structs, 2, encoding=one).to_pylist() for one in Encoding]
     [[11], [11], [11], [10], [11]]
     """
-    given = Versions(versions, len(structs))
+    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> Rows:
         return _Measuring(message, chunk, given.slice(begin, len(chunk)), encoding)

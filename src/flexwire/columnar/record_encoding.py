@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.arguments import refuse, to_int
 from flexwire.columnar.buffers import allocate
 from flexwire.columnar.engine import Kernel, kernel
 from flexwire.columnar.program import address
@@ -24,6 +25,7 @@ from flexwire.records.attributes import (
     pack_attributes,
 )
 from flexwire.records.body_writing import write_records
+from flexwire.records.deflate import checked_level
 from flexwire.records.encode import seal_batch
 from flexwire.records.layout import (
     CRC_SIZE,
@@ -97,9 +99,14 @@ def encode_record_pieces(
     Who lets go of each piece before the next, having written it to a file, has the memory of the
     first for all of them. Raises `EncodeError` where `encode_records` does, once it gets there.
     """
+    records_per_batch = to_int(records_per_batch, "records_per_batch")
+    if not isinstance(rows, pa.RecordBatch | pa.Table):
+        raise refuse("rows", "a RecordBatch or a Table of Arrow", rows)
     if records_per_batch < 1:
         raise EncodeError(f"{records_per_batch} records in a batch; one at least")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
+    # A level that the compression type does not have is refused, with rows or without.
+    level = checked_level(compression_of(attributes), level)
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         source = _Source(chunk, done, records_per_batch)

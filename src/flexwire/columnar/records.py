@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
 
+from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
+from flexwire.columnar.doors import column_names, range_of
 from flexwire.columnar.engine import Kernel, kernel
 from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
@@ -56,6 +58,17 @@ class Wanted:
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
 
+    def __post_init__(self) -> None:
+        to_flag(self.check_crc, "check_crc")
+        for name, value in (
+            ("columns", column_names(self.columns)),
+            ("offsets", range_of(self.offsets, "offsets")),
+            ("timestamps", range_of(self.timestamps, "timestamps")),
+            ("max_inflated", to_int(self.max_inflated, "max_inflated", least=0)),
+        ):
+            # The class is frozen; its fields are what was given, as the types they are said to be.
+            object.__setattr__(self, name, value)
+
     @property
     def limits(self) -> tuple[int, int, int, int]:
         """The lowest and highest offset, the lowest and highest timestamp."""
@@ -81,13 +94,13 @@ class RecordReader:
     """
 
     def __init__(self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST") -> None:
-        self.wanted = wanted
+        self.wanted = to_kind(wanted, "wanted", Wanted)
         self.schema = schema_of(wanted.columns)
         self.position = 0
         self.errors: list[RecordError] = []
         self.partial: PartialBatch | None = None
-        self._mode = mode
-        self._data: Words = np.frombuffer(data, np.uint8)
+        self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
+        self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
         # Both or neither.
         self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
         self._ready: deque[pa.RecordBatch] = deque()
@@ -260,9 +273,9 @@ def decode_records(
     their header places outside of them are skipped whole. A table of many chunks, none of which
     passes what Arrow's int32 offsets can tell.
 
-    Raises `RecordError` for the first damaged batch, and `KeyError` for a column there is not. For
-    data that does not fit in memory, and to go on behind damage, take a `RecordReader`.
+    Raises `RecordError` for the first damaged batch. For data that does not fit in memory, and to
+    go on behind damage, take a `RecordReader`.
     """
-    wanted = Wanted(tuple(columns), offsets, timestamps, check_crc, max_inflated)
+    wanted = Wanted(column_names(columns), offsets, timestamps, check_crc, max_inflated)
     reader = RecordReader(data, wanted)
     return pa.Table.from_batches(reader, reader.schema)

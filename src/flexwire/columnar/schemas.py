@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flexwire.arguments import refuse
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.resolve import effective, resolve
@@ -38,6 +39,13 @@ class _Entry(Protocol):
 
 # A bundled message's name, a spec of one's own, or a message class of either.
 MessageLike = str | MessageSpec | type
+
+
+def check_message(message: object) -> None:
+    """Refuse what names no message."""
+    is_class = isinstance(message, type) and hasattr(message, "definition")
+    if not is_class and not isinstance(message, str | MessageSpec):
+        raise refuse("message", "a message's name, its spec or its class", message)
 
 
 @per_catalog

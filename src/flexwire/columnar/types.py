@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexwire.columnar.schemas import schemas_of
+from flexwire.columnar.schemas import check_message, schemas_of
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import per_catalog
 from flexwire.wire import types
@@ -57,8 +57,6 @@ _INTEGERS = {
 }
 
 
-@per_catalog
-@cache
 def message_type(message: MessageLike) -> pa.StructType:
     """Give the type of a message's column: every field of every version that is served.
 
@@ -69,6 +67,13 @@ def message_type(message: MessageLike) -> pa.StructType:
     >>> message_type("ListGroupsRequest").field("states_filter").type
     ListType(list<item: string>)
     """
+    check_message(message)
+    return _message_type(message)
+
+
+@per_catalog
+@cache
+def _message_type(message: MessageLike) -> pa.StructType:
     found = schemas_of(message)
     schemas = found.every_field()
     if any(_columns(schema, {}) > MOST_COLUMNS for schema in schemas):

@@ -10,7 +10,8 @@ import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.guide.pages import Page, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
-from flexwire.report.units import plural, printable
+from flexwire.printable import printable
+from flexwire.report.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -63,7 +63,7 @@ def pack_attributes(
     magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
 ) -> int:
     """Give the attributes of a batch; raises `EncodeError` for what its magic does not have."""
-    if magic not in (*MESSAGE_SETS, RECORD_BATCH):
+    if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
         raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
     attributes = 0
     for path, name, bits in (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from flexwire.arguments import to_list
 from flexwire.errors import RecordError
 from flexwire.records.attributes import (
     CONTROL_MASK,
@@ -124,7 +125,11 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         Raises `EncodeError` for records that do not fit the batch, and `RecordError` as `records`
         does.
         """
-        given = self._read(None) if records is None else list(records)
+        given = (
+            self._read(None)
+            if records is None
+            else to_list(records, "records", "an iterable of Records")
+        )
         is_message = self.magic < RECORD_BATCH and self.compression is Compression.NONE
         names = () if is_message else WRITTEN_FIELDS[self.magic]
         fields = {name: getattr(self, name) for name in names}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
+from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
 from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
@@ -188,4 +189,8 @@ def decode_batches(
     >>> list(batches), batches.partial
     ([], PartialBatch(position=0, size=13, declared_size=80))
     """
-    return BatchIterator(bytes(data), check_crc=check_crc, max_inflated=max_inflated)
+    return BatchIterator(
+        to_bytes(data),
+        check_crc=to_flag(check_crc, "check_crc"),
+        max_inflated=to_int(max_inflated, "max_inflated", least=0),
+    )

@@ -6,7 +6,8 @@ import zlib
 
 import cramjam
 
-from flexwire.errors import EncodeError
+from flexwire.arguments import to_int
+from flexwire.errors import EncodeError, short
 from flexwire.records.attributes import Compression
 from flexwire.records.inflate import GZIP_WBITS, XERIAL_MAGIC
 from flexwire.records.lz4_checksum import header_checksum, with_old_checksum
@@ -42,8 +43,7 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
     """
     if compression is Compression.NONE and level is None:
         return data
-    if level is not None and level not in _LEVELS.get(compression, ()):
-        raise EncodeError(_wrong_level(compression, level), path="level")
+    level = checked_level(compression, level)
     if compression is Compression.GZIP:
         deflater = zlib.compressobj(-1 if level is None else level, wbits=GZIP_WBITS)
         return deflater.compress(data) + deflater.flush()
@@ -57,11 +57,22 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
     return data
 
 
+def checked_level(compression: Compression, level: int | None) -> int | None:
+    """Give a level that the compression type has, or None; raises `EncodeError`."""
+    if level is None:
+        return None
+    level = to_int(level, "level")
+    if level not in _LEVELS.get(compression, ()):
+        raise EncodeError(_wrong_level(compression, level), path="level")
+    return level
+
+
 def _wrong_level(compression: Compression, level: int) -> str:
     levels = _LEVELS.get(compression)
     if levels is None:
         return f"{compression} has no levels; leave it out"
-    return f"level {level} is not in {levels.start} to {levels.stop - 1}, those of {compression}"
+    known = f"{levels.start} to {levels.stop - 1}"
+    return f"level {short(level)} is not in {known}, those of {compression}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

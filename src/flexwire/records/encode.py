@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import google_crc32c
 
+from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
 from flexwire.records.attributes import (
     COMPRESSION_MASK,
@@ -16,7 +17,7 @@ from flexwire.records.attributes import (
     pack_attributes,
 )
 from flexwire.records.bulk import write_records
-from flexwire.records.deflate import deflate
+from flexwire.records.deflate import checked_level, deflate
 from flexwire.records.layout import CRC_SIZE, CRC_START, ENTRY, HEADER, NO_VALUE, RECORD_BATCH
 from flexwire.records.message_set_writing import write_message, write_messages
 from flexwire.records.record import Record
@@ -94,8 +95,12 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
         "is_control": is_control,
         "has_delete_horizon": has_delete_horizon,
     }
+    for name, flag in flags.items():
+        to_flag(flag, name)
     attributes = pack_attributes(magic, compression, timestamp_type, flags)
-    return write_batch(list(records), magic, attributes, numbers, level=level)
+    level = checked_level(compression_of(attributes), level)
+    given = to_list(records, "records", "an iterable of Records")
+    return write_batch(given, magic, attributes, numbers, level=level)
 
 
 def write_batch(

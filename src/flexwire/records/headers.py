@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from flexwire.arguments import refuse, to_buffer, to_kind, to_list, to_text
 from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.records.typed import PlainValue, Typed, TypedDialect, ValueType
 from flexwire.wire.reader import Reader
@@ -14,6 +15,7 @@ from flexwire.wire.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_PAIR = 2
 _PairValue: TypeAlias = "bytes | bytearray | memoryview | str | None"
 Pairs: TypeAlias = "Iterable[tuple[str | bytes, _PairValue]] | Mapping[str, _PairValue]"
 
@@ -42,13 +44,14 @@ class Headers:
         *,
         dialect: TypedDialect = TypedDialect.DOCUMENT,
     ) -> None:
-        self.dialect = dialect
-        self._bytes = bytearray(memoryview(header_bytes).cast("B"))
+        self.dialect = to_kind(dialect, "dialect", TypedDialect)
+        self._bytes = bytearray(to_buffer(header_bytes, "header_bytes"))
         self._items: list[tuple[str, Typed]] | None = None
 
     def put(self, key: str, value: Typed) -> None:
         """Append a header whose type is the value's own: the one way to put a null."""
         items = self._read()
+        to_kind(value, "value", Typed)
         try:
             self._bytes += _encode_header(key, value, self.dialect)
         except EncodeError as error:
@@ -108,6 +111,7 @@ class Headers:
 
     def get_typed(self, key: str) -> list[Typed]:
         """Give the values of a key with their types, in their order."""
+        to_text(key, "key")
         return [typed for name, typed in self._read() if name == key]
 
     def keys(self) -> list[str]:
@@ -132,6 +136,14 @@ class Headers:
         if self._items is None:
             self._items = _decode_headers(bytes(self._bytes), self.dialect)
         return self._items
+
+    def __contains__(self, item: object) -> bool:
+        """Say whether a key is there, or a pair of a key and a `Typed`."""
+        if isinstance(item, str):
+            return any(name == item for name, _ in self._read())
+        if not isinstance(item, tuple):
+            raise refuse("in", "a key, or a pair of a key and a Typed", item)
+        return item in self._read()
 
     def __iter__(self) -> Iterator[tuple[str, Typed]]:
         return iter(self._read())
@@ -160,14 +172,27 @@ def typed_headers(pairs: Pairs | None, *, dialect: TypedDialect = TypedDialect.D
     [('user', Typed('long', 7))]
     """
     headers = Headers(dialect=dialect)
-    given = pairs.items() if isinstance(pairs, Mapping) else pairs or ()
-    for index, (raw_key, raw) in enumerate(given):
+    for index, (raw_key, raw) in enumerate(_pairs(pairs)):
         key = _decode_key(index, raw_key)
-        if raw is None or isinstance(raw, str):
+        if not isinstance(raw, bytes | bytearray | memoryview):
             reason = f"{short(key)}: expected the bytes of a TypedValue, got {short(raw)}"
             raise DecodeError(reason, path=f"[{index}].value", message="Headers")
         headers.put(key, _decode_value(index, key, raw, 0, dialect))
     return headers
+
+
+def _pairs(given: Pairs | None) -> list[tuple[Any, Any]]:
+    if given is None:
+        return []
+    pairs = to_list(
+        given.items() if isinstance(given, Mapping) else given, "pairs", "pairs of key and value"
+    )
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != _PAIR:
+            raise refuse(f"pairs[{index}]", "a key and a value", pair)
+        if not isinstance(pair[0], str | bytes | bytearray):
+            raise refuse(f"pairs[{index}]", "a str or bytes for the key", pair[0])
+    return pairs
 
 
 def _encode_header(key: str, value: Typed, dialect: TypedDialect) -> bytes:

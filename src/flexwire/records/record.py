@@ -25,4 +25,4 @@ class Record(msgspec.Struct, gc=False):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: list[RecordHeader]
+    headers: list[RecordHeader] = []

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from flexwire.arguments import to_bytes, to_kind, to_text
 from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.wire.reader import Reader
 from flexwire.wire.types import BOOLEAN, FLOAT64, INT8, INT16, INT32, INT64, UINT16, Type
@@ -117,7 +118,7 @@ class _Bytes(Type):
     def write(self, writer: Writer, value: Any) -> None:
         if not isinstance(value, bytes | bytearray | memoryview):
             raise writer.error(f"expected bytes, got {short(value)}")
-        writer.write(value)
+        writer.write(bytes(value))
 
 
 _WIRE: dict[ValueType, Type] = {
@@ -169,7 +170,7 @@ class Typed:
         value: PlainValue | bytearray | memoryview = None,
     ) -> None:
         try:
-            known = ValueType(type)
+            known = ValueType(to_text(type, "type"))
         except ValueError:
             reason = f"{short(type)} is no type; there are {', '.join(ValueType)}"
             raise EncodeError(reason, path="type", message="Typed") from None
@@ -203,7 +204,7 @@ class Typed:
         >>> Typed("boolean", True).encode(TypedDialect.EARLIER).hex(" ")
         '01'
         """
-        table = _TABLES[dialect]
+        table = _TABLES[to_kind(dialect, "dialect", TypedDialect)]
         if self in table.values:
             return bytes([table.values.index(self)])
         if self.type not in table.types:
@@ -222,7 +223,8 @@ class Typed:
         Raises `DecodeError` for a type byte that the table does not have, for a value of the wrong
         size, a boolean other than 0 and 1, and a string that is not UTF-8.
         """
-        reader = Reader(bytes(memoryview(data).cast("B")))
+        to_kind(dialect, "dialect", TypedDialect)
+        reader = Reader(to_bytes(data))
         reader.path = ["type"]
         try:
             return cls._read(reader, _TABLES[dialect])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
@@ -15,25 +16,6 @@ TEXT_LIMIT = 120
 FACT_LIMIT = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THOUSAND = 1000
-# Control, format (which can reverse the line it stands in), surrogate (no UTF-8 for it),
-# unassigned, private use, and the separators that break a line.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
-
-
-def printable(text: str) -> str:
-    r"""The text with every character that does not print written as an escape.
-
-    >>> print(printable("a\x00b\u202ec"))
-    a\x00b\u202ec
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(char) in _HIDDEN
-        else char
-        for char in text
-    )
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from flexwire.arguments import refuse
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.entry import Entry
 from flexwire.schema.releases import find_release
@@ -57,13 +58,17 @@ def catalog() -> Catalog:
     return _ACTIVE[0]
 
 
-def use_catalog(root: Path | None) -> Catalog:
+def use_catalog(root: Path | str | None) -> Catalog:
     """Make the catalog in ``root``, or the bundled one, that of this process from now on.
 
     Classes that were given out before keep the messages they have. Raises `SpecError`, and changes
     nothing, where there is no catalog.
     """
-    return _activate(bundled_catalog() if root is None else Catalog(root))
+    if root is None:
+        return _activate(bundled_catalog())
+    if not isinstance(root, str | Path) or "\0" in str(root):
+        raise refuse("root", "the path of a directory, or None", root)
+    return _activate(Catalog(Path(root)))
 
 
 def _activate(wanted: Catalog) -> Catalog:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, get_args
 
+from flexwire.arguments import refuse, to_choice
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import read_sources
@@ -28,6 +29,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     name that two files give, and for a version that cannot be laid out.
     """
     found: dict[str, MessageSpec] = {}
+    to_choice(mode, "mode", get_args(Mode))
     for text in read_texts(paths):
         spec = parse_spec(text.text, text.source, mode=mode)
         first = found.setdefault(spec.name, spec)
@@ -41,9 +43,21 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
     """Give the texts of all that `read_sources` reads, each once; raises `SpecError`."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    for source in read_sources(os.fspath(path) for path in given):
+    for source in read_sources(os.fspath(path) for path in _given(paths)):
         yield source.text()
+
+
+def _given(paths: Paths) -> list[str | os.PathLike[str]]:
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+        raise refuse("paths", "a path or several", paths)
+    several = list(given)
+    for one in several:
+        if not isinstance(one, str | os.PathLike) or not isinstance(os.fspath(one), str):
+            raise refuse("paths", "a str or a Path for each", one)
+    if not several:
+        raise refuse("paths", "one at least", paths)
+    return several
 
 
 def _name_offset(text: SpecText) -> int:

@@ -5,9 +5,11 @@ The names are those of the KIP's table. A field's value stands in the mapping un
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from flexwire.errors import CodecError, DecodeError, short
+from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_text
+from flexwire.errors import ArgumentError, CodecError, DecodeError, short
 from flexwire.wire import schema, types
 from flexwire.wire.reader import Reader
 from flexwire.wire.schema import NO_DEFAULT, Presence
@@ -15,8 +17,6 @@ from flexwire.wire.tags import HIGHEST_TAG, TagForm, read_tagged_fields, write_t
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from flexwire.wire.types import Type
 
 TAGGED_FIELDS = "_tagged_fields"
@@ -28,7 +28,8 @@ def Field(name: str, type_: Type, default: Any = NO_DEFAULT) -> schema.Field:  #
     A field with a default may be missing in the mapping; an optional one that has its default is
     not written.
     """
-    return schema.Field(name, name, name, type_, default=default)
+    to_text(name, "name")
+    return schema.Field(name, name, name, types.checked_type(type_, "type_"), default=default)
 
 
 class Schema(schema.Schema):
@@ -61,13 +62,17 @@ class Schema(schema.Schema):
         form: TagForm = TagForm.SECTION,
         name: str = "structure",
     ) -> None:
-        tagged = tuple(_tagged(tag, one) for tag, one in (optional_fields or {}).items())
+        tagged = tuple(_all_tagged(optional_fields, "optional_fields").values())
+        to_text(name, "name")
         names: set[str] = set()
         for one in fields + tagged:
+            to_kind(one, "fields", schema.Field)
             if one.name in names:
-                raise ValueError(f"field {one.name!r} stands twice in {name}")
+                raise ArgumentError(f"field {one.name!r} stands twice in {name}")
             names.add(one.name)
-        super().__init__(name, fields + tagged, optional_fields is not None, form=form)
+        super().__init__(
+            name, fields + tagged, optional_fields is not None, form=to_kind(form, "form", TagForm)
+        )
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
         """Give the bytes of a mapping; raises `EncodeError`."""
@@ -86,8 +91,7 @@ class Schema(schema.Schema):
 
         Optional fields that are not there are not in the mapping.
         """
-        raw = data if type(data) is bytes else bytes(memoryview(data).cast("B"))
-        reader = Reader(raw, lenient=lenient)
+        reader = Reader(to_bytes(data), lenient=to_flag(lenient, "lenient"))
         try:
             value = self.read(reader)
             if reader.remaining and not lenient:
@@ -98,9 +102,16 @@ class Schema(schema.Schema):
         return value
 
 
+def _all_tagged(given: Mapping[int, schema.Field] | None, name: str) -> dict[int, schema.Field]:
+    if given is not None and not isinstance(given, Mapping):
+        raise refuse(name, "a mapping of tags to fields", given)
+    return {tag: _tagged(tag, one) for tag, one in (given or {}).items()}
+
+
 def _tagged(tag: int, one: schema.Field) -> schema.Field:
     if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
-        raise ValueError(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+        raise ArgumentError(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+    to_kind(one, f"the field of tag {tag}", schema.Field)
     return schema.Field(
         one.name, one.attribute, one.json_name, one.type, Presence.TAGGED, one.default, tag
     )
@@ -124,8 +135,8 @@ class TaggedFields(types.Type):
     def __init__(
         self, fields: Mapping[int, schema.Field] | None = None, form: TagForm = TagForm.SECTION
     ) -> None:
-        self.fields = {tag: _tagged(tag, one) for tag, one in (fields or {}).items()}
-        self.form = form
+        self.fields = _all_tagged(fields, "fields")
+        self.form = to_kind(form, "form", TagForm)
 
     def read(self, reader: Reader) -> dict[int, Any]:
         known, unknown = read_tagged_fields(reader, self.form, self.fields)

@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flexwire.errors import short
+from flexwire.arguments import refuse
+from flexwire.errors import ArgumentError, short
 
 if TYPE_CHECKING:
     from flexwire.wire.reader import Reader
@@ -334,10 +335,17 @@ def CompactArrayOf(element: Type, *, nullable: bool = False) -> Array:  # noqa: 
     return Array(element=_of_some_bytes(element), nullable=nullable, compact=True)
 
 
+def checked_type(value: object, name: str) -> Type:
+    """Give an argument that must be a type."""
+    if not isinstance(value, Type):
+        raise refuse(name, "a Type, such as INT32", value)
+    return value
+
+
 def _of_some_bytes(element: Type) -> Type:
-    if not element.least_size:
+    if not checked_type(element, "element").least_size:
         # A count then says nothing about the bytes to come, and cannot be checked.
-        raise ValueError(f"an array of {element.name}, which takes no bytes")
+        raise ArgumentError(f"an array of {element.name}, which takes no bytes")
     return element
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from flexwire.check.finding import printable
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from flexwire.check.finding import Finding

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flexwire.arguments import to_bytes
 from flexwire.errors import EncodeError, RecordError
 from flexwire.records.attributes import TimestampType
 from flexwire.records.batch import MAX_INFLATED
 from flexwire.records.encode import encode_batch
-from flexwire.records.kip82.decode import Entries, Reading, Whole, read_whole
+from flexwire.records.kip82.decode import Entries, Reading, Whole, checked_reading, read_whole
 from flexwire.records.kip82.encode import encode_messages
 from flexwire.records.kip82.message import MAGIC
 from flexwire.records.layout import MAGIC_POSITION, MESSAGE_SETS
@@ -34,7 +35,7 @@ def down_convert(
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_messages` does, and for a partial message at the end.
     """
-    return _convert(data, Reading(check_crc, max_inflated), MESSAGE_SETS, _down)
+    return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
 
 
 def up_convert(
@@ -48,7 +49,7 @@ def up_convert(
     "new consumer would simply get a message with empty headers". What was of magic 0 has the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
     """
-    return _convert(data, Reading(check_crc, max_inflated), (MAGIC,), _up)
+    return _convert(data, checked_reading(check_crc, max_inflated), (MAGIC,), _up)
 
 
 def _convert(
@@ -58,7 +59,7 @@ def _convert(
     convert: Callable[[Whole], bytes],
 ) -> bytes:
     converted = []
-    entries = Entries(bytes(memoryview(data).cast("B")))
+    entries = Entries(to_bytes(data))
     for start, entry in entries:
         if entry[MAGIC_POSITION] in kept:
             converted.append(entry)

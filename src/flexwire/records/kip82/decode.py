@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flexwire.arguments import to_bytes, to_flag, to_int, to_kind
 from flexwire.errors import RecordError
 from flexwire.records.attributes import Compression, TimestampType
 from flexwire.records.batch import MAX_INFLATED
@@ -25,6 +26,19 @@ class Reading(NamedTuple):
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
     dialect: TypedDialect = TypedDialect.DOCUMENT
+
+
+def checked_reading(
+    check_crc: bool,  # noqa: FBT001 - callers pass on what they were given
+    max_inflated: int,
+    dialect: TypedDialect = TypedDialect.DOCUMENT,
+) -> Reading:
+    """Say how a message set is read, from what a caller gave."""
+    return Reading(
+        to_flag(check_crc, "check_crc"),
+        to_int(max_inflated, "max_inflated", least=0),
+        to_kind(dialect, "dialect", TypedDialect),
+    )
 
 
 class Whole(NamedTuple):
@@ -112,9 +126,7 @@ def decode_messages(
     A damaged message raises `RecordError`; when its size is sound the iteration can go on behind
     it, otherwise it is over.
     """
-    return MessageIterator(
-        bytes(memoryview(data).cast("B")), Reading(check_crc, max_inflated, dialect)
-    )
+    return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))
 
 
 def read_whole(data: bytes, start: int, reading: Reading) -> Whole:

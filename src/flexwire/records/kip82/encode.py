@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from flexwire.arguments import to_list
 from flexwire.errors import EncodeError, short
 from flexwire.records.attributes import Compression, TimestampType, pack_attributes
-from flexwire.records.deflate import deflate
+from flexwire.records.deflate import checked_level, deflate
 from flexwire.records.headers import Headers
 from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC, Message, write_entry
 from flexwire.records.values import checked_integer, checked_nullable_bytes
@@ -28,19 +29,20 @@ def encode_messages(
     message and the field, for what cannot be written.
     """
     try:
-        return _encode(list(messages), compression, level)
+        return _encode(to_list(messages, "messages", "an iterable of Messages"), compression, level)
     except EncodeError as error:
         error.message = "KIP-82 message set"
         raise
 
 
 def _encode(messages: Sequence[Any], compression: str, level: int | None) -> bytes:
-    if compression not in KNOWN_COMPRESSIONS:
+    if not isinstance(compression, str) or compression not in KNOWN_COMPRESSIONS:
         raise EncodeError(f"KIP-82 does not have {short(compression)}", path="compression")
     for index, message in enumerate(messages):
         if not isinstance(message, Message):
             reason = f"expected a Message, found {short(message)}"
             raise EncodeError(reason, path=f"messages[{index}]")
+    level = checked_level(Compression(compression), level)
     if compression == Compression.NONE or not messages:
         return _write_each(messages, 0)
     return _write_wrapper(messages, Compression(compression), level)

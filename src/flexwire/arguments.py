@@ -1,0 +1,116 @@
+"""The one place that checks what callers give: types at the public doors, and how a refusal reads.
+
+Values inside a message or a record are the business of the executors, which know their path.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flexwire.errors import ArgumentError, short
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+T = TypeVar("T")
+_INT64_BITS = 64
+
+
+def refuse(name: str, expected: str, got: object) -> ArgumentError:
+    """Give the error for an argument that is not what its parameter takes.
+
+    >>> print(refuse("version", "an int", "12"))
+    version: expected an int, got '12'
+    """
+    return ArgumentError(f"{name}: expected {expected}, got {short(got)}")
+
+
+def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
+    """Give an int: an int, or what is one by ``__index__`` (numpy's), and never a boolean.
+
+    >>> to_int(7, "version")
+    7
+    """
+    low = -(1 << (bits - 1)) if least is None else least
+    number = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = int(value)
+    elif not isinstance(value, bool) and hasattr(value, "__index__"):
+        # An array of numpy's has the method, and is no number.
+        with suppress(TypeError):
+            number = operator.index(value)
+    if number is None:
+        raise refuse(name, "an int", value)
+    if not low <= number < 1 << (bits - 1):
+        expected = f"an int of {bits} bits" if least is None else f"an int from {least} on"
+        raise refuse(name, expected, value)
+    return number
+
+
+def to_version(value: object) -> int:
+    """Give a version; whether a message has it is for the catalog to say."""
+    return to_int(value, "version", bits=32)
+
+
+def to_bytes(value: object, name: str = "data") -> bytes:
+    """Give the bytes of a bytes-like object, as they are in memory."""
+    return value if type(value) is bytes else to_buffer(value, name).tobytes()
+
+
+def to_buffer(value: object, name: str = "data") -> memoryview:
+    """Give a bytes-like object as contiguous bytes, copied only where they are not.
+
+    A number of numpy's is bytes-like too, and means no bytes.
+    """
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here
+        if view.ndim and "O" not in view.format:
+            contiguous = view.c_contiguous and view.nbytes
+            return view.cast("B") if contiguous else memoryview(view.tobytes())
+    except (TypeError, ValueError, BufferError):
+        pass
+    raise refuse(name, "bytes, or what is like them", value)
+
+
+def to_list(value: object, name: str, what: str) -> list[Any]:
+    """Give a list of what can be gone through; texts, bytes and mappings are no lists of anything.
+
+    ``what`` says what it is a list of.
+    """
+    if isinstance(value, Iterable) and not isinstance(
+        value, str | bytes | bytearray | memoryview | Mapping
+    ):
+        return list(value)
+    raise refuse(name, what, value)
+
+
+def to_text(value: object, name: str) -> str:
+    """Give a text."""
+    if not isinstance(value, str):
+        raise refuse(name, "a str", value)
+    return value
+
+
+def to_flag(value: object, name: str) -> bool:
+    """Give a boolean; what is merely true or false is none."""
+    if not isinstance(value, bool):
+        raise refuse(name, "True or False", value)
+    return value
+
+
+def to_kind(value: object, name: str, kind: type[T]) -> T:
+    """Give an object of a class, such as a member of an enum."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise refuse(name, f"{article} {kind.__name__}", value)
+    return value
+
+
+def to_choice(value: object, name: str, choices: Collection[str]) -> Any:
+    """Give one of some words."""
+    if not isinstance(value, str) or value not in choices:
+        raise refuse(name, " or ".join(map(repr, choices)), value)
+    return value

@@ -1,0 +1,78 @@
+"""What standard output and standard error show: every command prints through these.
+
+No command has to remember that a name may hold what a terminal obeys: the streams escape it.
+What flexwire itself means to be obeyed, colours and the progress bar, is written through `styled`,
+and whatever puts foreign text into these makes it `printable` first.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from typing import Any, TextIO, cast
+
+from flexwire.printable import printable
+
+# Lines are ours; a line break in a foreign text is the business of the command that prints it.
+_KEPT = "\n"
+
+
+class ShownStream(io.TextIOWrapper):
+    """A text stream that escapes what a terminal would obey."""
+
+    def write(self, text: str, /) -> int:
+        """Write the text, escaped; gives its length, as other streams do."""
+        super().write(printable(text, _KEPT))
+        return len(text)
+
+    def close(self) -> None:
+        """Flush; the stream whose place this takes has the same buffer, and closes it."""
+        if not self.buffer.closed:
+            self.flush()
+
+    def write_styled(self, text: str) -> int:
+        """Write text that is all flexwire's own, or `printable` but for flexwire's own."""
+        return super().write(text)
+
+
+class _Styled:
+    """A stream for colours and bars: what is written to it is not escaped again."""
+
+    def __init__(self, stream: ShownStream) -> None:
+        self._stream = stream
+        self.write = stream.write_styled
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def guard_streams() -> None:
+    """Put streams that escape in the place of standard output and standard error."""
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, ShownStream):
+        return stream
+    told: dict[str, Any] = {
+        "encoding": stream.encoding,
+        "line_buffering": stream.line_buffering,
+        "write_through": stream.write_through,
+    }
+    stream.flush()
+    # A terminal that cannot show a character gets its escape.
+    return ShownStream(stream.buffer, errors="backslashreplace", **told)
+
+
+def styled(stream: TextIO) -> TextIO:
+    """Give the stream as colours and bars are written to it."""
+    return cast("TextIO", _Styled(stream)) if isinstance(stream, ShownStream) else stream
+
+
+class LogFormatter(logging.Formatter):
+    """Words a log's messages on one line each, whatever the addresses in them hold."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Give the line of one message, escaped."""
+        return printable(super().formatMessage(record))

@@ -1,0 +1,40 @@
+r"""The one place that decides what text a terminal, a log or a page may be sent.
+
+Names, paths, client ids and addresses come from files and the network, and a terminal obeys some
+characters rather than showing them: controls (C0, DEL, C1) move its cursor, format characters turn
+the line round or are not seen, separators break it. These become escapes as JSON writes them, so
+that JSON stays valid and means the same.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Control, format (which can reverse the line it stands in), surrogate (no UTF-8 for it),
+# unassigned, private use, and the separators that break a line.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
+_NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
+_BASIC_PLANE = 0xFFFF
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Give the text with an escape for every character that does not print, but for those kept.
+
+    >>> print(printable("a\x1b[2J\u202eb"))
+    a\u001b[2J\u202eb
+    """
+    if text.isprintable():
+        return text
+    return _NOT_PLAIN.sub(lambda found: found[0] if found[0] in keep else _shown(found[0]), text)
+
+
+def _shown(char: str) -> str:
+    if unicodedata.category(char) not in _HIDDEN:
+        return char
+    code = ord(char)
+    if code <= _BASIC_PLANE:
+        return f"\\u{code:04x}"
+    code -= _BASIC_PLANE + 1
+    # Beyond the basic plane JSON has only pairs of surrogates.
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

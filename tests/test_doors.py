@@ -272,19 +272,24 @@ DOORS = {
     "columnar.message_sizes": Door(
         columnar.message_sizes, {**COLUMNAR, "structs": (STRUCTS, set())}
     ),
+    # Without it any bytes that are too few for a batch are damage.
     "columnar.decode_records": Door(
-        columnar.decode_records, {**BATCHES, **RANGES, "columns": (("key",), set())}
+        lambda data, *, partial=True, **given: columnar.decode_records(
+            data, partial=partial, **given
+        ),
+        {**BATCHES, **RANGES, "columns": (("key",), set()), "partial": (True, {"True"})},
     ),
     "an end": Door(
         lambda first: columnar.decode_records(BATCH, offsets=(first, None)),
         {"first": (None, NUMBERS | {"None", "int64"})},
     ),
     "columnar.RecordReader": Door(
-        lambda **given: list(columnar.RecordReader(**given)),
+        lambda *, partial=True, **given: list(columnar.RecordReader(partial=partial, **given)),
         {
             "data": (BATCH, BYTES),
             "wanted": (columnar.Wanted(), set()),
             "mode": ("FAILFAST", set()),
+            "partial": (True, {"True"}),
         },
     ),
     "columnar.encode_records": Door(

@@ -19,7 +19,7 @@ from flexwire.capture.log_segment import (
     walk,
 )
 from flexwire.errors import CaptureError, RecordError
-from flexwire.records import decode_batches
+from flexwire.records import decode_batches, search
 from tests.capture.log_vectors import BASE, data_of, vectors, write
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def test_likely_places_are_tried_so_often_and_no_more(
     # The limit is that of the whole walk.
     first, second = made.damages(damaged + damaged)
     assert (first.size, second.size) == (20 + len(bait), 20 + len(bait))
-    monkeypatch.setattr(log_segment, limit, 5 if limit == "_MOST_TRIES" else 5 * 61)
+    monkeypatch.setattr(search, limit, 5 if limit == "_MOST_TRIES" else 5 * 61)
     first, second = made.damages(damaged + damaged)
     assert (first.size, second.size) == (20 + len(bait), len(damaged) - 738)
 
@@ -155,7 +155,7 @@ def test_likely_places_are_tried_so_often_and_no_more(
 def test_a_batch_is_found_wherever_the_search_reads_on(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_segment, "_READ_AHEAD", 64)
+    monkeypatch.setattr(search, "_READ_AHEAD", 64)
     data = data_of(LOG)
     for size in range(17, 220):
         [damage] = made.damages(data[:738] + b"\xff" * size + data[738:])
@@ -190,7 +190,8 @@ def test_a_length_is_not_believed(made: Made) -> None:
 
 
 def test_a_batch_longer_than_any_is_damage(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_segment, "MAX_BATCH_BYTES", 1000)
+    for module in (log_segment, search):
+        monkeypatch.setattr(module, "MAX_BATCH_BYTES", 1000)
     assert [damage.size for damage in made.damages(data_of(LOG))] == [1280, 3074]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import random
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexwire.capture.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.columnar import record_encoding, records
 from flexwire.columnar.engine import kernel
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
-from flexwire.records import Compression, Record, RecordBatch, decode_batches, encode_batch
+from flexwire.records import (
+    Compression,
+    PartialBatch,
+    Record,
+    RecordBatch,
+    decode_batches,
+    encode_batch,
+)
 from flexwire.wire.varint import write_varint
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
@@ -51,11 +61,12 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], Any]:
+def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
     reader = RecordReader(data, Wanted(**wanted), mode="PERMISSIVE")
     rows = [row for batch in reader for row in rows_of(batch)]
     assert reader.position == len(data)
-    return rows, [str(error) for error in reader.errors], reader.partial
+    assert reader.partial is None
+    return rows, [str(error) for error in reader.errors], reader.unread
 
 
 def moment(timestamp: int) -> int | None:
@@ -93,17 +104,32 @@ def as_rows(batch: RecordBatch) -> list[Row]:
     ]
 
 
-def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], Any]:
-    batches = decode_batches(data, **options)
+def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
+    """Give the rows of the batches that `records dump` finds, the errors, and their bytes."""
     rows: list[Row] = []
-    errors: list[str] = []
-    while batches.position < len(data):
+    errors: list[RecordError] = []
+    unread = 0
+    log = LogFile(Path("made"), io.BytesIO(data), len(data))
+    for place in walk(log):
         try:
-            for batch in batches:
-                rows += as_rows(batch)
+            if isinstance(place, Damage):
+                unread += place.size
+                place_at(log, place.position)
+                pytest.fail("a whole batch is said to be none")
+            whole = data[place.position : place.position + place.size]
+            [batch] = decode_batches(whole, **options)
+            # Read before it is moved: its errors count from what was given.
+            assert len(batch.records) >= 0
+            batch.position = place.position
+            rows += as_rows(batch)
         except RecordError as error:
-            errors.append(str(error))
-    return rows, errors, batches.partial
+            reason = error.reason.replace("the file ends", "the data ends")
+            offset = error.offset
+            if isinstance(place, BatchPlace):
+                unread += place.size
+                offset += place.position
+            errors.append(RecordError(reason, offset=offset))
+    return rows, list(map(str, errors)), unread
 
 
 @pytest.mark.usefixtures("engine")
@@ -144,6 +170,66 @@ def test_any_batches_have_the_rows_of_their_objects(
     assert in_columns(data, columns=ALL) == in_objects(data)
 
 
+LENGTH_BITS = [(place, bit) for place in (8, 9, 10, 11) for bit in range(8)]
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_flipped_bit_of_a_length_is_never_silence(which: int) -> None:
+    data, _ = some_batches(3, 8)
+    places = [batch.position for batch in decode_batches(data)]
+    for place, bit in LENGTH_BITS:
+        damaged = bytearray(data)
+        damaged[places[which] + place] ^= 1 << bit
+        for partial in (False, True):
+            reader = RecordReader(damaged, Wanted(columns=ALL), mode="PERMISSIVE", partial=partial)
+            rows = [row for batch in reader for row in rows_of(batch)]
+            begin = ALL.index("batch_position")
+            sizes: dict[int, int] = {row[begin]: row[begin + 1] for row in rows}
+            told = 0 if reader.partial is None else reader.partial.size
+            # Every byte is read or told of, and the other batches are read.
+            assert sum(sizes.values()) + reader.unread + told == len(data)
+            assert sizes.keys() <= set(places) - {places[which]}
+            assert (len(reader.errors) > 0) == (reader.unread > 0)
+            assert reader.errors or (partial and reader.partial is not None)
+        with pytest.raises(RecordError):
+            decode_records(damaged)
+        if which != -1:
+            with pytest.raises(RecordError):
+                decode_records(damaged, partial=True)
+
+
+def test_the_next_batch_is_found_where_the_length_reaches_beyond_the_end() -> None:
+    data, _ = some_batches(3, 8)
+    first, second, _ = decode_batches(data)
+    damaged = bytearray(data)
+    damaged[8] ^= 1 << 6
+    rows, errors, unread = in_columns(damaged, columns=("offset",))
+    assert rows == [(offset,) for offset in range(second.base_offset, rows[-1][0] + 1)]
+    assert unread == first.size
+    declared = first.size + (1 << 30)
+    reason = f"a batch of {declared} bytes, but the data ends after {len(data)}"
+    assert errors == [str(RecordError(reason))]
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_an_end_within_a_batch_is_an_error_or_where_asked_the_partial_batch(magic: int) -> None:
+    one = encode_batch([Record(0, 1 if magic else -1, b"k", b"v" * 90, [])], magic=magic)
+    for cut in range(1, len(one)):
+        data = one + one[:cut]
+        with pytest.raises(RecordError, match=r"the data ends after") as caught:
+            decode_records(data)
+        assert caught.value.offset == len(one)
+        table = decode_records(data, columns=["value"], partial=True)
+        assert table["value"].to_pylist() == [b"v" * 90]
+        reader = RecordReader(data, Wanted(), partial=True)
+        assert sum(map(len, reader)) == 1
+        declared = None if cut < 12 else len(one)
+        assert reader.partial == PartialBatch(len(one), cut, declared)
+        assert reader.unread == 0
+
+
 EDGES = (-(2**63), -(2**62) - 1, -(2**62), 0, 2**62 - 1, 2**62, 2**63 - 1)
 
 
@@ -178,10 +264,10 @@ def test_lengths_that_lie_are_the_errors_of_the_objects(
     assert in_columns(data) == in_objects_of(data)
 
 
-def in_objects_of(data: bytes) -> tuple[list[Row], list[str], Any]:
+def in_objects_of(data: bytes) -> tuple[list[Row], list[str], int]:
     """Give what `in_columns` does without asking for the batch's facts."""
-    rows, errors, partial = in_objects(data)
-    return [row[: len(RECORD_COLUMNS)] for row in rows], errors, partial
+    rows, errors, unread = in_objects(data)
+    return [row[: len(RECORD_COLUMNS)] for row in rows], errors, unread
 
 
 def some_batches(count: int, seed: int) -> tuple[bytes, list[Record]]:
@@ -356,7 +442,7 @@ def test_columns_that_are_missing_or_of_a_near_type_have_their_meaning() -> None
         ({"offset": [0, 2**40]}, "offset", "further than 32 bits"),
         ({"offset": [5, 4]}, "last_offset", "behind the base offset"),
         ({"timestamp": [-(2**62), 2**63 - 1]}, "timestamp", "further than 64 bits"),
-        ({"value": [1.5, 2.5]}, "value", "a column of double is none of binary"),
+        ({"value": [1.5, 2.5]}, "value", "double does not become binary"),
         ({"headers": [[(None, b"x")], []]}, "headers", "expected bytes"),
     ],
 )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from flexwire.errors import CaptureError, RecordError
-from flexwire.records import MAX_INFLATED, RecordBatch, decode_batches
+from flexwire.records import RecordBatch, decode_batches
 from flexwire.records.layout import (
     HEADER,
     HEADER_SIZE,
@@ -19,23 +19,16 @@ from flexwire.records.layout import (
     PREFIXES,
     RECORD_BATCH,
 )
+from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MAX_BATCH_BYTES = MAX_INFLATED
-"""A longer batch is damage; by default a broker takes 1 MiB."""
-
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
 # What tells that a batch is none: its length and magic.
 _LEAST_HEADER = MAGIC_POSITION + 1
-# Where a batch of magic 2 may begin: offset below 2^56, length below 2^31, magic and attributes.
-_LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# In one walk so many likely places that are none are tried, and so many bytes read in trying.
-_MOST_TRIES = 100_000
-_MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
 
 class Damage(NamedTuple):
@@ -129,7 +122,7 @@ def walk(log: LogFile) -> Iterator[BatchPlace | Damage]:
     Behind damage the walk goes on at the next place where a whole batch of magic 2 with the right
     crc stands. What a file ends with, a part of a batch or zeros, is damage too.
     """
-    search = _Search(log)
+    search = BatchSearch(log)
     position = 0
     while position < log.size:
         try:
@@ -190,37 +183,3 @@ def read_batch(log: LogFile, place: BatchPlace, *, check_crc: bool = True) -> Re
         raise RecordError("the file became shorter", offset=place.position) from None
     batch.position = place.position
     return batch
-
-
-class _Search:
-    """Finds batches behind damage, within what a hostile log may cost in all."""
-
-    def __init__(self, log: LogFile) -> None:
-        self._log = log
-        self._tries = _MOST_TRIES
-        self._bytes = _MOST_TRIED_BYTES
-
-    def next_batch(self, start: int) -> int:
-        """Find where a batch with the right crc begins, or the end of the file."""
-        while start < self._log.size:
-            # What is likely in one piece is found there, so pieces overlap by a header.
-            piece = self._log.read(start, _READ_AHEAD + HEADER_SIZE)
-            for match in _LIKELY_BATCH.finditer(piece):
-                if self._tries < 0 or self._bytes < 0:
-                    return self._log.size
-                if self._is_batch(start + match.start()):
-                    return start + match.start()
-            start += _READ_AHEAD
-        return self._log.size
-
-    def _is_batch(self, position: int) -> bool:
-        size = HEADER_SIZE
-        try:
-            place = place_at(self._log, position)
-            size = place.size
-            read_batch(self._log, place)
-        except RecordError:
-            self._tries -= 1
-            self._bytes -= size
-            return False
-        return True

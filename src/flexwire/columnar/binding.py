@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar.validity import as_list, cast, validate_nulls
 from flexwire.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -28,12 +29,7 @@ class Binding:
         self._bind(program.tree.root, array, "")
 
     def _bind(self, node: Node, array: pa.Array, path: str) -> None:
-        if not (node.is_struct or node.is_list) and array.type != node.kind:
-            array = _cast(array, node.kind, path)
-        elif node.is_struct and not pa.types.is_struct(array.type):
-            raise EncodeError(f"a column of structs, not of {array.type}", path=path)
-        elif node.is_list and not pa.types.is_list(array.type):
-            array = _as_list(array, path)
+        array = _fitted(node, array, path)
         self._kept.append(array)
         buffers, offset = array.buffers(), array.offset
         row: dict[int, int] = {L.K_WIDTH: node.width}
@@ -69,17 +65,16 @@ class Binding:
                 self._bind(child, pa.nulls(len(array), child.kind), _join(path, name))
 
 
-def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    try:
-        return array.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EncodeError(f"{array.type} does not become {kind}: {error}", path=path) from None
-
-
-def _as_list(array: pa.Array, path: str) -> pa.Array:
-    if not (pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)):
-        raise EncodeError(f"a column of lists, not of {array.type}", path=path)
-    return _cast(array, pa.list_(array.type.value_type), path)
+def _fitted(node: Node, array: pa.Array, path: str) -> pa.Array:
+    """Give a column as the type of its node, with offsets that the kernels can rely on."""
+    if node.is_struct:
+        if not pa.types.is_struct(array.type):
+            raise EncodeError(f"a column of structs, not of {array.type}", path=path)
+        return array
+    array = as_list(array, path) if node.is_list else cast(array, node.kind, path)
+    if node.used and (node.is_list or node.is_text):
+        validate_nulls(array, path)
+    return array
 
 
 def _join(path: str, name: str) -> str:

@@ -16,6 +16,7 @@ from flexwire.columnar.engine import Kernel, kernel
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - in front of some thirty
+from flexwire.columnar.validity import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
 from flexwire.records import Record
 from flexwire.records.attributes import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 _WORD = 8
 _NO_TIMESTAMP = -1
+_PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
+_HEADERS = "headers[]"
 # The most bytes that a record takes besides its key, its value and its headers: its length, its
 # attributes, both deltas, both lengths and the count of headers. Of a header: both lengths.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
@@ -72,8 +75,9 @@ def encode_records(
     headers, -1, and 0, 1, 2 and so on. Other columns are not looked at. A batch has no more than
     ``records_per_batch`` records, and no record of another chunk of a table.
 
-    Raises `EncodeError`, naming the row, for what no record can hold, and for a column of another
-    type.
+    Raises `EncodeError`, naming the rows, for what no record can hold, and for a column of another
+    type; `CodecError` for an array that is not what its type says. It refuses what
+    `encode_messages` refuses, in the same words: a null among the headers of a record is no header.
     """
     return b"".join(
         encode_record_pieces(
@@ -214,9 +218,13 @@ class _Source:
         self.before = before
         self.each = each
         rows = len(chunk)
-        self.key = _column(chunk, "key", pa.binary())
-        self.value = _column(chunk, "value", pa.binary())
+        self._is_valid = False
+        self.key, self.value = _binary(chunk, "key"), _binary(chunk, "value")
         self.headers = _headers(chunk)
+        self._header_parts = [] if self.headers is None else _parts(self.headers.values)
+        paths = ("key", "value", f"{_HEADERS}.key", f"{_HEADERS}.value")
+        for one, path in zip((self.key, self.value, *self._header_parts), paths, strict=False):
+            validate_nulls(one, path)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
         self._kernel = kernel("write_records")
@@ -232,12 +240,12 @@ class _Source:
         self._bytes(L.W_KEY, self.key)
         self._bytes(L.W_VALUE, self.value)
         if self.headers is not None:
-            items = self.headers.values
             offsets = self.headers.buffers()[1]
-            self._set(L.W_HEADER_OFFSETS, offsets.address + 4 * self.headers.offset)
-            self._set(L.W_HEADERS, len(items))
-            self._bytes(L.W_HEADER_KEY, items.field("key"))
-            self._bytes(L.W_HEADER_VALUE, items.field("value"))
+            if offsets:
+                self._set(L.W_HEADER_OFFSETS, offsets.address + 4 * self.headers.offset)
+            self._set(L.W_HEADERS, len(self.headers.values))
+            self._bytes(L.W_HEADER_KEY, self._header_parts[0])
+            self._bytes(L.W_HEADER_VALUE, self._header_parts[1])
 
     def _bytes(self, column: int, array: pa.Array) -> None:
         valid, offsets, data = array.buffers()
@@ -270,7 +278,9 @@ class _Source:
     def _run(self, write: Kernel, first: int, last: int) -> _Group | None:
         """Have the kernel write batches; None where it refuses the first."""
         batches = -(-(last - first) // self.each)
-        room = allocate(self._most(first, last) + HEADER_SIZE * batches)
+        if (most := self._most(first, last)) is None:
+            return None
+        room = allocate(most + HEADER_SIZE * batches)
         extents = np.empty((batches, L.EXTENT // _WORD), np.int64)
         for word, value in (
             (L.W_FIRST, first),
@@ -288,24 +298,33 @@ class _Source:
         written = int(self._words[L.W_BATCHES // _WORD])
         return self._group(room, extents[:written], first, last) if written else None
 
-    def _most(self, first: int, last: int) -> int:
-        """Give how many bytes the records of some rows take at most."""
+    def _most(self, first: int, last: int) -> int | None:
+        """Give how many bytes the records of some rows take at most; None if offsets are wrong."""
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
         if self.headers is not None:
             start, end = (self.headers.offsets[one].as_py() for one in (first, last))
-            items = self.headers.values
-            size += _HEADER * (end - start) + sum(
-                _size(items.field(name), start, end) for name in ("key", "value")
-            )
+            if not 0 <= start <= end <= len(self.headers.values):
+                return None
+            size += _HEADER * (end - start)
+            size += sum(_size(one, start, end) for one in self._header_parts)
         return size
+
+    def _validate(self) -> None:
+        """Look at all offsets, once: the kernel does before it uses one, what follows does not."""
+        if not self._is_valid:
+            for name in ("key", "value", "headers"):
+                if (array := getattr(self, name)) is not None:
+                    validate(array, name, full=True)
+        self._is_valid = True
 
     def _ask(self, first: int, last: int) -> _Group:
         """Write a batch from objects: what no kernel takes, so that there is one set of errors."""
-        headers: list[list[tuple[bytes, bytes | None]]] = [[]] * (last - first)
+        self._validate()
+        headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:
             items = self.headers[first:last].to_pylist()
-            headers = [[(one["key"], one["value"]) for one in each] for each in items]
+            headers = [[one and (one["key"], one["value"]) for one in each] for each in items]
         records = [
             Record(int(offset), int(timestamp), key, value, pairs)
             for offset, timestamp, key, value, pairs in zip(
@@ -336,30 +355,72 @@ def _size(array: pa.Array, first: int, last: int) -> int:
     return max(size, 0)
 
 
-def _column(chunk: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
-    place = chunk.schema.get_field_index(name)
-    if place < 0:
-        return pa.nulls(len(chunk), kind)
-    try:
-        return chunk.column(place).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        found = chunk.schema.field(place).type
-        raise EncodeError(f"a column of {found} is none of {kind}: {error}", path=name) from None
+def _column(chunk: pa.RecordBatch, name: str) -> pa.Array | None:
+    """Give a column by its name; None where there is no such column."""
+    places = chunk.schema.get_all_field_indices(name)
+    if len(places) > 1:
+        raise EncodeError(f"{len(places)} columns have this name", path=name)
+    if not places:
+        return None
+    array = chunk.column(places[0])
+    validate(array, name)
+    return array
+
+
+def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
+    array = _column(chunk, name)
+    return pa.nulls(len(chunk), pa.binary()) if array is None else cast(array, pa.binary(), name)
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    if chunk.schema.get_field_index("headers") < 0:
+    """Give the record headers, as lists of which none is null; None where no record has any."""
+    array = _column(chunk, "headers")
+    if array is None or pa.types.is_null(array.type):
         return None
-    pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
-    array = _column(chunk, "headers", pa.list_(pair))
-    # A null stands for no headers, and may have some behind it.
-    return pc.fill_null(array, []) if array.null_count else array
+    if pa.types.is_map(array.type):
+        array = cast(array, pa.list_(_PAIR), "headers")
+    array = as_list(array, "headers")
+    kind = array.type.value_type
+    if not (pa.types.is_struct(kind) or pa.types.is_null(kind)):
+        raise EncodeError(f"a column of structs, not of {kind}", path=_HEADERS)
+    if pa.types.is_struct(kind):
+        _check_fields([one.name for one in kind])
+    if not (pa.types.is_struct(kind) and {one.type for one in kind} == {pa.binary()}):
+        array = cast(array, pa.list_(_PAIR), "headers")
+    if not array.null_count:
+        return array
+    validate_nulls(array, "headers")
+    ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
+    if (np.diff(ends)[np.asarray(array.is_null())] > 0).any():
+        # A null stands for no headers, and has some behind it, which are left behind.
+        validate(array, "headers", full=True)
+        return pc.fill_null(array, [])
+    return pa.ListArray.from_arrays(array.offsets, array.values)
+
+
+def _check_fields(given: list[str]) -> None:
+    expected = [one.name for one in _PAIR]
+    for name in given:
+        if name not in expected or given.count(name) > 1:
+            raise EncodeError("no record header has such a field", path=f"{_HEADERS}.{name}")
+    for name in expected:
+        if name not in given:
+            raise EncodeError("the column is missing", path=f"{_HEADERS}.{name}")
+
+
+def _parts(items: pa.StructArray) -> list[pa.Array]:
+    """Give the keys and the values of record headers, both null where the header is."""
+    if items.null_count:
+        parts = dict(zip([one.name for one in items.type], items.flatten(), strict=True))
+        return [parts[one.name] for one in _PAIR]
+    return [items.field(one.name) for one in _PAIR]
 
 
 def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
-    if chunk.schema.get_field_index("offset") < 0:
+    array = _column(chunk, "offset")
+    if array is None:
         return np.arange(before, before + rows, dtype=np.int64)
-    array = _column(chunk, "offset", pa.int64())
+    array = cast(array, pa.int64(), "offset")
     if array.null_count:
         row = before + pc.index(array.is_null(), value=True).as_py()
         raise EncodeError(f"null in row {row}; a record has an offset", path="offset")
@@ -367,11 +428,11 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
 
 
 def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
-    place = chunk.schema.get_field_index("timestamp")
-    if place < 0:
+    array = _column(chunk, "timestamp")
+    if array is None:
         return np.full(rows, _NO_TIMESTAMP, np.int64)
-    is_moment = pa.types.is_timestamp(chunk.schema.field(place).type)
-    array = _column(chunk, "timestamp", pa.timestamp("ms", MOMENT.tz) if is_moment else pa.int64())
+    is_moment = pa.types.is_timestamp(array.type)
+    array = cast(array, MOMENT if is_moment else pa.int64(), "timestamp")
     return _numbers(pc.fill_null(array.view(pa.int64()), _NO_TIMESTAMP))
 
 

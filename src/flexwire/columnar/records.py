@@ -25,7 +25,8 @@ from flexwire.columnar.record_columns import (
 from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.errors import RecordError
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
-from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE
+from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_POSITION
+from flexwire.records.search import BatchSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,20 +88,31 @@ class RecordReader:
 
     Who lets go of each batch before the next has the memory of the first for all of them.
 
+    Data that ends within a batch is an error, as a damaged length is, which looks the same; with
+    ``partial`` it is the partial batch that a full fetch ends with, if no whole batch follows.
+    In ``PERMISSIVE`` mode reading goes on behind a damaged length at the next whole batch of magic
+    2 with the right crc.
+
     Attributes:
         position: the bytes that are done with.
         errors: what damaged batches raised, in ``PERMISSIVE`` mode.
-        partial: the partial batch at the end, as a full fetch ends; None if there is none.
+        unread: how many bytes these errors are about, the bytes up to the next batch among them.
+        partial: the partial batch at the end, where it was asked for; None if there is none.
     """
 
-    def __init__(self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST") -> None:
+    def __init__(
+        self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST", partial: bool = False
+    ) -> None:
         self.wanted = to_kind(wanted, "wanted", Wanted)
         self.schema = schema_of(wanted.columns)
         self.position = 0
         self.errors: list[RecordError] = []
+        self.unread = 0
         self.partial: PartialBatch | None = None
+        self._may_be_partial = to_flag(partial, "partial")
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
         self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
+        self._search = BatchSearch(_Memory(self._data))
         # Both or neither.
         self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
         self._ready: deque[pa.RecordBatch] = deque()
@@ -224,37 +236,66 @@ class RecordReader:
         """Read the batch or message at the position into objects, and from these into columns."""
         start, end = self.position, len(self._data)
         if end - start < ENTRY.size:
-            self.partial = PartialBatch(start, end - start, None)
-            self.position = end
+            self._end_within(None)
             return
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
-        # A byte more, by which a sound length can be told: reading stops before it.
-        taken = self._data[start : start + max(size, HEADER_SIZE) + 1].tobytes()
+        taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
+        if size <= end - start:
+            # A byte more, by which a sound length can be told: reading stops before it.
+            taken += b"\0"
         batches = decode_batches(
             taken, check_crc=self.wanted.check_crc, max_inflated=self.wanted.max_inflated
         )
         try:
             batch = next(batches, None)
-            if batch is None:
-                self._note_partial(batches.partial)
-            else:
-                kept = [one for one in batch.records if self.wanted.keeps(one)]
-                batch.position = start
-                if kept:
-                    self._ready.append(from_batch(batch, kept, self.wanted.columns))
+            kept = [] if batch is None else [one for one in batch.records if self.wanted.keeps(one)]
         except RecordError as error:
-            located = RecordError(error.reason, offset=start + error.offset)
-            if self._mode == "FAILFAST":
-                raise located from None
-            self.errors.append(located)
-        # Behind an unsound length nothing follows.
-        self.position = start + batches.position if batches.position < len(taken) else end
+            is_sound = batches.position < len(taken)
+            after = start + batches.position if is_sound else None
+            self._refuse(RecordError(error.reason, offset=start + error.offset), after)
+            return
+        if batch is None:
+            self._end_within(size)
+            return
+        batch.position = start
+        if kept:
+            self._ready.append(from_batch(batch, kept, self.wanted.columns))
+        self.position = start + batches.position
 
-    def _note_partial(self, partial: PartialBatch | None) -> None:
-        if partial is not None:
-            self.partial = partial._replace(
-                position=self.position, size=len(self._data) - self.position
-            )
+    def _end_within(self, declared: int | None) -> None:
+        """Be done with data that ends before the batch at the position does, if that is so."""
+        start, end = self.position, len(self._data)
+        remaining = end - start
+        if self._may_be_partial and self._search.next_batch(start + 1) == end:
+            self.partial = PartialBatch(start, remaining, declared)
+            self.position = end
+            return
+        reason = f"a batch of {declared} bytes, but the data ends after {remaining}"
+        if declared is None or remaining <= MAGIC_POSITION:
+            reason = f"the data ends after {remaining} bytes of a batch's header"
+        self._refuse(RecordError(reason, offset=start), None)
+
+    def _refuse(self, error: RecordError, after: int | None) -> None:
+        """Raise an error, or note it and go on, where nobody knows at the next whole batch."""
+        if self._mode == "FAILFAST":
+            raise error from None
+        if after is None:
+            after = self._search.next_batch(self.position + 1)
+        self.errors.append(error)
+        self.unread += after - self.position
+        self.position = after
+
+
+class _Memory:
+    """The data of a reader, as what is searched for batches."""
+
+    def __init__(self, data: Words) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Give ``size`` bytes, or as many as there are."""
+        return self._data[position : position + size].tobytes()
 
 
 def decode_records(
@@ -265,6 +306,7 @@ def decode_records(
     timestamps: Range = (None, None),
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
+    partial: bool = False,
 ) -> pa.Table:
     """Decode the records of record batches and message sets, of every magic and compression.
 
@@ -273,9 +315,12 @@ def decode_records(
     their header places outside of them are skipped whole. A table of many chunks, none of which
     passes what Arrow's int32 offsets can tell.
 
-    Raises `RecordError` for the first damaged batch. For data that does not fit in memory, and to
-    go on behind damage, take a `RecordReader`.
+    Raises `RecordError` for the first damaged batch, and for data that ends within a batch: a
+    damaged length looks like that. A full fetch may end so too; with ``partial`` such an end is
+    left out, unless a whole batch follows it. Raises `ArgumentError` for a column that there is
+    not. For data that does not fit in memory, to go on behind damage, and to know what was left
+    out, take a `RecordReader`.
     """
     wanted = Wanted(column_names(columns), offsets, timestamps, check_crc, max_inflated)
-    reader = RecordReader(data, wanted)
+    reader = RecordReader(data, wanted, partial=partial)
     return pa.Table.from_batches(reader, reader.schema)

@@ -14,6 +14,7 @@ from flexwire.columnar.engine import kernel
 from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar.program import address
 from flexwire.columnar.schemas import schemas_of
+from flexwire.columnar.validity import validate
 from flexwire.errors import CodecError, FlexwireError, UnknownMessageError
 
 if TYPE_CHECKING:
@@ -191,14 +192,6 @@ def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, 
         values = made[0].values if made else pa.array([], kind)
         errors = made[0].errors if made else pa.array([], ERROR)
     return values if mode == "FAILFAST" else Permissive(values, errors)
-
-
-def validate(data: pa.Array, *, full: bool = False) -> None:
-    """Raise `CodecError` for an array whose buffers are not what its type says."""
-    try:
-        data.validate(full=full)
-    except pa.ArrowInvalid as error:
-        raise CodecError(f"not a valid Arrow array: {error}") from None
 
 
 def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:

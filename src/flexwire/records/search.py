@@ -1,0 +1,73 @@
+"""Finding the next record batch behind damage, in a file or in memory.
+
+Only magic 2 can be found: its crc proves that what looks like a batch is one. A length that is
+damaged says nothing, so every place where a batch may begin is tried, within what hostile data may
+cost in all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from flexwire.errors import RecordError
+from flexwire.records.batch import MAX_INFLATED
+from flexwire.records.decode import decode_batches
+from flexwire.records.layout import ENTRY, HEADER_SIZE
+
+MAX_BATCH_BYTES = MAX_INFLATED
+"""A longer batch is damage; by default a broker takes 1 MiB."""
+
+_READ_AHEAD = 1024 * 1024
+# Where a batch of magic 2 may begin: offset below 2^56, length below 2^31, magic and attributes.
+_LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
+# In one search so many likely places that are none are tried, and so many bytes read in trying.
+_MOST_TRIES = 100_000
+_MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
+
+
+class Source(Protocol):
+    """What is searched: a file, or bytes in memory."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Give ``size`` bytes, or as many as there are."""
+
+
+class BatchSearch:
+    """Finds batches behind damage, within what hostile data may cost in all."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tries = _MOST_TRIES
+        self._bytes = _MOST_TRIED_BYTES
+
+    def next_batch(self, start: int) -> int:
+        """Find where a whole batch with the right crc begins, or the end of the data."""
+        source = self._source
+        while start < source.size:
+            # What is likely in one piece is found there, so pieces overlap by a header.
+            piece = source.read(start, _READ_AHEAD + HEADER_SIZE)
+            for match in _LIKELY_BATCH.finditer(piece):
+                if self._tries < 0 or self._bytes < 0:
+                    return source.size
+                if self._is_batch(start + match.start()):
+                    return start + match.start()
+            start += _READ_AHEAD
+        return source.size
+
+    def _is_batch(self, position: int) -> bool:
+        head = self._source.read(position, ENTRY.size)
+        size = ENTRY.size + ENTRY.unpack(head)[1] if len(head) == ENTRY.size else 0
+        fits = HEADER_SIZE <= size <= min(MAX_BATCH_BYTES, self._source.size - position)
+        try:
+            if fits and next(decode_batches(self._source.read(position, size)), None):
+                return True
+        except RecordError:
+            pass
+        self._tries -= 1
+        self._bytes -= size if fits else HEADER_SIZE
+        return False

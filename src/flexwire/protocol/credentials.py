@@ -134,8 +134,9 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
     response = f"{message_name.removesuffix('Request')}Response"
     if carries_credentials(message_name) or carries_credentials(response):
         return True
-    named = METADATA_TOPIC.encode() in payload or METADATA_TOPIC_ID.bytes in payload
-    return message_name == "FetchRequest" and named
+    if message_name != "FetchRequest":
+        return False
+    return METADATA_TOPIC.encode() in payload or METADATA_TOPIC_ID.bytes in payload
 
 
 def withhold(message: Message) -> int:

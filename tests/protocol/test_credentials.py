@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +12,8 @@ from flexwire.schema.catalog import catalog
 from tests.protocol.payloads import make
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.schema.spec import FieldSpec
 
 
@@ -29,7 +32,7 @@ def field_at(one: CredentialField) -> FieldSpec:
     "one", CREDENTIALS, ids=lambda one: ".".join((one.message_name, *one.path))
 )
 def test_every_credential_field_is_in_its_spec(one: CredentialField) -> None:
-    assert field_at(one).type.name in {"bytes", "string"}
+    assert field_at(one).type.name in {"bytes", "string", "records"}
     assert one.reason
 
 
@@ -101,3 +104,98 @@ def test_other_messages_are_left_alone() -> None:
     before = request.encode(9)
     assert withhold(request) == 0
     assert request.encode(9) == before
+
+
+# Structures of a name and a value that are no configurations.
+NO_CONFIGURATIONS = {"ClientTags"}
+
+
+def value_fields(
+    fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], path: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    names = {field.name for field in fields}
+    for field in fields:
+        if field.name == "Value" and field.type.name == "string" and names & {"Name", "Key"}:
+            yield (*path, field.name)
+        yield from value_fields(structs.get(field.type.name, ()), structs, (*path, field.name))
+
+
+def test_no_configuration_of_a_request_or_response_is_left_out() -> None:
+    found = set()
+    for name in catalog().names():
+        if name.endswith(("Request", "Response")):
+            for spec, _ in catalog().entry(name).specs():
+                paths = value_fields(spec.fields, spec.structs(), ())
+                found |= {(name, path) for path in paths if path[-2] not in NO_CONFIGURATIONS}
+    assert len(found) > 5
+    assert found == {(one.message_name, one.path) for one in CREDENTIALS if one.if_secret} - {
+        ("ConfigRecord", ("Value",))
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.key.password", "x"),
+        ("listener.name.internal.ssl.keystore.key", "x"),
+        ("ssl.key.passphrase", "x"),
+        ("my.private.key", "x"),
+        ("schema.registry.basic.auth.user.info", "x"),
+        ("confluent.api.key", "x"),
+        ("db.pwd", "x"),
+        ("whatever", 'org.example.Login required user="a" password="b";'),
+        ("proxy", "http://alice:horse@example.org:80"),
+        ("pem", "-----BEGIN PRIVATE KEY-----"),
+    ],
+)
+def test_a_secret_configuration_is_known_by_name_or_value(name: str, value: str) -> None:
+    kind: Any = message("CreateTopicsRequest")
+    config = kind.CreatableTopicConfig(name=name, value=value)
+    request = kind(topics=[kind.CreatableTopic(name="t", configs=[config])])
+    assert withhold(request) == 1
+    assert config.value == "withheld"
+
+
+def test_ordinary_configurations_are_shown() -> None:
+    kind: Any = message("DescribeConfigsResponse")
+    shown = ["retention.ms", "compression.type", "authorizer.class.name", "cleanup.policy"]
+    configs = [kind.DescribeConfigsResourceResult(name=name, value="v") for name in shown]
+    response = kind(results=[kind.DescribeConfigsResult(configs=configs)])
+    assert withhold(response) == 0
+
+
+def test_what_a_broker_calls_sensitive_is_withheld_with_its_synonyms() -> None:
+    kind: Any = message("DescribeConfigsResponse")
+    config = kind.DescribeConfigsResourceResult(
+        name="plain",
+        value="v",
+        is_sensitive=True,
+        synonyms=[kind.DescribeConfigsSynonym(name="other", value="w")],
+    )
+    response = kind(results=[kind.DescribeConfigsResult(configs=[config])])
+    assert withhold(response) == 2
+    assert (config.value, config.synonyms[0].value) == ("withheld", "withheld")
+
+
+@pytest.mark.parametrize("where", [{"topic": "__cluster_metadata"}, {"topic_id": UUID(int=1)}])
+def test_the_records_of_the_cluster_are_withheld(where: dict[str, Any]) -> None:
+    kind: Any = message("FetchResponse")
+
+    def topic(**named: Any) -> Any:
+        partitions = [kind.PartitionData(records=b"records")]
+        return kind.FetchableTopicResponse(partitions=partitions, **named)
+
+    response = kind(responses=[topic(**where), topic(topic="orders", topic_id=UUID(int=2))])
+    assert withhold(response) == 1
+    records = [one.partitions[0].records for one in response.responses]
+    assert records == [b"withheld", b"records"]
+
+
+def test_unknown_tagged_fields_of_every_structure_are_withheld() -> None:
+    token = make("SaslAuthenticateRequest", auth_bytes=None, unknown_tagged_fields={7: b"secret"})
+    assert withhold(token) == 1
+    assert token.unknown_tagged_fields == {7: b"withheld"}
+    kind: Any = message("DescribeDelegationTokenResponse")
+    inner = kind.DescribedDelegationToken(hmac=b"x", unknown_tagged_fields={8: b"secret"})
+    assert withhold(kind(tokens=[inner])) == 2
+    assert inner.unknown_tagged_fields == {8: b"withheld"}

@@ -53,6 +53,8 @@ def _metadata() -> Any:
 
 def _write(traffic: Traffic) -> None:
     one = traffic.connect()
+    # It decodes, so nothing after it belongs to authentication.
+    traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse"), 4, 0)
     empty = request(made("MetadataRequest"), 13, 1)
     head = empty[: len(empty) - len(made("MetadataRequest").encode(13))]
     traffic.send(one, "request", head + METADATA_V13)

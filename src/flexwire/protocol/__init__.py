@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from flexwire.protocol.apis import Verdict, accepted, api_name, verdict
-from flexwire.protocol.credentials import carries_credentials, credential_fields, withhold
+from flexwire.protocol.credentials import (
+    WITHHELD,
+    carries_credentials,
+    credential_fields,
+    withhold,
+)
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.headers import request_header_version, response_header_version
 from flexwire.protocol.pairing import Pairing, SaslToken, expects_response
 from flexwire.protocol.requests import RequestFrame, parse_request
 from flexwire.protocol.responses import ResponseFrame, parse_response
-from flexwire.protocol.sasl import SaslExchange
+from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
 
 __all__ = [
     "DEFAULT_FRAME_LIMIT",
+    "WITHHELD",
+    "Authentication",
     "FrameSplitter",
     "Pairing",
     "RequestFrame",
@@ -25,6 +32,7 @@ __all__ = [
     "carries_credentials",
     "credential_fields",
     "expects_response",
+    "is_believable",
     "parse_request",
     "parse_response",
     "request_header_version",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,22 +15,34 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 WITHHELD: Final = "withheld"
+_WITHHELD: Final = WITHHELD.encode()
 
 # The configurations that Kafka itself types as passwords, under any listener's prefix, and what
-# plugins are likely to call theirs.
+# plugins and clients are likely to call theirs.
 _SECRET_CONFIG: Final = re.compile(
-    r"password|secret|credential|token|jaas\.config|keystore\.(key|certificate\.chain)"
-    r"|truststore\.certificates",
+    r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
+    r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"
+    r"|user[._-]?info|(key|trust)store\.(key|certificate|certificates)"
+    r"|connection[._-]?string|connection[._-]?url",
     re.IGNORECASE,
 )
+# A value that carries its own secret: options of JAAS, user and password of a URL, a PEM key.
+_SECRET_VALUE: Final = re.compile(
+    r"(passw|secret|token|credential)[\w.-]*[\"']?\s*[=:]|://[^/\s@]*:[^/\s@]*@|PRIVATE KEY",
+    re.IGNORECASE,
+)
+# The log of the cluster's own metadata, by its name and by the id that it always has (KIP-595):
+# the salts and keys of SCRAM and all configurations are records in it.
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = UUID(int=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
     """A field that holds a credential: its message, its path in the spec's names, the reason.
 
-    With ``if_secret`` the value is a credential only when the field of that name beside it names
-    a configuration that is a secret.
+    With ``if_secret`` the value is a configuration's, which the field of that name beside it names:
+    it is a credential when the name, the value or a broker's ``IsSensitive`` says so.
     """
 
     message_name: str
@@ -53,12 +68,15 @@ def _field(message_name: str, path: str, reason: str, if_secret: str = "") -> Cr
 _TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
 _HMAC = "whoever has the HMAC of a delegation token can log in with it"
 _SCRAM = "salt and salted password are what a SCRAM server needs, and enough to guess offline"
+_REPLY = "what a mechanism answers to a token may quote it"
+_METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
 _CONFIG = "a configuration may be a password or a key"
 _ENVELOPE = "another message, forwarded whole, whatever it carries"
 
 CREDENTIALS: Final = (
     _field("SaslAuthenticateRequest", "AuthBytes", _TOKEN),
     _field("SaslAuthenticateResponse", "AuthBytes", _TOKEN),
+    _field("SaslAuthenticateResponse", "ErrorMessage", _REPLY),
     _field("AlterUserScramCredentialsRequest", "Upsertions.Salt", _SCRAM),
     _field("AlterUserScramCredentialsRequest", "Upsertions.SaltedPassword", _SCRAM),
     _field("CreateDelegationTokenResponse", "Hmac", _HMAC),
@@ -69,6 +87,24 @@ CREDENTIALS: Final = (
     _field("EnvelopeResponse", "ResponseData", _ENVELOPE),
     _field("AlterConfigsRequest", "Resources.Configs.Value", _CONFIG, "Name"),
     _field("IncrementalAlterConfigsRequest", "Resources.Configs.Value", _CONFIG, "Name"),
+    _field("DescribeConfigsResponse", "Results.Configs.Value", _CONFIG, "Name"),
+    _field("DescribeConfigsResponse", "Results.Configs.Synonyms.Value", _CONFIG, "Name"),
+    _field("CreateTopicsRequest", "Topics.Configs.Value", _CONFIG, "Name"),
+    _field("CreateTopicsResponse", "Topics.Configs.Value", _CONFIG, "Name"),
+    *(
+        _field(
+            message_name,
+            f"{groups}Topology.Subtopologies.{topics}.TopicConfigs.Value",
+            _CONFIG,
+            "Key",
+        )
+        for message_name, groups in (
+            ("StreamsGroupHeartbeatRequest", ""),
+            ("StreamsGroupDescribeResponse", "Groups."),
+        )
+        for topics in ("StateChangelogTopics", "RepartitionSourceTopics")
+    ),
+    _field("FetchSnapshotResponse", "Topics.Partitions.UnalignedRecords", _METADATA),
     _field("UserScramCredentialRecord", "Salt", _SCRAM),
     _field("UserScramCredentialRecord", "StoredKey", _SCRAM),
     _field("UserScramCredentialRecord", "ServerKey", _SCRAM),
@@ -90,32 +126,83 @@ def carries_credentials(message_name: str) -> bool:
     return bool(credential_fields(message_name))
 
 
+def hides_credentials(message_name: str, payload: bytes) -> bool:
+    """Whether a request, its response or the records that it asks for may carry credentials.
+
+    What comes after it on its connection and is not understood may be one of them.
+    """
+    response = f"{message_name.removesuffix('Request')}Response"
+    if carries_credentials(message_name) or carries_credentials(response):
+        return True
+    if message_name != "FetchRequest":
+        return False
+    return METADATA_TOPIC.encode() in payload or METADATA_TOPIC_ID.bytes in payload
+
+
 def withhold(message: Message) -> int:
     """Put "withheld" in the place of every credential in a decoded message; say how many.
 
-    The message is altered. What is null stays so, for it tells nothing.
+    The message is altered. What is null stays so, for it tells nothing. In a message that carries
+    credentials, tagged fields that its spec does not know may be credentials too.
     """
-    count = 0
-    for one in credential_fields(type(message).__name__):
+    name = type(message).__name__
+    if name == "FetchResponse":
+        return _withhold_metadata(message)
+    fields = credential_fields(name)
+    count = _withhold_unknown(message) if fields else 0
+    for one in fields:
         *outer, last = one.attributes
-        for holder in _holders(message, outer):
+        for holders in _holders(message, outer, ()):
+            holder = holders[-1]
             value = getattr(holder, last)
-            if value is None or not _is_secret(getattr(holder, one.if_secret.lower(), None)):
+            if value is None or (one.if_secret and not _is_secret(holders, one, value)):
                 continue
-            setattr(holder, last, WITHHELD.encode() if isinstance(value, bytes) else WITHHELD)
+            setattr(holder, last, _WITHHELD if isinstance(value, bytes) else WITHHELD)
             count += 1
     return count
 
 
-def _is_secret(config_name: str | None) -> bool:
-    return config_name is None or _SECRET_CONFIG.search(config_name) is not None
+def _withhold_metadata(message: Any) -> int:
+    count = 0
+    for topic in message.responses:
+        if topic.topic != METADATA_TOPIC and topic.topic_id != METADATA_TOPIC_ID:
+            continue
+        count += _withhold_unknown(topic)
+        for partition in topic.partitions:
+            if partition.records:
+                partition.records = _WITHHELD
+                count += 1
+    return count
 
 
-def _holders(struct: Any, path: list[str]) -> Iterator[Any]:
+def _withhold_unknown(struct: Any) -> int:
+    count = len(struct.unknown_tagged_fields)
+    struct.unknown_tagged_fields = dict.fromkeys(struct.unknown_tagged_fields, _WITHHELD)
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, Struct):
+                count += _withhold_unknown(inner)
+    return count
+
+
+def _is_secret(holders: tuple[Any, ...], one: CredentialField, value: str) -> bool:
+    # A synonym stands within the configuration whose value it may be.
+    configs = [holders[-1], *(outer for outer in holders if hasattr(outer, "is_sensitive"))]
+    names = [getattr(config, one.if_secret.lower()) for config in configs]
+    return (
+        any(getattr(config, "is_sensitive", False) for config in configs)
+        or any(_SECRET_CONFIG.search(name) for name in names)
+        or _SECRET_VALUE.search(value) is not None
+    )
+
+
+def _holders(struct: Any, path: list[str], outer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The structures that a path leads to, each after those that it stands in."""
     if not path:
-        yield struct
+        yield (*outer, struct)
         return
     found = getattr(struct, path[0])
     for inner in found if isinstance(found, list) else [found]:
         if inner is not None:
-            yield from _holders(inner, path[1:])
+            yield from _holders(inner, path[1:], (*outer, struct))

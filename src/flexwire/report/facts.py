@@ -251,7 +251,8 @@ class DecodeFailure:
     """A frame that did not decode: where it was, why, and the hex of its first bytes.
 
     ``size`` is that of the whole frame; ``message`` is None when not even the request header
-    could be read, or the response had no request.
+    could be read, or the response had no request. ``sample_hex`` is "withheld" where the
+    bytes may be credentials.
     """
 
     time_us: int

@@ -122,8 +122,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns. What does not decode is a row with its bytes and
-    the reason, and the job goes on. Credentials are withheld unless ``show_credentials``. The
+    ``paths`` are files, directories and patterns. What does not decode is a row with the
+    reason and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may
+    hold some, unless ``show_credentials``. The
     tables of an earlier analysis in ``out`` are replaced. ``memory`` is Java's, at least "512m",
     unless a session runs already.
 
@@ -255,7 +256,7 @@ class _Job:
 
     def _read_captures(self, files: list[str]) -> DataFrame:
         with self._stage("Reading captures"):
-            segments = read_captures(self.spark, files)
+            segments = read_captures(self.spark, files, show_credentials=self.show_credentials)
             frames = assemble_frames(
                 segments, show_credentials=self.show_credentials, brokers=self.brokers
             )

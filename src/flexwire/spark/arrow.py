@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, message_type, uuid_text
+from flexwire.protocol import WITHHELD
 from flexwire.spark.layouts import body_type, class_of
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
@@ -25,6 +26,7 @@ __all__ = [
     "message_type",
     "raw_tagged_fields",
     "uuid_text",
+    "withheld_tagged_fields",
 ]
 
 TAGGED_FIELD_USES = pa.list_(
@@ -46,7 +48,8 @@ class TaggedFieldUses:
     """The tagged fields that messages carry, by the row that each message stands in.
 
     A known one counts where its value is not its default, which is when Kafka writes it; what it
-    took on the wire is not known. An unknown one counts always, with its bytes.
+    took on the wire is not known. An unknown one counts always, with its bytes unless they are
+    withheld.
     """
 
     times: dict[int, Counter[tuple[str, int, str | None]]] = field(default_factory=dict)
@@ -59,7 +62,8 @@ class TaggedFieldUses:
     def unknown(self, row: int, path: str, tag: int, data: bytes) -> None:
         """Count a tagged field that the spec does not have."""
         self.times.setdefault(row, Counter())[path, tag, None] += 1
-        self.sizes[row, path, tag] += len(data)
+        if data != WITHHELD.encode():
+            self.sizes[row, path, tag] += len(data)
 
     def of(self, row: int) -> list[dict[str, Any]]:
         """The uses in one row, for a column of `TAGGED_FIELD_USES`."""
@@ -69,7 +73,7 @@ class TaggedFieldUses:
                 "tag": tag,
                 "name": name,
                 "times": times,
-                "bytes": self.sizes[row, path, tag] if name is None else None,
+                "bytes": self.sizes.get((row, path, tag)) if name is None else None,
             }
             for (path, tag, name), times in self.times.get(row, Counter()).items()
         ]
@@ -177,3 +181,8 @@ def _is_default(one: Any, value: Any) -> bool:
 def raw_tagged_fields(unknown: dict[int, bytes]) -> list[dict[str, Any]]:
     """Unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, in ascending order of their tags."""
     return [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
+
+
+def withheld_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
+    return [{**one, "data": WITHHELD.encode()} for one in raw]

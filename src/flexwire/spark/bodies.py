@@ -27,6 +27,7 @@ from flexwire.spark.arrow import (
     TaggedFieldUses,
     message_column,
     raw_tagged_fields,
+    withheld_tagged_fields,
 )
 from flexwire.spark.layouts import body_type, class_of
 from flexwire.spark.tasks import map_in_arrow
@@ -54,7 +55,13 @@ _READ = [
     ("header_version", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 ]
-_NEEDED = [*_COPIED, *_READ, ("body_offset", pa.int32()), ("payload", pa.binary())]
+_NEEDED = [
+    *_COPIED,
+    *_READ,
+    ("body_offset", pa.int32()),
+    ("payload", pa.binary()),
+    ("is_guarded", pa.bool_()),
+]
 
 # The columns that all message tables share: Spark reads them from all the tables at once.
 OUTCOMES = pa.schema(
@@ -136,14 +143,27 @@ def _decode(
         body.error = str(error)
         with suppress(CodecError, FrameError, UnknownMessageError):
             _read_body(name, frame, body, release, lenient=True)
-    if body.message is not None and not show_credentials:
-        body.withheld = withhold(body.message)
-    if body.error is not None:
-        if show_credentials or not carries_credentials(name):
-            body.bytes = frame["payload"]
-        else:
-            body.withheld = max(1, body.withheld)
+    # Bytes that do not decode may not be those of this message.
+    is_secret = carries_credentials(name) or (body.error is not None and frame["is_guarded"])
+    if not show_credentials:
+        _withhold(body, is_secret=is_secret)
+    elif body.error is not None:
+        body.bytes = frame["payload"]
     return body
+
+
+def _withhold(body: _Body, *, is_secret: bool) -> None:
+    if body.message is not None:
+        body.withheld = withhold(body.message)
+    if is_secret:
+        tagged = body.header_unknown_tagged_fields
+        body.header_unknown_tagged_fields = withheld_tagged_fields(tagged)
+        body.withheld += len(tagged)
+    if body.error is not None:
+        if is_secret:
+            body.withheld = max(1, body.withheld)
+        else:
+            body.bytes = body.frame["payload"]
 
 
 def _read_body(

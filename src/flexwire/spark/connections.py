@@ -58,7 +58,7 @@ def judged_frames(wire: DataFrame) -> DataFrame:
     as Kafka, its requests have failed and name nobody.
     """
     facts = wire.where(F.col("kind") == CONNECTION).select(
-        "connection", "facts.is_kafka", "facts.reads_as_kafka"
+        "connection", "facts.is_kafka", "facts.reads_as_kafka", "facts.seen_from_start"
     )
     frames = wire.where(F.col("kind") == FRAME).drop("kind", "payload", "facts")
     joined = frames.join(facts, "connection", "left")
@@ -71,7 +71,10 @@ def judged_frames(wire: DataFrame) -> DataFrame:
     )
     kept["error"] = _error(is_other, is_unread)
     kept["withheld_credentials"] = F.when(is_other, 0).otherwise(F.col("withheld_credentials"))
-    return joined.withColumns(kept).drop("is_kafka", "reads_as_kafka")
+    # A connection may have begun with authentication that the capture lacks.
+    is_known = F.coalesce(F.col("seen_from_start") & F.col("reads_as_kafka"), F.lit(False))
+    kept["is_guarded"] = F.col("is_guarded") | ~is_known
+    return joined.withColumns(kept).drop("is_kafka", "reads_as_kafka", "seen_from_start")
 
 
 def _error(is_other: Column, is_unread: Column) -> Column:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol import WITHHELD
 from flexwire.report.audit import marked
 from flexwire.report.facts import (
     ClientFacts,
@@ -228,6 +229,7 @@ def _gather_failures(
         "error",
         "bytes",
         "size",
+        "withheld_credentials",
     )
     failed = frames.where(F.col("outcome") == FAILED).select(*columns)
     damaged = undecodable(records).select(
@@ -239,6 +241,7 @@ def _gather_failures(
         "error",
         "bytes",
         F.length("bytes").cast("bigint").alias("size"),
+        F.lit(0).alias("withheld_credentials"),
     )
     both = failed.unionByName(damaged)
     sample = F.hex(F.substring("bytes", 1, SAMPLE_BYTES)).alias("sample")
@@ -260,6 +263,7 @@ def _by_reason(rows: DataFrame, *others: str) -> DataFrame:
 
 
 def _failure(row: Row) -> DecodeFailure:
+    is_withheld = row.bytes is None and row.withheld_credentials > 0
     return DecodeFailure(
         time_us=row.time_us,
         connection=row.connection,
@@ -268,7 +272,7 @@ def _failure(row: Row) -> DecodeFailure:
         version=row.api_version,
         reason=row.error,
         size=row["size"],
-        sample_hex=(row.sample or "").lower(),
+        sample_hex=WITHHELD if is_withheld else (row.sample or "").lower(),
     )
 
 

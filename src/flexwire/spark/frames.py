@@ -18,15 +18,22 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.segments import Segment
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import (
+    Authentication,
     RequestFrame,
     SaslExchange,
     carries_credentials,
     expects_response,
+    is_believable,
     parse_request,
     verdict,
 )
 from flexwire.protocol.responses import parse_correlation_id
-from flexwire.spark.arrow import MOMENT, RAW_TAGGED_FIELDS, raw_tagged_fields
+from flexwire.spark.arrow import (
+    MOMENT,
+    RAW_TAGGED_FIELDS,
+    raw_tagged_fields,
+    withheld_tagged_fields,
+)
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 
@@ -87,6 +94,8 @@ FRAMES = pa.schema(
         ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
         ("expects_response", pa.bool_()),
         ("withheld_credentials", pa.int32()),
+        # Whether its bytes may hold credentials unless they decode.
+        ("is_guarded", pa.bool_()),
         # Of rows of kind "connection" only, which come after all frames of the connection.
         ("facts", CONNECTION_FACTS),
     ]
@@ -195,19 +204,36 @@ class _Connection:
 class Conversation:
     """What the frames of one connection say without their bodies being decoded.
 
-    Tokens of a SASL exchange are recognized. Their bytes are withheld, and so are those of frames
-    that do not read as requests or responses once credentials have passed: they may hold one.
+    Tokens of a SASL exchange are recognized, and their bytes withheld. The bytes of a frame that
+    does not read as a request or response are given only where its message is known, and
+    authentication is ruled out on the connection (`Authentication`).
     """
 
     def __init__(self, connection: str, *, show_credentials: bool = False) -> None:
         self.connection = connection
         self._show_credentials = show_credentials
         self._exchange = SaslExchange()
+        self._authentication = Authentication()
         self._tokens = 0
-        self._secretive = False
+        self._client_id: str | None = None
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
         """The columns of `FRAMES` that the frame's header gives."""
+        told = self._read(frame)
+        is_guarded = not self._show_credentials and not self._authentication.is_ruled_out
+        told["is_guarded"] = is_guarded
+        # A response without its message is not known for one that carries none.
+        is_unread = told.get("outcome") is not None
+        if is_unread and not self._show_credentials and (is_guarded or "message" not in told):
+            tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
+            told |= {
+                "payload": None,
+                "withheld_credentials": 1 if frame.payload else 0,
+                "header_unknown_tagged_fields": tagged,
+            }
+        return told
+
+    def _read(self, frame: CapturedFrame) -> dict[str, Any]:
         if frame.error is not None:
             return self._failed(frame, frame.error)
         try:
@@ -222,57 +248,57 @@ class Conversation:
         if request is None:
             # The broker answers a token with one of its own, before anything else.
             self._tokens += 1
-            return self._token(frame)
+            self._authentication.see(None, frame.payload, is_whole=True)
+            return {"outcome": TOKEN}
+        self._authentication.see(request, frame.payload, is_whole=True)
         return {
             **self._described(request),
             "expects_response": expects_response(request, frame.payload),
         }
 
     def _described(self, request: RequestFrame) -> dict[str, Any]:
-        self._secretive |= _exchanges_credentials(request)
         header: Any = request.header
+        tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
+        if is_believable(request):
+            self._client_id = client_id
+        elif client_id != self._client_id and not self._show_credentials:
+            # Other bytes may read as a header too, and these say that their client is another.
+            client_id = None
+        is_secret = carries_credentials(request.message_name) or not is_believable(request)
+        if is_secret and not self._show_credentials:
+            tagged = withheld_tagged_fields(tagged)
         return {
             "message": request.message_name,
             "api_key": request.api_key,
             "api_version": request.api_version,
             "correlation_id": request.correlation_id,
-            "client_id": request.client_id,
+            "client_id": client_id,
             "header_version": request.header_version,
             "body_offset": request.body_offset,
-            "header_unknown_tagged_fields": raw_tagged_fields(header.unknown_tagged_fields),
+            "header_unknown_tagged_fields": tagged,
         }
 
     def _read_response(self, frame: CapturedFrame) -> dict[str, Any]:
         if self._tokens:
             self._tokens -= 1
-            return self._token(frame)
+            return {"outcome": TOKEN}
         return {"correlation_id": parse_correlation_id(frame.payload)}
 
-    def _token(self, frame: CapturedFrame) -> dict[str, Any]:
-        self._secretive = True
-        return {"outcome": TOKEN, **self._shown(frame)}
-
     def _failed(self, frame: CapturedFrame, reason: str) -> dict[str, Any]:
-        # A request that is cut off or damaged further on still tells whose it is.
-        is_headed = frame.is_placed and frame.direction == "request"
-        head = self._head(frame) if is_headed else {}
-        return {**head, "outcome": FAILED, "error": reason, **self._shown(frame)}
+        told: dict[str, Any] = {"outcome": FAILED, "error": reason}
+        if frame.direction == "request":
+            # A request that is cut off or damaged further on still tells whose it is.
+            request = self._headed(frame) if frame.is_placed else None
+            self._authentication.see(request, frame.payload, is_whole=False)
+            if request is not None:
+                told |= self._described(request)
+        return told
 
-    def _head(self, frame: CapturedFrame) -> dict[str, Any]:
+    def _headed(self, frame: CapturedFrame) -> RequestFrame | None:
         try:
             request = parse_request(frame.payload)
         except (FrameError, CodecError):
-            return {}
+            return None
         # Bytes that are no request must not be taken for one: only released versions are.
         is_released = verdict(request.api_key, request.api_version) != "unknown"
-        return self._described(request) if is_released else {}
-
-    def _shown(self, frame: CapturedFrame) -> dict[str, Any]:
-        if self._show_credentials or not self._secretive:
-            return {"payload": frame.payload}
-        return {"payload": None, "withheld_credentials": 1}
-
-
-def _exchanges_credentials(request: RequestFrame) -> bool:
-    response = f"{request.api_name}Response"
-    return carries_credentials(request.message_name) or carries_credentials(response)
+        return request if is_released else None

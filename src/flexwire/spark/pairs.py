@@ -47,16 +47,23 @@ def with_payloads(
 ) -> DataFrame:
     """The paired frames with their payloads again; ``body`` is the message to decode, if any.
 
-    What is not Kafka may hold credentials that nobody here can tell from the rest, so its bytes
-    are shown only with them.
+    The bytes of a frame that has none are shown only where they are known to hold no credentials,
+    or with these: not of a response without its request, of what is not Kafka, and of a connection
+    on which authentication may be under way.
     """
     payloads = wire.where(F.col("kind") == FRAME).select(*FRAME_KEY, "payload")
     body = F.when(F.col("outcome").isNull(), F.col("message"))
     joined = paired.join(payloads, list(FRAME_KEY)).withColumn("body", body)
     if show_credentials:
         return joined
-    is_kafka = F.coalesce(F.col("outcome") != NOT_KAFKA, F.lit(True))
-    return joined.withColumn("payload", F.when(is_kafka, F.col("payload")))
+    is_withheld = F.col("outcome").isin(UNPAIRED, NOT_KAFKA) | F.col("is_guarded")
+    is_withheld = F.coalesce(F.col("outcome").isNotNull() & is_withheld, F.lit(False))
+    # What is not Kafka is counted as such.
+    is_counted = is_withheld & (F.length("payload") > 0) & (F.col("outcome") != NOT_KAFKA)
+    withheld = F.when(is_counted, 1).otherwise(F.col("withheld_credentials"))
+    return joined.withColumns(
+        {"payload": F.when(~is_withheld, F.col("payload")), "withheld_credentials": withheld}
+    )
 
 
 def _is(direction: str) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.report.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
-from flexwire.spark.records import PARTIAL_BATCH, RECORDS_FIELDS
+from flexwire.spark.records import PARTIAL_BATCH, RECORDS_FIELDS, WITHHELD_RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -26,8 +26,9 @@ def message_of_source() -> Column:
 
 
 def undecodable(records: DataFrame) -> DataFrame:
-    """The rows of bytes that are no record batch; one that was merely cut off is none of them."""
-    return records.where(F.col("error").isNotNull() & ~F.col("error").startswith(PARTIAL_BATCH))
+    """The rows of bytes that are no record batch; one that was cut off or withheld is none."""
+    is_fine = F.col("error").startswith(PARTIAL_BATCH) | (F.col("error") == WITHHELD_RECORDS)
+    return records.where(F.col("error").isNotNull() & ~is_fine)
 
 
 def gather_topics(records: DataFrame) -> tuple[TopicFacts, ...]:

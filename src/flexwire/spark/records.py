@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import RecordError
+from flexwire.protocol import WITHHELD
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.arrow import MOMENT, uuid_text
@@ -108,6 +109,7 @@ RECORDS = pa.schema(
 )
 _RECORD = RECORDS.names[len(_CARRIER) :]
 PARTIAL_BATCH = "partial batch"
+WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
 _YEAR_10000_MS = 253_402_300_800_000
 # A row's own weight, beside its key, value and record headers.
 _ROW_BYTES = 100
@@ -182,6 +184,9 @@ def _record_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[Any,
 
 
 def _records(data: bytes) -> Iterator[tuple[tuple[Any, ...], int]]:
+    if data == WITHHELD.encode():
+        yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
+        return
     batches = decode_batches(data)
     while True:
         start = batches.position

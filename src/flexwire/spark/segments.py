@@ -46,26 +46,35 @@ DIFFERENT_REASONS = 1000
 FURTHER_REASONS = "further reasons"
 
 
-def read_captures(spark: SparkSession, files: Sequence[str]) -> DataFrame:
-    """The segments of capture files, each file read by one task."""
+def read_captures(
+    spark: SparkSession, files: Sequence[str], *, show_credentials: bool = False
+) -> DataFrame:
+    """The segments of capture files, each file read by one task.
+
+    Nobody knows of a packet that gives no segment what is in it: its bytes are a sample only with
+    ``show_credentials``.
+    """
     numbers = spark.range(0, len(files), 1, len(files))
-    return map_in_arrow(numbers, partial(_read_files, tuple(files)), SEGMENTS)
+    return map_in_arrow(numbers, partial(_read_files, tuple(files), show_credentials), SEGMENTS)
 
 
 def _read_files(
-    files: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    files: tuple[str, ...],
+    show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for (number,) in row_tuples(batches):
-        yield from record_batches(SEGMENTS, _file_rows(files[number]))
+        rows = _file_rows(files[number], show_credentials=show_credentials)
+        yield from record_batches(SEGMENTS, rows)
 
 
-def _file_rows(file: str) -> Iterator[tuple[tuple[Any, ...], int]]:
+def _file_rows(file: str, *, show_credentials: bool) -> Iterator[tuple[tuple[Any, ...], int]]:
     counts = SegmentCounts()
     unused = _UnusedPackets()
     try:
         for ordinal, item in enumerate(read_segments(file, counts)):
             if isinstance(item, Unreadable):
-                unused.add(item.reason, 1, item.data)
+                unused.add(item.reason, 1, item.data if show_credentials else None)
             else:
                 yield _segment_row(file, ordinal, item), len(item.payload)
     except CaptureError as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol import WITHHELD
 from flexwire.report.facts import TaggedFieldUse
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def _of_headers(frames: DataFrame) -> DataFrame:
         F.col("header_version").alias("version"),
         F.explode("header_unknown_tagged_fields").alias("field"),
     )
+    shown = F.col("field.data") != F.lit(WITHHELD.encode())
     return uses.select(
         "message",
         "version",
@@ -55,5 +57,5 @@ def _of_headers(frames: DataFrame) -> DataFrame:
         F.col("field.tag").alias("tag"),
         F.lit(None).cast("string").alias("name"),
         F.lit(1).cast("bigint").alias("times"),
-        F.length("field.data").cast("bigint").alias("bytes"),
+        F.when(shown, F.length("field.data")).cast("bigint").alias("bytes"),
     )

@@ -1,0 +1,102 @@
+"""No secret is in anything that an analysis writes, however the traffic that carries it is damaged.
+
+One analysis of some thousand connections without credentials, and one with them: what the first
+must not show, the second must.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.spark.analyze import Analysis, analyze
+from tests.spark.planted import MARK, Planted, plant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planted, Path]:
+    made = Planted(random.Random(11))
+    plant(made)
+    path = tmp_path_factory.mktemp("planted") / "secrets.pcap"
+    made.write(path)
+    return made, path
+
+
+@pytest.fixture(scope="module")
+def hidden(
+    spark: SparkSession, planted: tuple[Planted, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Analysis:
+    return analyze([planted[1]], tmp_path_factory.mktemp("hidden"), spark=spark)
+
+
+@pytest.fixture(scope="module")
+def shown(
+    spark: SparkSession, planted: tuple[Planted, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Analysis:
+    out = tmp_path_factory.mktemp("shown")
+    return analyze([planted[1]], out, spark=spark, show_credentials=True)
+
+
+def outputs(analysis: Analysis) -> Iterator[tuple[str, bytes]]:
+    """What was written: each file's bytes, and each table's rows, one after the other."""
+    out = analysis.report.parent
+    for path in sorted(out.rglob("*")):
+        if path.is_file():
+            yield str(path.relative_to(out)), path.read_bytes()
+        if path.suffix == ".parquet":
+            name = f"rows of {path.parent.relative_to(out)}"
+            for row in pq.read_table(path).to_pylist():
+                yield f"{name}: {row.get('message')} {row.get('outcome')}", b"\n".join(leaves(row))
+
+
+def leaves(value: Any) -> Iterator[bytes]:
+    match value:
+        case dict():
+            for inner in value.values():
+                yield from leaves(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from leaves(inner)
+        case bytes():
+            yield value
+        case _:
+            yield str(value).encode()
+
+
+_WORD = re.compile(re.escape(MARK) + rb"[a-z]{0,5}")
+_HEX = re.compile(re.escape(MARK.hex().encode()) + rb"(?:[67][0-9a-f]){0,5}")
+
+
+def found(analysis: Analysis) -> set[tuple[str, bytes]]:
+    """The words that are shown anywhere, as they are or as hex, and where."""
+    words = set()
+    for where, data in outputs(analysis):
+        words |= {(where, word) for word in _WORD.findall(data)}
+        digits = _HEX.findall(re.sub(rb"\s", b"", data).lower())
+        words |= {(where, bytes.fromhex(one.decode())) for one in digits}
+    return words
+
+
+def test_no_secret_is_in_anything_that_is_written(
+    planted: tuple[Planted, Path], hidden: Analysis
+) -> None:
+    kinds = planted[0].words
+    assert len(kinds) > 1000
+    leaks = {(kinds.get(word, "?"), where) for where, word in found(hidden)}
+    assert leaks == set()
+
+
+def test_with_credentials_they_are_found(planted: tuple[Planted, Path], shown: Analysis) -> None:
+    words = {word for _, word in found(shown)}
+    kinds = planted[0].words
+    assert {kinds[word] for word in words & kinds.keys()} == set(kinds.values())

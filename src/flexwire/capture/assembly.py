@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
 
+_TURNS = SYN | FIN | RST
 _NONE_GIVEN = Brokers()
 
 
@@ -110,6 +111,9 @@ class FrameAssembler:
             self._key = key
         elif self._key != key:
             raise CaptureError(f"a segment of {key} given to the assembler of {self._key}")
+        opened = self._open
+        if len(opened) == 1 and not segment.flags & _TURNS and opened[0].course.goes_on(segment):
+            return opened[0].push(segment)
         if segment.flags & SYN:
             is_answer = segment.flags & ACK
             self._client = segment.destination if is_answer else segment.source
@@ -118,10 +122,15 @@ class FrameAssembler:
             if connection is not self._open[-1]:
                 self._open.remove(connection)
                 self._open.append(connection)
+            connection.course.note(segment)
             return connection.push(segment)
         if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
             # It belongs to no connection known, and holds nothing.
             return []
+        return self._begin(segment)
+
+    def _begin(self, segment: Segment) -> list[CapturedFrame]:
+        """Open the connection of which this is the first segment captured."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
             for one in [one for one in self._open if one.course.is_replaced(segment)]:
@@ -132,6 +141,7 @@ class FrameAssembler:
         roles = Roles(self.limit, self.brokers, self._client)
         connection = _Connection(segment, self._ordinal, self.limit, self.brokers, roles)
         self._open.append(connection)
+        connection.course.note(segment)
         return frames + connection.push(segment)
 
     def finish(self) -> list[CapturedFrame]:
@@ -192,7 +202,6 @@ class _Connection:
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         self._last_us = segment.timestamp_us
-        self.course.note(segment)
         self._account.note_segment(segment)
         if self._client is not None:
             return self._take(segment)

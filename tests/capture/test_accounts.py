@@ -162,6 +162,13 @@ def test_what_was_under_way_when_a_connection_ended_is_of_it() -> None:
         assert len(frames) == 2 * FRAMES
 
 
+def test_after_a_reset_nothing_is_missing() -> None:
+    talked = [*handshake(BASE_CLIENT - 1, BASE_SERVER - 1), *talk(0, BASE_CLIENT, BASE_SERVER)]
+    later = tcp(CLIENT, END_CLIENT + 3000, request(9), acknowledgment=END_SERVER)
+    _, connections = assembled([*talked, *CLOSINGS["the broker's RST"], later])
+    assert [one.lost_bytes for one in connections.values()] == [0, 0]
+
+
 def jumped(by: int, *, answered_by: int = 0) -> int:
     """How many connections it gives when both directions go on so many bytes further."""
     client, server = BASE_CLIENT + CLIENT_BYTES + by, BASE_SERVER + SERVER_BYTES + answered_by

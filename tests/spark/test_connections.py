@@ -100,6 +100,8 @@ def test_the_connections_have_the_sums_of_their_frames(
                 assert one[f"{direction}_frames"] == counted[name, direction]
                 assert one[f"{direction}_bytes"] == sizes[name, direction]
             assert name.partition("#")[0] == f"{one.client}>{one.broker}"
+            carried = one.request_bytes + one.response_bytes - one.lost_bytes
+            assert one.captured_bytes == carried + one.repeated_bytes + one.late_bytes
 
 
 def test_what_is_not_kafka_is_a_connection_and_nobodys_client(

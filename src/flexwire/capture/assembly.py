@@ -8,6 +8,7 @@ import msgspec
 
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.connections import Account, CapturedConnection
+from flexwire.capture.course import Course
 from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
 from flexwire.capture.model import Direction  # noqa: TC001 - msgspec reads the annotation
 from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
@@ -19,7 +20,7 @@ from flexwire.capture.plausible import (
     looks_like_response,
 )
 from flexwire.capture.roles import Roles
-from flexwire.capture.streams import REORDER_SEGMENTS, Stream
+from flexwire.capture.streams import Stream
 from flexwire.capture.waiting import Waiting
 from flexwire.errors import CaptureError
 
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from flexwire.capture.model import Segment
     from flexwire.capture.streams import Piece
 
-_NEAR = 1024 * 1024
+OPEN_CONNECTIONS = 4
+"""So many connections between the same two ports go on at once; one more ends the idlest."""
+
+_TURNS = SYN | FIN | RST
 _NONE_GIVEN = Brokers()
 
 
@@ -73,11 +77,15 @@ class _Half:
 
 
 class FrameAssembler:
-    """Takes the segments of one connection in the order of capture, gives its frames.
+    """Takes the segments between two ends in the order of capture, gives the frames.
 
     Segments may be out of order, repeated with other boundaries, cut off by the capture's
-    snaplen, or missing. What is missing or no frame becomes a `CapturedFrame` with an error. A SYN
-    with a new sequence number begins a new connection on the same ports. Call `finish` at the end.
+    snaplen, or missing. What is missing or no frame becomes a `CapturedFrame` with an error. Call
+    `finish` at the end.
+
+    A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
+    none of those known can have sent (see `flexwire.capture.course`). At most `OPEN_CONNECTIONS`
+    of them go on at once; frames of one may then come between those of another.
 
     Frames are known from the start of a stream on, or from a segment of which the capture says
     that one begins there. Where a capture of others begins within a connection, and behind a gap
@@ -93,8 +101,8 @@ class FrameAssembler:
         self._ended: list[CapturedConnection] = []
         self._key: str | None = None
         self._ordinal = 0
-        self._last_us = 0
-        self._begin()
+        self._client: str | None = None  # of the last connection whose SYN was captured
+        self._open: list[_Connection] = []  # the one whose segment came last is the last
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """Take in a segment; give out the frames that are now complete, errors among them."""
@@ -103,38 +111,44 @@ class FrameAssembler:
             self._key = key
         elif self._key != key:
             raise CaptureError(f"a segment of {key} given to the assembler of {self._key}")
+        opened = self._open
+        if len(opened) == 1 and not segment.flags & _TURNS and opened[0].course.goes_on(segment):
+            return opened[0].push(segment)
+        if segment.flags & SYN:
+            is_answer = segment.flags & ACK
+            self._client = segment.destination if is_answer else segment.source
+        connection = self._connection_of(segment)
+        if connection is not None:
+            if connection is not self._open[-1]:
+                self._open.remove(connection)
+                self._open.append(connection)
+            connection.course.note(segment)
+            return connection.push(segment)
+        if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
+            # It belongs to no connection known, and holds nothing.
+            return []
+        return self._begin(segment)
+
+    def _begin(self, segment: Segment) -> list[CapturedFrame]:
+        """Open the connection of which this is the first segment captured."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
-            if self._is_new_connection(segment):
-                frames = self.finish()
-            self._initial[segment.source] = segment.sequence
-            if segment.flags & ACK:
-                self._initial[segment.destination] = (segment.acknowledgment - 1) % MODULUS
-        self._first_sequences.setdefault(segment.source, segment.sequence)
-        self._segments += 1
-        self._last_us = segment.timestamp_us
-        self._account.note_segment(segment)
-        if self._client is not None:
-            return frames + self._take(segment)
-        client = self._roles.client(segment)
-        return frames if client is None else frames + self._settle(client)
+            for one in [one for one in self._open if one.course.is_replaced(segment)]:
+                frames += self._close(one)
+        if len(self._open) == OPEN_CONNECTIONS:
+            frames += self._close(self._open[0])
+        self._ordinal += 1
+        roles = Roles(self.limit, self.brokers, self._client)
+        connection = _Connection(segment, self._ordinal, self.limit, self.brokers, roles)
+        self._open.append(connection)
+        connection.course.note(segment)
+        return frames + connection.push(segment)
 
     def finish(self) -> list[CapturedFrame]:
-        """The connection has ended: give out what is incomplete. A new one may follow."""
+        """The connections have ended: give out what is incomplete. New ones may follow."""
         frames: list[CapturedFrame] = []
-        if self._client is None and self._roles.held:
-            frames += self._settle(self._roles.guess())
-        for direction, half in self._halves.items():
-            frames += self._emit(direction, half.stream.finish(self._last_us))
-            if half.framer is not None:
-                frames += self._label(direction, half.framer.finish())
-            if half.stream.early:
-                reason = f"{half.stream.early} bytes from before the first segment captured"
-                early = Found(self._last_us, self._last_us, half.stream.early, b"", reason, False)
-                frames += self._label(direction, [early])
-        if self._client is not None:
-            self._ended.append(self._account.close(self._connection, self._client, self._broker))
-        self._begin()
+        for connection in sorted(self._open, key=lambda one: one.ordinal):
+            frames += self._close(connection)
         return frames
 
     def ended(self) -> list[CapturedConnection]:
@@ -145,43 +159,91 @@ class FrameAssembler:
         ended, self._ended = self._ended, []
         return ended
 
-    @property
-    def reads_as_kafka(self) -> bool:
-        """Whether the connection at hand is sure to be Kafka, by what it carried until now."""
-        return self._account.evidence.found is not None
+    def reads_as_kafka(self, connection: str) -> bool:
+        """Whether a connection that goes on is sure to be Kafka, by what it carried until now."""
+        return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
-    def _begin(self) -> None:
-        self._ordinal += 1
-        self._segments = 0
+    def _connection_of(self, segment: Segment) -> _Connection | None:
+        if segment.flags & SYN:
+            known = (one for one in reversed(self._open) if not one.course.refuses_syn(segment))
+            return next(known, None)
+        nearest, found = MODULUS * 2, None
+        for connection in reversed(self._open):
+            distance = connection.course.distance(segment)
+            if distance is not None and distance < nearest:
+                nearest, found = distance, connection
+        return found
+
+    def _close(self, connection: _Connection) -> list[CapturedFrame]:
+        self._open.remove(connection)
+        frames = connection.finish()
+        if (ended := connection.close()) is not None:
+            self._ended.append(ended)
+        return frames
+
+
+class _Connection:
+    """One connection: its frames, and what it was."""
+
+    def __init__(
+        self, first: Segment, ordinal: int, limit: int, brokers: Brokers, roles: Roles
+    ) -> None:
+        self.ordinal = ordinal
+        self.course = Course(first)
+        self.name = ""
+        self.limit = limit
+        self._last_us = 0
         self._client: str | None = None
         self._broker = ""
-        self._connection = ""
-        self._account = Account(self.brokers)
-        self._roles = Roles(self.limit, self.brokers)
+        self._account = Account(brokers)
+        self._roles = roles
         self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
         self._waiting = Waiting()
-        self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
-        self._first_sequences: dict[str, int] = {}
 
-    def _is_new_connection(self, segment: Segment) -> bool:
-        """Whether a SYN opens another connection than the one at hand."""
-        source, other, sequence = segment.source, segment.destination, segment.sequence
-        if source in self._initial:
-            return self._initial[source] != sequence
-        if segment.flags & ACK and other in self._initial:
-            return self._initial[other] != (segment.acknowledgment - 1) % MODULUS
-        if source in self._first_sequences:
-            # The capture may show a SYN later than data that followed it.
-            behind = (self._first_sequences[source] - sequence - 1) % MODULUS
-            return behind >= _NEAR or self._segments >= REORDER_SEGMENTS
-        return self._segments > 0
+    def push(self, segment: Segment) -> list[CapturedFrame]:
+        self._last_us = segment.timestamp_us
+        self._account.note_segment(segment)
+        if self._client is not None:
+            return self._take(segment)
+        client = self._roles.client(segment)
+        return [] if client is None else self._settle(client)
+
+    def finish(self) -> list[CapturedFrame]:
+        frames: list[CapturedFrame] = []
+        if self._client is None and self._roles.held:
+            frames += self._settle(self._roles.guess())
+        for direction, half in self._halves.items():
+            stream = half.stream
+            frames += self._emit(direction, stream.finish(self._last_us))
+            if half.framer is not None:
+                frames += self._label(direction, half.framer.finish())
+            if early := stream.early + stream.early_missing:
+                reason = f"{early} bytes from before the first segment captured"
+                found = Found(
+                    *(self._last_us, self._last_us, early, b"", reason),
+                    is_placed=False,
+                    lost=stream.early_missing,
+                )
+                frames += self._label(direction, [found])
+            self._account.note_stream(stream)
+        return frames
+
+    def close(self) -> CapturedConnection | None:
+        """What the connection was, after `finish`."""
+        if self._client is None:
+            return None
+        return self._account.close(self.name, self._client, self._broker)
+
+    @property
+    def reads_as_kafka(self) -> bool:
+        return self._account.evidence.found is not None
 
     def _settle(self, client: str) -> list[CapturedFrame]:
         held, self._roles.held = self._roles.held, []
         self._client = client
         self._broker = held[0].source if held[0].source != client else held[0].destination
-        ordinal = f"#{self._ordinal}" if self._ordinal > 1 else ""
-        self._connection = f"{client}>{self._broker}{ordinal}"
+        ordinal = f"#{self.ordinal}" if self.ordinal > 1 else ""
+        self.name = f"{client}>{self._broker}{ordinal}"
         frames: list[CapturedFrame] = []
         # A SYN that was captured late still comes first.
         for segment in sorted(held, key=lambda one: not one.flags & SYN):
@@ -237,7 +299,7 @@ class FrameAssembler:
                 self._waiting.note(direction, one.payload)
             frames.append(
                 CapturedFrame(
-                    self._connection,
+                    self.name,
                     direction,
                     one.timestamp_us,
                     one.first_us,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.capture.brokers import Brokers
     from flexwire.capture.framing import Found
     from flexwire.capture.model import Direction, Segment
-    from flexwire.capture.streams import Piece
+    from flexwire.capture.streams import Piece, Stream
 
 KAFKA = "Kafka"
 """What a connection looks like that reads as Kafka's, and has no end that was given."""
@@ -31,9 +31,16 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection, when it has ended or the capture has.
 
     ``client`` and ``broker`` are its ends, as "10.0.0.9:50000"; of what is not Kafka, the end that
-    is taken for the client's and the other one. The bytes are the sizes of its frames, and
-    ``lost_bytes`` those of them that the capture lacks. ``seen_from_start``: its SYN was captured.
+    is taken for the client's and the other one. ``seen_from_start``: its SYN was captured.
     ``closed_by`` is the end whose FIN, or RST (``reset``), was seen first.
+
+    ``request_bytes`` and ``response_bytes`` are the sizes of its frames, those with an error too.
+    Of these, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from before the
+    first segment of their direction, and ``unreadable_bytes`` are other bytes of frames with an
+    error. In no frame are ``repeated_bytes``, which came again, and ``late_bytes``, which came
+    after their place had been given up as lost. So no byte of its segments, ``captured_bytes``, is
+    without a count: they are the bytes of the frames without the lost ones, and the repeated and
+    late ones.
 
     ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it does, so what
     its headers say can be believed. ``looks_like`` names another protocol whose bytes these seem to
@@ -53,6 +60,11 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     request_bytes: int
     response_bytes: int
     lost_bytes: int
+    captured_bytes: int
+    repeated_bytes: int
+    late_bytes: int
+    early_bytes: int
+    unreadable_bytes: int
     is_kafka: bool
     reads_as_kafka: bool
     evidence: str
@@ -79,7 +91,8 @@ class Account:
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
-        self._lost = 0
+        self._lost = self._captured = 0
+        self._repeated = self._late = self._early = self._unreadable = 0
 
     def note_segment(self, segment: Segment) -> None:
         """Take in a segment, in the order of capture."""
@@ -87,6 +100,7 @@ class Account:
         if self._first_us is None:
             self._first_us = segment.timestamp_us
         self._last_us = segment.timestamp_us
+        self._captured += len(segment.payload)
         if flags & SYN:
             self._has_syn = True
         if segment.begins is not None:
@@ -99,7 +113,6 @@ class Account:
         """Take in what comes next in a stream."""
         head = self._heads[direction]
         for piece in pieces:
-            self._lost += piece.lost
             if len(head) < HEAD_BYTES:
                 head += piece.data[:HEAD_BYTES]
         self._heads[direction] = head
@@ -108,8 +121,19 @@ class Account:
         """Take in a frame, or bytes that are no whole one."""
         self._frames[direction] += 1
         self._bytes[direction] += found.size
+        self._lost += found.lost
+        if found.error is not None:
+            self._unreadable += found.size - found.lost
         if found.is_placed and self.evidence.found is None:
             self.evidence.see(direction, found.payload, is_whole=found.error is None)
+
+    def note_stream(self, stream: Stream) -> None:
+        """Take in, when a direction has ended, which of its bytes are in no frame."""
+        self._repeated += stream.repeated
+        self._late += stream.late
+        # They have been noted as a frame that has an error.
+        self._early += stream.early
+        self._unreadable -= stream.early
 
     def close(self, connection: str, client: str, broker: str) -> CapturedConnection:
         """Say what the connection was."""
@@ -131,6 +155,11 @@ class Account:
             request_bytes=self._bytes["request"],
             response_bytes=self._bytes["response"],
             lost_bytes=self._lost,
+            captured_bytes=self._captured,
+            repeated_bytes=self._repeated,
+            late_bytes=self._late,
+            early_bytes=self._early,
+            unreadable_bytes=self._unreadable,
             is_kafka=judged.is_kafka,
             reads_as_kafka=judged.reads,
             evidence=judged.reason,

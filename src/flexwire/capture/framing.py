@@ -26,6 +26,7 @@ class Found(NamedTuple):
     """A frame, or bytes that are none and why; ``size`` counts all of them on the wire.
 
     ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
+    ``lost`` is how many of its bytes are missing from the capture.
     """
 
     first_us: int
@@ -34,6 +35,7 @@ class Found(NamedTuple):
     payload: bytes
     error: str | None
     is_placed: bool = True
+    lost: int = 0
 
 
 class Held:
@@ -270,7 +272,8 @@ class Framer:
         stop = len(self._buffer) if error is None else start + SAMPLE_BYTES
         payload = bytes(memoryview(self._buffer)[start:stop])
         is_placed = self._length is not None
-        found = Found(self._first_us, self._last_us, self._seen, payload, error, is_placed)
+        times = self._first_us, self._last_us
+        found = Found(*times, self._seen, payload, error, is_placed, self._lost)
         self._found.append(found)
         self._reset()
 

@@ -106,10 +106,10 @@ class _Connection:
 
     def __init__(self) -> None:
         self._assembler = FrameAssembler()
-        self._pairing = Pairing()
-        self._name = ""
-        self._held: list[tuple[str, CapturedMessage | Unused, int]] = []
-        self._held_bytes = 0
+        # By connection: a capture may show several on the same ports at once.
+        self._pairings: dict[str, Pairing] = {}
+        self._held: dict[str, list[tuple[CapturedMessage | Unused, int]]] = {}
+        self._held_frames = self._held_bytes = 0
 
     def push(self, segment: Segment) -> Iterator[CapturedMessage | Unused]:
         return self._proven(self._assembler.push(segment))
@@ -121,42 +121,42 @@ class _Connection:
         """What the frames say, and those held before them, once it is known what they are."""
         for frame in frames:
             one = self._read(frame)
-            self._held.append((frame.connection, one, frame.size))
-            self._held_bytes += 0 if isinstance(one, Unused) else len(one.body)
+            self._held.setdefault(frame.connection, []).append((one, frame.size))
+            self._hold(one, 1)
         for ended in self._assembler.ended():
             why = ended.evidence
             if ended.looks_like is not None:
                 why += f"; it looks like {ended.looks_like}"
             yield from self._release(ended.connection, None if ended.is_kafka else why)
-        if self._held and self._assembler.reads_as_kafka:
-            yield from self._release(self._held[0][0], None)
-        elif len(self._held) > HELD_FRAMES or self._held_bytes > HELD_BYTES:
-            yield from self._release(self._held[0][0], _UNPROVEN)
+            self._pairings.pop(ended.connection, None)
+        for name in list(self._held):
+            if self._assembler.reads_as_kafka(name):
+                yield from self._release(name, None)
+        while self._held_frames > HELD_FRAMES or self._held_bytes > HELD_BYTES:
+            yield from self._release(next(iter(self._held)), _UNPROVEN)
+
+    def _hold(self, one: CapturedMessage | Unused, frames: int) -> None:
+        self._held_frames += frames
+        self._held_bytes += 0 if isinstance(one, Unused) else frames * len(one.body)
 
     def _release(self, connection: str, why_not: str | None) -> Iterator[CapturedMessage | Unused]:
-        held, self._held, self._held_bytes = self._held, [], 0
-        for name, one, size in held:
-            if name != connection:
-                # Of the connection after it, on the same ports.
-                self._held.append((name, one, size))
-                self._held_bytes += 0 if isinstance(one, Unused) else len(one.body)
-            else:
-                yield one if why_not is None else Unused("not Kafka", why_not, size)
+        for one, size in self._held.pop(connection, []):
+            self._hold(one, -1)
+            yield one if why_not is None else Unused("not Kafka", why_not, size)
 
     def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
         if frame.error is not None:
             return Unused("frame", frame.error, frame.size)
-        if frame.connection != self._name:
-            self._name, self._pairing = frame.connection, Pairing()
+        pairing = self._pairings.setdefault(frame.connection, Pairing())
         try:
             if frame.direction == "request":
-                return self._request(frame)
-            return self._response(frame)
+                return self._request(frame, pairing)
+            return self._response(frame, pairing)
         except (CodecError, FrameError, UnknownMessageError) as error:
             return Unused("header", str(error), frame.size)
 
-    def _request(self, frame: CapturedFrame) -> CapturedMessage | Unused:
-        request = self._pairing.request(frame.payload)
+    def _request(self, frame: CapturedFrame, pairing: Pairing) -> CapturedMessage | Unused:
+        request = pairing.request(frame.payload)
         if isinstance(request, SaslToken):
             return Unused("token", "a SASL token has no message", frame.size)
         return CapturedMessage(
@@ -169,8 +169,8 @@ class _Connection:
             frame.payload[request.body_offset :],
         )
 
-    def _response(self, frame: CapturedFrame) -> CapturedMessage | Unused:
-        request = self._pairing.response(frame.payload)
+    def _response(self, frame: CapturedFrame, pairing: Pairing) -> CapturedMessage | Unused:
+        request = pairing.response(frame.payload)
         if request is None:
             reason = "no request with its correlation id waits on this connection"
             return Unused("unpaired", reason, frame.size)

@@ -29,12 +29,14 @@ class Roles:
     SYN is, and the end from which a request comes where the capture says so.
     Without either, it is the end from which a request came whose correlation id came back from the
     other end; failing that, the only end that sent anything that looks like a request and like no
-    response; failing that, the end with the higher port.
+    response; failing that, the one that was the client of an earlier connection on these ports
+    (``known``); failing that, the end with the higher port.
     """
 
-    def __init__(self, limit: int, brokers: Brokers) -> None:
+    def __init__(self, limit: int, brokers: Brokers, known: str | None = None) -> None:
         self.held: list[Segment] = []
         self._brokers = brokers
+        self._known = known
         self._limit = limit
         self._held_bytes = 0
         self._asked: dict[str, set[int]] = {}
@@ -61,6 +63,8 @@ class Roles:
         """Which end is the client, by what has been seen until now."""
         if len(self._sure) == 1:
             return next(iter(self._sure))
+        if self._known is not None:
+            return self._known
         first = self.held[0]
         # Of equal ports the end that spoke first is as good a guess as the other.
         return max(first.source, first.destination, key=_port)

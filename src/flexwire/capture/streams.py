@@ -17,8 +17,16 @@ MAX_PENDING_BYTES = 4 * 1024 * 1024
 MAX_PENDING_PIECES = 4096
 """A gap is given up when more than this waits behind it."""
 
+MOST_GAPS = 4096
+"""So many lost ranges are remembered of a stream, to tell bytes that come too late for them."""
+
 _HALF = MODULUS // 2
 _WIDEST_WINDOW = 1 << 30
+
+
+def unwrap(sequence: int, near: int) -> int:
+    """The position with this sequence number that is nearest to another position."""
+    return near + (sequence - near + _HALF) % MODULUS - _HALF
 
 
 class Piece(NamedTuple):
@@ -45,12 +53,16 @@ class Stream:
 
     Of bytes that arrive twice the first ones count. Memory is bounded by `MAX_PENDING_BYTES` and
     `MAX_PENDING_PIECES` beyond a gap.
+
+    Once it is finished, every byte pushed is in exactly one piece, or counted as ``repeated`` (its
+    place had been taken), ``late`` (its place had been given up as lost) or ``early`` (from before
+    the start). ``early_missing`` counts those from before the start that the capture cut off.
     """
 
     def __init__(self) -> None:
         self.started = False
         self.anchored = False  # whether the start is known from a SYN
-        self.early = 0  # bytes that arrived from before the first segment seen
+        self.repeated = self.late = self.early = self.early_missing = 0
         self._base = 0
         self._next = 0
         self._pending: list[Piece] = []
@@ -58,6 +70,7 @@ class Stream:
         self._acknowledged: int | None = None
         self._fin: int | None = None
         self._segments_since_acknowledged = 0
+        self._gaps: list[tuple[int, int]] = []  # from where to where bytes were given out as lost
 
     def start(self, sequence: int, *, anchored: bool) -> None:
         """Say with which sequence number the stream begins; only the first call counts."""
@@ -96,14 +109,11 @@ class Stream:
     ) -> list[Piece]:
         """Take in a segment's payload; give out what is now in order."""
         position = self._unwrap(sequence)
-        if position < self._base and not self.anchored:
-            # One byte before the first is a keep-alive, which repeats a byte to provoke an answer.
-            length = len(data) + missing
-            if length > 1 or position < self._base - 1:
-                self.early += min(length, self._base - position)
         if position == self._next and not self._pending and not missing:
             self._next += len(data)
             return [Piece(position, data, 0, timestamp_us, begins_frame)] if data else []
+        if position < self._next:
+            self._count_passed(position, len(data), missing)
         self._add(Piece(position, data, 0, timestamp_us, begins_frame))
         self._add(Piece(position + len(data), b"", missing, timestamp_us))
         pieces = self._in_order()
@@ -131,12 +141,39 @@ class Stream:
             # One more than was seen may be a FIN that was not captured.
             end = self._acknowledged
         if end > self._next:
-            pieces.append(Piece(self._next, b"", end - self._next, timestamp_us))
-            self._next = end
+            pieces.append(self._gap(end, timestamp_us))
         return pieces
 
     def _unwrap(self, sequence: int) -> int:
-        return self._next + (sequence - self._next + _HALF) % MODULUS - _HALF
+        return unwrap(sequence, self._next)
+
+    def _count_passed(self, position: int, size: int, missing: int) -> None:
+        """Count the bytes of a segment from before where the stream stands."""
+        end = position + size
+        if position < self._base:
+            before = min(end, self._base) - position
+            # One byte before the first is a keep-alive, which repeats a byte to provoke an answer.
+            if size + missing == 1 and position == self._base - 1:
+                self.repeated += size
+                return
+            self.early += before
+            self.early_missing += max(0, min(end + missing, self._base) - end)
+            position += before
+        stop = min(end, self._next)
+        if position < stop:
+            late = self._in_gaps(position, stop)
+            self.late += late
+            self.repeated += stop - position - late
+
+    def _in_gaps(self, start: int, stop: int) -> int:
+        """How many bytes from ``start`` to ``stop`` were given out as lost."""
+        gaps = self._gaps
+        index = max(0, bisect_left(gaps, (start,)) - 1)
+        lost = 0
+        while index < len(gaps) and gaps[index][0] < stop:
+            lost += max(0, min(gaps[index][1], stop) - max(gaps[index][0], start))
+            index += 1
+        return lost
 
     def _add(self, piece: Piece) -> None:
         """Put the parts of a piece that are new among those that wait."""
@@ -144,7 +181,7 @@ class Stream:
         start = max(piece.position, self._next)
         index = bisect_left(pending, (start,))
         if index and pending[index - 1].end > start:
-            start = pending[index - 1].end
+            start = self._count_taken(piece, start, pending[index - 1])
         while start < piece.end:
             stop = min(piece.end, pending[index].position) if index < len(pending) else piece.end
             if start < stop:
@@ -154,8 +191,18 @@ class Stream:
                 index += 1
             if index == len(pending):
                 return
-            start = max(start, pending[index].end)
+            start = self._count_taken(piece, max(start, stop), pending[index])
             index += 1
+
+    def _count_taken(self, piece: Piece, start: int, taken: Piece) -> int:
+        """Count a piece's bytes from ``start`` on whose place is taken; tell where that ends."""
+        count = min(piece.end, taken.end) - start
+        if count > 0 and not piece.lost:
+            if taken.lost:
+                self.late += count
+            else:
+                self.repeated += count
+        return max(start, taken.end)
 
     def _in_order(self) -> list[Piece]:
         pending = self._pending
@@ -163,6 +210,8 @@ class Stream:
         while count < len(pending) and pending[count].position == self._next:
             self._next = pending[count].end
             self._pending_bytes -= len(pending[count].data)
+            if pending[count].lost:
+                self._note_gap(pending[count])
             count += 1
         pieces = pending[:count]
         del pending[:count]
@@ -170,10 +219,21 @@ class Stream:
 
     def _give_up(self) -> list[Piece]:
         first = self._pending[0]
-        gap = Piece(self._next, b"", first.position - self._next, first.timestamp_us)
-        self._next = first.position
         self._segments_since_acknowledged = 0
-        return [gap, *self._in_order()]
+        return [self._gap(first.position, first.timestamp_us), *self._in_order()]
+
+    def _gap(self, end: int, timestamp_us: int) -> Piece:
+        """Go on at ``end``; what lies before it is lost."""
+        gap = Piece(self._next, b"", end - self._next, timestamp_us)
+        self._next = end
+        self._note_gap(gap)
+        return gap
+
+    def _note_gap(self, gap: Piece) -> None:
+        if len(self._gaps) == MOST_GAPS:
+            # What comes late for the oldest ones counts as repeated from now on.
+            del self._gaps[: MOST_GAPS // 2]
+        self._gaps.append((gap.position, gap.end))
 
 
 def _part(piece: Piece, start: int, stop: int) -> Piece:

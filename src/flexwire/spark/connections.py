@@ -40,7 +40,8 @@ _READ = (
 def connections_table(wire: DataFrame) -> DataFrame:
     """Every connection once, those over which nothing was sent too.
 
-    Its bytes and frames are those of `frames_table`, by direction.
+    Its bytes and frames are those of `frames_table`, by direction. What became of the bytes of its
+    segments, and which are in no frame, is told as in `CapturedConnection`.
     """
     return wire.where(F.col("kind") == CONNECTION).select("connection", "facts.*")
 

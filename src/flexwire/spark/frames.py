@@ -63,6 +63,11 @@ CONNECTION_FACTS = pa.struct(
         ("request_bytes", pa.int64()),
         ("response_bytes", pa.int64()),
         ("lost_bytes", pa.int64()),
+        ("captured_bytes", pa.int64()),
+        ("repeated_bytes", pa.int64()),
+        ("late_bytes", pa.int64()),
+        ("early_bytes", pa.int64()),
+        ("unreadable_bytes", pa.int64()),
         ("is_kafka", pa.bool_()),
         ("reads_as_kafka", pa.bool_()),
         ("evidence", pa.string()),
@@ -152,7 +157,8 @@ class _Connection:
     def __init__(self, key: str, *, show_credentials: bool, brokers: Brokers) -> None:
         self.key = key
         self._assembler = FrameAssembler(brokers=brokers)
-        self._conversation = Conversation("")
+        # A capture may show several at once.
+        self._conversations: dict[str, Conversation] = {}
         self._show_credentials = show_credentials
         self._file = ""
 
@@ -176,10 +182,10 @@ class _Connection:
             raise
 
     def _row(self, frame: CapturedFrame) -> tuple[tuple[Any, ...], int]:
-        if frame.connection != self._conversation.connection:
-            self._conversation = Conversation(
-                frame.connection, show_credentials=self._show_credentials
-            )
+        conversation = self._conversations.get(frame.connection)
+        if conversation is None:
+            conversation = Conversation(frame.connection, show_credentials=self._show_credentials)
+            self._conversations[frame.connection] = conversation
         told = {
             "kind": FRAME,
             "source": self._file,
@@ -190,11 +196,12 @@ class _Connection:
             "size": frame.size,
             "payload": frame.payload,
             "withheld_credentials": 0,
-            **self._conversation.read(frame),
+            **conversation.read(frame),
         }
         return tuple(told.get(name) for name in FRAMES.names), len(told["payload"] or b"")
 
     def _connection_row(self, ended: CapturedConnection) -> tuple[tuple[Any, ...], int]:
+        self._conversations.pop(ended.connection, None)
         facts = msgspec.structs.asdict(ended)
         facts["first_time"], facts["last_time"] = facts.pop("first_us"), facts.pop("last_us")
         told = {"kind": CONNECTION, "connection": facts.pop("connection"), "facts": facts}

@@ -1,0 +1,199 @@
+"""Which connection a segment belongs to, among those that used the same addresses and ports.
+
+A SYN says so. Without one, because the capture lacks it or shows several connections at once, the
+sequence numbers do: each end's lie near to where it has come, and so does what it acknowledges. A
+connection that was closed goes on nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
+from flexwire.capture.streams import REORDER_SEGMENTS, unwrap
+
+if TYPE_CHECKING:
+    from flexwire.capture.model import Segment
+
+WIDEST_GAP = 64 * 1024 * 1024
+"""A segment further ahead than this does not follow a gap, but is of another connection.
+
+A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
+but within that lies half of all sequence numbers: another connection's would pass for a gap.
+"""
+
+NEAR_BYTES = 1024 * 1024
+"""A segment may be so much before the first one captured of its direction."""
+
+FAR_BYTES = 256 * 1024
+"""Where both directions jump by more than this at once, it is another connection.
+
+A capture that drops packets may make one of them jump: responses are long where requests are short,
+or the other way round.
+"""
+
+
+class _Reach:
+    """How far one end has come: which of its bytes were seen."""
+
+    def __init__(self) -> None:
+        self.low = self.high = 0
+        self.is_seen = False
+        self.is_told = False  # by what the other end acknowledged
+        self.is_anchored = False
+        self.end: int | None = None  # where its FIN or RST says that it ends
+
+    def see(self, sequence: int, size: int) -> int:
+        """Take in a segment; tell where it ends."""
+        position = unwrap(sequence, self.high) if self.is_told else sequence
+        if not self.is_seen:
+            self.is_seen = self.is_told = True
+            self.low = self.high = position
+        elif position < self.low and not self.is_anchored:
+            self.low = position
+        self.high = max(self.high, position + size)
+        return position + size
+
+    def anchor(self, sequence: int) -> None:
+        """Take in the first sequence number behind a SYN."""
+        position = unwrap(sequence, self.high) if self.is_told else sequence
+        self.low = position
+        self.high = max(self.high, position) if self.is_seen else position
+        self.is_seen = self.is_told = self.is_anchored = True
+
+    def acknowledge(self, sequence: int) -> None:
+        """Take in how far the other end says that this one has come."""
+        if not self.is_told:
+            self.is_told = True
+            self.low = self.high = sequence
+            return
+        ahead = unwrap(sequence, self.high) - self.high
+        if 0 < ahead <= WIDEST_GAP:
+            self.high += ahead
+
+    def outside(self, position: int) -> int:
+        """How far a position is from the bytes seen."""
+        return max(self.low - position, position - self.high, 0)
+
+
+class Course:
+    """How far a connection has come, by the segments taken in."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.is_reset = False
+        self._reach = {segment.source: _Reach(), segment.destination: _Reach()}
+        self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
+        self._first: dict[str, int] = {}
+        self._segments = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both ends have said that they send nothing more, or one has reset it."""
+        return self.is_reset or all(one.end is not None for one in self._reach.values())
+
+    def goes_on(self, segment: Segment) -> bool:
+        """Whether a segment, no SYN, FIN or RST, is the next of its end; then it is noted."""
+        # Nearly all do, so this comes first.
+        sends = self._reach[segment.source]
+        if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
+            return False
+        self._segments += 1
+        sends.high += len(segment.payload) + segment.missing
+        if segment.flags & ACK and segment.acknowledgment:
+            self._reach[segment.destination].acknowledge(segment.acknowledgment)
+        return True
+
+    def note(self, segment: Segment) -> None:
+        """Take in a segment of the connection."""
+        source, flags, sequence = segment.source, segment.flags, segment.sequence
+        sends, receives = self._reach[source], self._reach[segment.destination]
+        self._segments += 1
+        if flags & SYN:
+            self._initial[source] = sequence
+            sequence += 1
+            sends.anchor(sequence)
+            if flags & ACK:
+                self._initial[segment.destination] = (segment.acknowledgment - 1) % MODULUS
+                receives.anchor(segment.acknowledgment)
+        elif source not in self._first:
+            self._first[source] = segment.sequence
+        size = len(segment.payload) + segment.missing
+        if size or not flags & RST:
+            end = sends.see(sequence, size)
+            # A FIN counts as a byte, which may have been acknowledged already.
+            if flags & FIN and end >= sends.high - 1:
+                sends.end = end
+        if flags & RST:
+            self.is_reset = True
+            ahead = unwrap(sequence, sends.high) - sends.high
+            sends.end = sends.high + (ahead if 0 < ahead <= FAR_BYTES else 0)
+        if flags & ACK and segment.acknowledgment:
+            receives.acknowledge(segment.acknowledgment)
+
+    def refuses_syn(self, segment: Segment) -> bool:
+        """Whether a SYN opens another connection than this one."""
+        source, other, sequence = segment.source, segment.destination, segment.sequence
+        is_answer = segment.flags & ACK and other in self._initial
+        if is_answer and self._initial[other] != (segment.acknowledgment - 1) % MODULUS:
+            return True
+        if source in self._initial:
+            return self._initial[source] != sequence
+        if is_answer:
+            return False
+        if source in self._first:
+            # The capture may show a SYN later than data that followed it.
+            behind = (self._first[source] - sequence - 1) % MODULUS
+            return behind >= NEAR_BYTES or self._segments >= REORDER_SEGMENTS
+        return self._segments > 0
+
+    def is_replaced(self, segment: Segment) -> bool:
+        """Whether a SYN of another connection has a number from among those of this one.
+
+        What follows it could not be told from what follows here.
+        """
+        sends = self._reach[segment.source]
+        position = unwrap(segment.sequence, sends.high)
+        return sends.is_seen and sends.low - 1 <= position <= sends.high
+
+    def distance(self, segment: Segment) -> int | None:
+        """How far a segment is from where the connection stands; None if it is of another."""
+        sends, receives = self._reach[segment.source], self._reach[segment.destination]
+        ahead, strays = NEAR_BYTES, 0
+        if segment.flags & ACK and receives.is_told:
+            acknowledged = unwrap(segment.acknowledgment, receives.high)
+            strays = receives.outside(acknowledged)
+            if strays and not segment.acknowledgment:
+                # Tools that make up segments acknowledge 0, which says nothing.
+                strays = 0
+            else:
+                ahead = abs(acknowledged - receives.high)
+            if receives.end is not None and acknowledged <= receives.end + 1:
+                strays = max(0, strays - 1)
+        if not sends.is_told:
+            return None if self.is_reset or strays > WIDEST_GAP else NEAR_BYTES + ahead
+        position = unwrap(segment.sequence, sends.high)
+        outside = sends.outside(position)
+        if outside:
+            if strays > FAR_BYTES and outside > FAR_BYTES:
+                return None
+            if strays and receives.end is not None:
+                return None
+        if self._is_impossible(sends, position, len(segment.payload) + segment.missing):
+            return None
+        return abs(position - sends.high) + ahead
+
+    def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
+        """Whether an end cannot send these bytes, from where it has come."""
+        if not sends.is_seen:
+            return self.is_reset and position > sends.high
+        if position < sends.low:
+            if position == sends.low - 1 and size <= 1:
+                return False  # a keep-alive
+            is_over = sends.is_anchored or sends.end is not None or self.is_reset
+            return is_over or sends.low - position > NEAR_BYTES
+        if sends.end is not None:
+            return position + size > sends.end + (not size)
+        if self.is_reset:
+            # What was under way goes on without a gap.
+            return position > sends.high
+        return position - sends.high > WIDEST_GAP

@@ -1,4 +1,4 @@
-"""Captures that hold little or nothing, and directories that are not ours."""
+"""Captures that hold little or nothing, and paths that give none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.errors import CaptureError, FlexwireError
+from flexwire.errors import CaptureError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.paths import capture_files
-from flexwire.spark.tables import begin_tables
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ def test_a_capture_without_frames_gives_empty_tables(spark: SparkSession, tmp_pa
     for path in (analysis.tables.frames, analysis.tables.records):
         assert spark.read.parquet(str(path)).count() == 0
     assert analysis.tables.message_names() == []
-    assert not list((tmp_path / "out").glob("work-*"))
 
 
 def test_only_files_that_are_no_captures_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -41,26 +39,7 @@ def test_only_files_that_are_no_captures_are_an_error(spark: SparkSession, tmp_p
     wrong.write_text("not a capture, whatever the name")
     with pytest.raises(CaptureError, match=r"notes\.txt"):
         analyze([wrong], tmp_path / "out", spark=spark)
-    assert not list((tmp_path / "out").glob("work-*"))
-
-
-def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / "tables" / "precious.csv"
-    theirs.parent.mkdir()
-    theirs.write_text("1,2,3")
-    with pytest.raises(FlexwireError, match="did not write"):
-        begin_tables(tmp_path)
-    assert theirs.read_text() == "1,2,3"
-
-
-def test_our_own_tables_are_replaced(tmp_path: Path) -> None:
-    old = begin_tables(tmp_path).message("FetchRequest")
-    old.mkdir(parents=True)
-    mine = tmp_path / "tables" / "notes.txt"
-    mine.write_text("kept")
-    tables = begin_tables(tmp_path)
-    assert tables.message_names() == []
-    assert mine.read_text() == "kept"
+    assert not (tmp_path / "out").exists()
 
 
 def test_paths_are_files_directories_and_patterns(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import secrets
 import struct
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -21,6 +22,7 @@ from flexwire.capture.packets import (
     endpoints,
     tcp_headers,
 )
+from flexwire.capture.private import create_private_file, make_private_directory
 from flexwire.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ _PACKETS_TOGETHER = 32  # 1 MiB of a long frame
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound: block, options, IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
+_MOST_DIGITS = 9  # of a file's number; a longer one is not one of ours, and the next has no name
 
 
 def _block(kind: int, body: bytes) -> bytes:
@@ -103,6 +106,14 @@ def _write_whole(file: FileIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
+def _is_deleted(file: FileIO) -> bool:
+    try:
+        return os.fstat(file.fileno()).st_nlink == 0
+    except OSError:
+        # So a file on another machine says it.
+        return True
+
+
 def _now_us() -> int:
     return time.time_ns() // 1000
 
@@ -112,16 +123,19 @@ class PcapngWriter:
 
     The next file begins when what is sent next, one frame or several that came together, would
     take the current one beyond ``max_bytes``. That is never split, so what is larger has a file to
-    itself. Files of an earlier run are left alone: numbers go on after the highest in the
-    directory.
+    itself. It takes the next free name, so files of earlier runs are left alone, and several
+    writers may share a directory: numbers go on after the highest in it. Files are their owner's
+    alone to read, and so is the directory if it is created here.
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
     instance, has none but at its start.
 
     A frame is handed to the operating system before `TappedConnection.send` returns, so a killed
-    process loses nothing of it. `CaptureError` tells that a write failed; the file then still
-    ends with a whole block, and a later write may succeed. Not safe for several threads at once.
+    process loses nothing of it. `CaptureError` says that a write failed; the file then still
+    ends with a whole block, and every later write tries again, in a new file if it must. A file
+    that is deleted while it is written is followed by another one, and what was in it is counted.
+    Not safe for several threads at once.
     """
 
     def __init__(
@@ -131,6 +145,9 @@ class PcapngWriter:
         self.prefix = prefix
         self.max_bytes = max_bytes
         self.paths: list[Path] = []
+        self.lost_frames = 0
+        """Frames that were written to a file that was then deleted, or could not be closed."""
+        self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0
         self._header_size = len(_file_header())
@@ -162,15 +179,21 @@ class PcapngWriter:
         """The number of the file that is being written."""
         return self._number
 
-    def write_packets(self, packets: Iterable[_Packet], estimate: int, timestamp_us: int) -> None:
-        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this."""
+    def write_packets(
+        self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
+    ) -> None:
+        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this.
+
+        ``frames`` says how many frames are in them.
+        """
         if self._file is None:
             raise CaptureError("the writer is closed", source=str(self.directory))
         # Each file must be readable alone, and a reader has no other place to begin than the
         # start of a frame: so frames are whole within a file, and sequence numbers go on in the
         # next one, where a reader that has both files joins them without a gap. A repeated
         # handshake would say that this is another connection.
-        if self._size > self._header_size and self._size + estimate > self.max_bytes:
+        is_full = self._size > self._header_size and self._size + estimate > self.max_bytes
+        if is_full or _is_deleted(self._file):
             self._next_file()
         start = self._size
         try:
@@ -187,6 +210,7 @@ class PcapngWriter:
             self._cut(self._file, start)
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(self.paths[-1]), offset=start) from error
+        self._frames += frames
 
     def _append(self, file: FileIO, pieces: list[_Bytes]) -> None:
         data = b"".join(pieces)
@@ -196,8 +220,8 @@ class PcapngWriter:
     def close(self) -> None:
         """Close the file; connections still open end without FIN, as they do in any capture."""
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            self._finish(file)
 
     def __enter__(self) -> Self:
         return self
@@ -216,29 +240,53 @@ class PcapngWriter:
             for path in self.directory.glob("*.pcapng")
             if path.stem.startswith(f"{self.prefix}-")
         )
-        return max((int(n) for n in numbers if n.isascii() and n.isdigit()), default=0)
+        ours = (n for n in numbers if n.isascii() and n.isdigit() and len(n) <= _MOST_DIGITS)
+        return max(map(int, ours), default=0)
 
     def _next_file(self) -> None:
-        path = self.directory / f"{self.prefix}-{self._number + 1:05}.pcapng"
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: what a buffer holds is what a killed process loses.
-            file = path.open("xb", buffering=0)
+            make_private_directory(self.directory)
+            number, path, file = self._create()
         except OSError as error:
-            reason = f"cannot create: {error.strerror or error}"
-            raise CaptureError(reason, source=str(path)) from error
+            reason = f"cannot create the next file: {error.strerror or error}"
+            raise CaptureError(reason, source=str(self.directory)) from error
         try:
             _write_whole(file, _file_header())
         except OSError as error:
-            file.close()
-            path.unlink()
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
+                # A file without its header is in nobody's way: the next one has another name.
+                path.unlink()
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(path)) from error
         self.close()
         self._file = file
         self._size = self._header_size
-        self._number += 1
+        self._number = number
         self.paths.append(path)
+
+    def _create(self) -> tuple[int, Path, FileIO]:
+        """The next file whose name is free: another writer may be at work in the directory."""
+        number = self._number
+        while True:
+            number += 1
+            path = self.directory / f"{self.prefix}-{number:05}.pcapng"
+            with suppress(FileExistsError):
+                # Unbuffered: what a buffer holds is what a killed process loses.
+                return number, path, create_private_file(path)
+
+    def _finish(self, file: FileIO) -> None:
+        """Close a file, and count what was written to it for nothing."""
+        is_lost = _is_deleted(file)
+        try:
+            file.close()
+        except OSError:
+            # Some file systems say only now that there was no room.
+            is_lost = True
+        if is_lost:
+            self.lost_frames += self._frames
+        self._frames = 0
 
     def _cut(self, file: FileIO, size: int) -> None:
         """Take back a frame that is half written, so that the file ends with a whole block."""
@@ -294,11 +342,19 @@ class TappedConnection:
         packets.append(self._packet(client, server, ACK))
         self._write(packets, timestamp_us)
 
-    def send(self, direction: Direction, data: bytes, timestamp_us: int | None = None) -> None:
+    def send(
+        self,
+        direction: Direction,
+        data: bytes,
+        timestamp_us: int | None = None,
+        *,
+        frames: int = 1,
+    ) -> None:
         """Write a frame with its length prefix, several that came together, or what broke off.
 
         What is sent together has one time, and is together in one file.
-        ``timestamp_us`` is microseconds since the epoch, now by default.
+        ``timestamp_us`` is microseconds since the epoch, now by default. ``frames`` says how many
+        came together, for the count of those that are lost.
         """
         if self.closed:
             raise CaptureError("the connection is closed", source=str(self._writer.directory))
@@ -317,9 +373,10 @@ class TappedConnection:
                 self._segments(sender, receiver, data, options),
                 estimate,
                 _now_us() if timestamp_us is None else timestamp_us,
+                frames,
             )
         except CaptureError:
-            # Where frames go on behind the missing bytes is told again.
+            # Where frames go on after the missing bytes is said again.
             sender.told_in = 0
             raise
         finally:

@@ -44,9 +44,13 @@ def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
 
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
     else passes unchanged. Stop it with Ctrl-C.
+
+    Only you may read the files. Several taps may share a directory: each file takes the next free
+    name. Exits with 1 where frames passed that are not in the capture, and says how many.
     """
     import asyncio
 
+    from flexwire.errors import CaptureError
     from flexwire.net.tap import run_tap
 
     handler = logging.StreamHandler(sys.stderr)
@@ -62,3 +66,10 @@ def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
     for name, count in dataclasses.asdict(counts).items():
         if count and name != "open_connections":
             print(f"{name.replace('_', ' '):20} {count:12,}")
+    if not counts.is_captured:
+        raise CaptureError(
+            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
+            f"{counts.not_captured:,} connections were refused, and of {counts.unended:,} "
+            "the end is missing; the log says why",
+            source=str(out),
+        )

@@ -50,6 +50,9 @@ class Traffic:
         wrong = {
             "connections closed by a defect": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
+            "connections that were not captured whole": sum(
+                tap.not_captured + tap.unended for tap in self.taps
+            ),
             "responses whose addresses could not be replaced": sum(
                 tap.undecodable for tap in self.taps
             ),

@@ -262,7 +262,8 @@ class Relay:
         try:
             self._capture.close(reset=reset, by_broker=self._broker_left())
         except CaptureError as error:
-            self._capture_failed(error, 1)
+            self._statistics.unended += 1
+            log.error("%s: its end is not captured: %s", self.name, error)  # noqa: TRY400  # the reason says all
 
     def _write_frames(self, direction: Direction, payloads: list[bytes]) -> None:
         # Frames that came together are written together: one call of the system for all.
@@ -273,13 +274,10 @@ class Relay:
     def _write_capture(self, direction: Direction, data: bytes, *, frames: int = 1) -> None:
         # A full disk must not cut clients off from their brokers.
         try:
-            self._capture.send(direction, data)
+            self._capture.send(direction, data, frames=frames)
         except CaptureError as error:
-            self._capture_failed(error, frames)
-
-    def _capture_failed(self, error: CaptureError, frames: int) -> None:
-        self._statistics.capture_failures += frames
-        log.error("%s: not captured: %s", self.name, error)
+            self._statistics.capture_failures += frames
+            log.error("%s: not captured: %s", self.name, error)  # noqa: TRY400  # the reason says all
 
 
 def _framed(payload: bytes) -> tuple[bytes, bytes]:

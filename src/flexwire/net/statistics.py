@@ -40,6 +40,16 @@ class TapStatistics:
     not_rerouted: int = 0
     """Advertised addresses that stayed as they are, because no listener could be opened."""
     capture_failures: int = 0
-    """Frames that were passed on but could not be written to the capture."""
+    """Frames that were passed on but are not in the capture: it could not be written, or a file of
+    it was deleted while it was written."""
+    not_captured: int = 0
+    """Connections closed at once, because their capture could not be begun."""
+    unended: int = 0
+    """Connections whose end is not in the capture, because it could not be written."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether all that passed is in the capture."""
+        return not (self.capture_failures or self.not_captured or self.unended)

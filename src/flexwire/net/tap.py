@@ -101,7 +101,14 @@ class Tap:
             log.info("%s was not reached again; %d connections were closed", address, failed)
         self._unreachable.clear()
         if self._writer is not None:
-            self._writer.close()
+            self._close_capture(self._writer)
+
+    def _close_capture(self, writer: PcapngWriter) -> None:
+        writer.close()
+        lost, writer.lost_frames = writer.lost_frames, 0
+        if lost:
+            self.stats.capture_failures += lost
+            log.error("%d frames were in capture files that are gone", lost)
 
     @property
     def listen_address(self) -> HostPort:
@@ -193,7 +200,7 @@ class Tap:
             capture = self._writer.open_connection(client=near, server=far)
         except CaptureError as error:
             # Better no connection than one that nobody knows was not captured from its start.
-            self.stats.capture_failures += 1
+            self.stats.not_captured += 1
             log.error("%s: closed, as it cannot be captured: %s", name, error)  # noqa: TRY400  # the reason says all
             return
 

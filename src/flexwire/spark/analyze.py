@@ -5,7 +5,7 @@ capture files ─▶ segments ─▶ frames ─▶ requests ⋈ responses ─▶
                                                   └────────────────┴─▶ frames ─▶ facts ─▶ report
 ```
 What lies between two jobs is Parquet in a working directory below the output, so that nothing is
-computed twice and every body is decoded once.
+computed twice and every body is decoded once. All is written there, and published in the end.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.brokers import Brokers
+from flexwire.capture.private import write_private_text
 from flexwire.errors import CaptureError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -48,7 +49,8 @@ from flexwire.spark.records import (
 )
 from flexwire.spark.segments import read_captures
 from flexwire.spark.session import session
-from flexwire.spark.tables import Tables, begin_tables, working_directory, write_table
+from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
+from flexwire.spark.tables import Tables, mark, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.spark.progress import Progress
+    from flexwire.spark.staging import Staging
 
 # A small job is mostly waiting for Spark to plan and commit it.
 JOBS_AT_ONCE = 4
@@ -122,11 +125,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns. What does not decode is a row with the
-    reason and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may
-    hold some, unless ``show_credentials``. The
-    tables of an earlier analysis in ``out`` are replaced. ``memory`` is Java's, at least "512m",
-    unless a session runs already.
+    ``paths`` are files, directories and patterns. What does not decode is a row with the reason and
+    its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold some,
+    unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one
+    is complete; where this one fails or is ended, that one stays. What is written is for its owner
+    alone to read. ``memory`` is Java's, at least "512m", unless a session runs already.
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which
@@ -137,34 +140,38 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     read as it wrote them.
 
     Raises `CaptureError` when the paths give no capture or a broker is not an address,
-    `FlexwireError` when ``out`` holds tables that are not flexwire's, `JavaError` when there is no
-    Java to run Spark on, `AnalysisError` when Spark fails.
+    `FlexwireError` when ``out`` holds tables that are not flexwire's or another analysis writes
+    there, `JavaError` when there is no Java to run Spark on, `AnalysisError` when Spark fails.
     """
     given = Brokers.parse(ports, brokers)
     audited = tuple(map(catalog().release, releases))
     captured = None if captured_release is None else catalog().release(captured_release)
     files = capture_files(paths)
     destination = Path(out).absolute()
-    tables = begin_tables(destination)
     is_small = sum(map(_size, files)) < SMALL_BYTES
     # The session of whoever has one goes on after us.
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = _Clock()
     explain = partial(explained, lambda: clock.current, memory if is_ours else None)
-    with explain(), clock.stage("Starting Spark"):
-        running = spark or session(memory=memory, conf=SMALL_JAVA if is_small else None)
-    with (
-        _stopped(running) if is_ours else nullcontext(),
-        explain(),
-        _configured(running, is_small=is_small),
-        working_directory(destination) as work,
-    ):
-        job = _Job(
-            running, tables, work, progress or silent, clock, show_credentials, given, captured
-        )
-        job.write_tables([str(one) for one in files])
-        facts = job.measure(title, audited)
-    return _publish(tables, destination, facts, clock)
+    with staging(destination) as place:
+        with explain(), clock.stage("Starting Spark"):
+            running = spark or session(memory=memory, conf=SMALL_JAVA if is_small else None)
+        with (
+            _stopped(running) if is_ours else nullcontext(),
+            explain(),
+            _configured(running, is_small=is_small),
+        ):
+            told = progress or silent
+            job = _Job(running, place, told, clock, show_credentials, given, captured)
+            job.write_tables([str(one) for one in files])
+            facts = job.measure(title, audited)
+        with clock.stage("Writing the report"):
+            _publish(place, facts, files)
+    return _analysis(destination, facts, clock)
+
+
+def _analysis(out: Path, facts: Facts, clock: _Clock) -> Analysis:
+    return Analysis(Tables(out / "tables"), out / REPORT, out / FACTS, facts, clock.seconds)
 
 
 def _size(file: Path) -> int:
@@ -181,15 +188,17 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _publish(tables: Tables, out: Path, facts: Facts, clock: _Clock) -> Analysis:
-    facts_file, report = out / "facts.json", out / "report.html"
-    audit_files = {out / "audit.csv": audit_csv, out / "audit.json": audit_json}
-    with clock.stage("Writing the report"):
-        facts_file.write_text(json.dumps(facts.to_json(), indent=1) + "\n", encoding="utf-8")
-        report.write_text(render(facts), encoding="utf-8")
-        for file, written in audit_files.items():
-            file.write_text(written(facts.audit), encoding="utf-8")
-    return Analysis(tables, report, facts_file, facts, clock.seconds)
+def _publish(place: Staging, facts: Facts, files: list[Path]) -> None:
+    texts = {
+        FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
+        REPORT: render(facts),
+        AUDIT_CSV: audit_csv(facts.audit),
+        AUDIT_JSON: audit_json(facts.audit),
+    }
+    for name, text in texts.items():
+        write_private_text(place.new / name, text)
+    mark(Tables(place.new / "tables"), map(str, files))
+    place.publish()
 
 
 class _Clock:
@@ -228,13 +237,16 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    tables: Tables
-    work: Path
+    place: Staging
     progress: Progress
     clock: _Clock
     show_credentials: bool
     brokers: Brokers
     captured_release: str | None
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self.place.new / "tables")
 
     def write_tables(self, files: list[str]) -> None:
         wire = self._read_captures(files)
@@ -251,8 +263,13 @@ class _Job:
     def _together(self, actions: list[Callable[[], None]]) -> None:
         """Run actions a few at once; raises what the first of them to fail raised."""
         with ThreadPoolExecutor(JOBS_AT_ONCE) as pool:
-            for future in [pool.submit(action) for action in actions]:
-                future.result()
+            try:
+                for future in [pool.submit(action) for action in actions]:
+                    future.result()
+            except BaseException:
+                # Of no use any more, and somebody waits.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _read_captures(self, files: list[str]) -> DataFrame:
         with self._stage("Reading captures"):
@@ -294,8 +311,8 @@ class _Job:
 
     def _through(self, rows: DataFrame, name: str, partition: str) -> DataFrame:
         """The same rows, from a file in the working directory."""
-        write_table(rows, self.work / name, partition)
-        return self.spark.read.schema(rows.schema).parquet(str(self.work / name))
+        write_table(rows, self.place.work / name, partition)
+        return self.spark.read.schema(rows.schema).parquet(str(self.place.work / name))
 
     def _decode_messages(self, frames: DataFrame) -> None:
         stage = "Decoding messages"

@@ -7,22 +7,24 @@ OUT/tables/messages/<Message>/   one row a request or response, decoded
 OUT/tables/records/              one row a record of a Produce or a Fetch
 OUT/tables/audit/                one row a client, release and what was found
 OUT/tables/packets/              one row a capture file and reason why packets were not used
+OUT/tables/_flexwire.json        says that the directory is flexwire's
+OUT/tables/_SUCCESS              is there when all the others are: of which analysis they are
 ```
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from contextlib import contextmanager
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import flexwire
+from flexwire.capture.private import write_private_text
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame
@@ -38,8 +40,9 @@ _SIZES_CHECKED = {
     "parquet.block.size": str(32 * 1024 * 1024),
 }
 # Spark leaves names with an underscore before them alone.
-MARKER = "_flexwire.json"
-FORMAT = 1
+MARKER, SUCCESS = "_flexwire.json", "_SUCCESS"
+FORMAT = 2
+TABLES = ("frames", "connections", "records", "packets", "messages", "audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +92,44 @@ class Tables:
         return sorted(one.name for one in self.messages.iterdir() if one.is_dir())
 
 
-def begin_tables(out: Path) -> Tables:
-    """An empty directory of tables below ``out``; the tables of an earlier analysis are deleted.
+def finished_tables(root: Path) -> Tables:
+    """The tables below a directory, `FlexwireError` unless they are there and complete."""
+    if not (root / MARKER).is_file():
+        raise FlexwireError(
+            f"{root} holds no tables of flexwire, as it has no {MARKER}; give the tables/ of an "
+            "analysis"
+        )
+    if not (root / SUCCESS).is_file():
+        raise FlexwireError(
+            f"{root} is unfinished, as it has no {SUCCESS}: its analysis was ended in the middle, "
+            "or goes on; run flexwire analyze again"
+        )
+    return Tables(root)
 
-    Raises `FlexwireError` when there are files in it that flexwire did not write: it deletes
-    nothing that is not its own.
+
+def mark(tables: Tables, sources: Iterable[str]) -> None:
+    """Write the marks of tables that are complete: whose they are, and of which analysis."""
+    told = {"run": secrets.token_hex(8), "flexwire": flexwire.__version__, "sources": [*sources]}
+    write_private_text(tables.root / MARKER, json.dumps({"format": FORMAT}) + "\n")
+    write_private_text(tables.root / SUCCESS, json.dumps(told, indent=1) + "\n")
+
+
+def check_ours(root: Path) -> None:
+    """Raise `FlexwireError` when a directory of tables cannot be replaced.
+
+    When there are files in it that flexwire did not write: it deletes nothing that is not its own.
+    When it is on another file system than its parent: nothing can be renamed into it.
     """
-    root = out / "tables"
-    if root.exists() and not (root / MARKER).is_file() and any(root.iterdir()):
+    if not root.exists():
+        return
+    if not (root / MARKER).is_file() and any(root.iterdir()):
         raise FlexwireError(
             f"{root} holds files that flexwire did not write; empty it, or choose another --out"
         )
-    tables = Tables(root)
-    written = (tables.frames, tables.connections, tables.records, tables.packets, tables.messages)
-    for old in (*written, tables.audit):
-        shutil.rmtree(old, ignore_errors=True)
-    root.mkdir(parents=True, exist_ok=True)
-    (root / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
-    return tables
-
-
-@contextmanager
-def working_directory(out: Path) -> Iterator[Path]:
-    """A new directory below ``out`` for what lies between two jobs, deleted in the end.
-
-    It lies there and not among the machine's temporary files because every executor must see it.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="work-", dir=out) as name:
-        yield out.__class__(name)
+    if root.stat().st_dev != root.parent.stat().st_dev:
+        raise FlexwireError(
+            f"{root} is on another file system than {root.parent}; choose an --out that is on one"
+        )
 
 
 def write_table(rows: DataFrame, path: Path, *partitions: str) -> None:

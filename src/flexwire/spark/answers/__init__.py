@@ -9,12 +9,14 @@ from flexwire.spark.answers.evidence import AuditTables
 from flexwire.spark.answers.judging import audit_table, gather_audit
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.bodies import table_schema
-from flexwire.spark.tables import Tables
+from flexwire.spark.tables import finished_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.spark.tables import Tables
 
 __all__ = ["AuditTables", "audit", "audit_table", "gather_audit", "tables_to_audit"]
 
@@ -23,9 +25,10 @@ def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ())
     """Who breaks on these releases, and by which evidence, from ``OUT/tables``: a row a finding.
 
     The same as the table ``audit`` of the analysis, for other releases than it was asked about.
-    Raises `UnknownMessageError` for a release that there is not.
+    Raises `UnknownMessageError` for a release that there is not, `FlexwireError` for tables whose
+    analysis did not finish.
     """
-    there = Tables(Path(tables))
+    there = finished_tables(Path(tables))
     found = gather_audit(tables_to_audit(spark, there), there.message_names(), releases)
     return audit_table(spark, found)
 

@@ -1,0 +1,148 @@
+"""``python -m fuzz.kills [--rounds N] [--seed N]``: analyses that are killed at random moments.
+
+Each round kills one with SIGKILL, and then the output must be that of one analysis and complete, or
+say that it is unfinished. The last is not killed, and must remove what all before it left. Java,
+which outlives a killed analysis for a moment, is left to itself, as it is when memory runs out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.staging import PARTS, PREFIX
+from flexwire.spark.tables import SUCCESS, finished_tables
+from tests.spark.traffic import Traffic, made
+
+ROOT = Path(__file__).parents[1]
+_POLL_SECONDS = 0.005
+# About as many as an analysis of such a capture writes: some are over before they are killed.
+MOST_FILES = 70
+
+
+def write_capture(directory: Path, exchanges: int) -> None:
+    """A capture of so many requests and responses, by which its analysis is known."""
+    traffic = Traffic(directory)
+    connection = traffic.connect()
+    for number in range(exchanges):
+        asked, answer = made("MetadataRequest"), made("MetadataResponse")
+        traffic.exchange(connection, asked, answer, 9, number)
+    connection.close(timestamp_us=traffic.now_us)
+    traffic.close()
+
+
+def analysis(capture: Path, out: Path) -> subprocess.Popen[bytes]:
+    """One that has begun, in a process of its own."""
+    command = [sys.executable, "-m", "flexwire", "analyze", str(capture), "--out", str(out)]
+    return subprocess.Popen(  # noqa: S603 - our own
+        [*command, "--memory", "512m"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def kill_when(running: subprocess.Popen[bytes], out: Path, files: int) -> str:
+    """Kill an analysis once it has written so many files; what became of it.
+
+    Files, and not seconds, so that a moment is as likely on a slow machine as on a fast one.
+    """
+    try:
+        while running.poll() is None and _written(out) < files:
+            time.sleep(_POLL_SECONDS)
+    finally:
+        running.kill()
+        _, errors = running.communicate()
+    if running.returncode not in {0, -signal.SIGKILL}:
+        raise RuntimeError(f"the analysis failed: {errors.decode(errors='replace')}")
+    return "ended" if running.returncode == 0 else "killed"
+
+
+def _written(out: Path) -> int:
+    # A walk goes on where what it looks at is removed meanwhile.
+    return sum(
+        len(names) + len(places)
+        for one in out.glob(f"{PREFIX}*")
+        for _, places, names in os.walk(one)
+    )
+
+
+def state(out: Path, known: set[int | None]) -> int | None:
+    """The exchanges of the analysis that ``out`` holds, None where it says that it is unfinished.
+
+    Raises `AssertionError` where it holds parts of two, or of one without saying so.
+    """
+    told = {}
+    if (out / "facts.json").exists():
+        told["facts"] = json.loads((out / "facts.json").read_text())["totals"]["frames"] / 2
+    if (out / "tables" / "frames").exists():
+        told["frames"] = pq.read_table(out / "tables" / "frames").num_rows / 2
+    if len(set(told.values())) > 1:
+        raise AssertionError(f"a mix: {told}")
+    try:
+        finished_tables(out / "tables")
+    except FlexwireError:
+        return None
+    # The captures have messages, so each part is there.
+    if missing := [part for part in PARTS if not (out / part).exists()]:
+        raise AssertionError(f"{missing} are missing, and {SUCCESS} is there")
+    (sources,) = json.loads((out / "tables" / SUCCESS).read_text())["sources"]
+    found = int(Path(sources).parent.name)
+    if {*told.values()} != {found}:
+        raise AssertionError(f"a mix: {told}, of {sources}")
+    if found not in known:
+        raise AssertionError(f"{found} exchanges are those of no capture")
+    return found
+
+
+def rounds(place: Path, count: int, seed: int) -> list[str]:
+    """Kill so many analyses, and let one end; what became of each. `AssertionError` as above."""
+    chosen = random.Random(seed)  # noqa: S311 - chance, not a secret
+    out, told, before = place / "out", [], None
+    for number in range(1, count + 2):
+        write_capture(place / str(number), number)
+        is_last = number > count
+        files = sys.maxsize if is_last else chosen.randrange(1, MOST_FILES)
+        became = kill_when(analysis(place / str(number), out), out, files)
+        found = state(out, {number, before})
+        if became == "ended" and found != number:
+            raise AssertionError(f"analysis {number} ended, and {found} is there")
+        if found is None and before is not None and not list(out.glob(f"{PREFIX}*/old")):
+            raise AssertionError(f"analysis {number} was not published yet, and {before} is gone")
+        left = len(list(out.glob("_*")))
+        told.append(f"{number}: {became} at {files} files, {found} is there, {left} are left")
+        before = found
+    if became != "ended" or left:
+        raise AssertionError(f"the last analysis left {left}: {told}")
+    return told
+
+
+def main() -> int:
+    """Run what the command line asks for; a law that does not hold is an error."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30, help="analyses to kill")
+    parser.add_argument("--seed", type=int, default=None, help="the same moments again")
+    given = parser.parse_args()
+    seed = secrets.randbits(32) if given.seed is None else given.seed
+    sys.stdout.write(f"== {given.rounds} analyses are killed, --seed {seed}\n")
+    sys.stdout.flush()
+    with tempfile.TemporaryDirectory(prefix="flexwire-kills-") as place:
+        for line in rounds(Path(place), given.rounds, seed):
+            sys.stdout.write(f"   {line}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""An analysis is written beside what is there, and takes its place as a whole once it is done.
+
+```
+OUT/_flexwire.lock              held by the analysis that is under way
+OUT/_flexwire-unfinished-…/     what it has written until now, for its owner alone to read
+    work/                       what lies between two jobs
+    new/                        what is published in the end: tables/, facts.json, report.html, …
+    old/                        what was published before, while it is being replaced
+```
+What an analysis leaves that is killed is removed by the next one: while the lock is held, nobody
+else's analysis is under way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.capture.private import FILE_MODE, make_private_directory, make_tree_private
+from flexwire.errors import FlexwireError
+from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Spark leaves names with an underscore before them alone.
+LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
+REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"
+# The tables before the files that are made from them: who finds a report finds all.
+PARTS = (*(f"tables/{name}" for name in TABLES), AUDIT_CSV, AUDIT_JSON, FACTS, REPORT)
+_MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
+# Java outlives a killed analysis for a moment, and writes on.
+_REMOVALS, _SECONDS_BETWEEN = 50, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Where one analysis writes, until `publish`."""
+
+    out: Path
+    place: Path
+
+    @property
+    def work(self) -> Path:
+        """For what lies between two jobs. Every executor must see it, so it is below ``out``."""
+        return self.place / "work"
+
+    @property
+    def new(self) -> Path:
+        """For what is to be published, each part at the place that it is to have in ``out``."""
+        return self.place / "new"
+
+    def publish(self) -> None:
+        """Put what is in `new` in the place of what is in ``out``, by renaming.
+
+        At every moment a reader finds the old output complete, the new one complete, or none that
+        says that it is complete; and never a part of one beside a part of the other. Where this
+        fails, the old one is back; where it is killed, the next analysis begins anew.
+        """
+        make_tree_private(self.new)
+        tables, old = self.out / "tables", self.place / "old"
+        is_new = not tables.exists()
+        make_private_directory(old / "tables")
+        retired = [(self.out / part, old / part) for part in (_SUCCESS, *reversed(PARTS))]
+        placed = [(self.new / part, self.out / part) for part in (*PARTS, _SUCCESS)]
+        done: list[tuple[Path, Path]] = []
+        try:
+            make_private_directory(tables)
+            if not (tables / MARKER).exists():
+                # Before all others: what lies there unfinished must be known for ours.
+                placed.insert(0, (self.new / _MARKER, self.out / _MARKER))
+            for source, target in (*retired, *placed):
+                if os.path.lexists(source):
+                    done.append((source, target))
+                    move(source, target)
+        except BaseException:
+            for source, target in reversed(done):
+                if os.path.lexists(target) and not os.path.lexists(source):
+                    move(target, source)
+            if is_new:
+                with suppress(OSError):
+                    tables.rmdir()
+            raise
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename, within one file system."""
+    source.rename(target)
+
+
+@contextmanager
+def staging(out: Path) -> Iterator[Staging]:
+    """A place for one analysis into ``out``, removed in the end with all that is in it.
+
+    Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables``
+    holds files that flexwire did not write, and where what a killed one left cannot be removed.
+    """
+    is_new = not out.exists()
+    make_private_directory(out)
+    try:
+        with _locked(out):
+            check_ours(out / "tables")
+            sweep(out)
+            place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
+            try:
+                made = Staging(out, place)
+                make_private_directory(made.new / "tables")
+                yield made
+            except BaseException as error:
+                try:
+                    sweep(out)
+                except FlexwireError as left:
+                    error.add_note(str(left))
+                raise
+            sweep(out)
+    finally:
+        if is_new:
+            with suppress(OSError):
+                out.rmdir()  # where nothing came of it
+
+
+def sweep(out: Path) -> None:
+    """Remove what analyses that are over have left in ``out``; the lock must be held."""
+    for left in out.glob(f"{PREFIX}*"):
+        if left.is_dir() and not left.is_symlink():
+            _remove(left)
+
+
+def _remove(left: Path) -> None:
+    for _ in range(_REMOVALS):
+        shutil.rmtree(left, ignore_errors=True)
+        if not left.exists():
+            return
+        time.sleep(_SECONDS_BETWEEN)
+    raise FlexwireError(
+        f"{left} is of an analysis that did not finish, may hold payloads, and cannot be removed; "
+        "remove it"
+    )
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    path = out / LOCK
+    lock = _lock(path)
+    while not _is_at(lock, path):
+        # Another analysis ended, and removed it, between the two calls that open and lock it.
+        os.close(lock)
+        lock = _lock(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    try:
+        # It is gone with the process that holds it, however that ends.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise FlexwireError(
+            f"another analysis writes to {path.parent}; wait until it is done, or choose another "
+            "--out"
+        ) from None
+    except OSError as error:
+        os.close(lock)
+        raise FlexwireError(
+            f"{path}: cannot lock: {error.strerror or error}; choose an --out on a file system "
+            "that has locks"
+        ) from error
+    return lock
+
+
+def _is_at(lock: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock), path.stat())
+    except FileNotFoundError:
+        return False

@@ -125,11 +125,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns. What does not decode is a row with the reason and
-    its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold some,
-    unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one
-    is complete; where this one fails or is ended, that one stays. What is written is for its owner
-    alone to read. ``memory`` is Java's, at least "512m", unless a session runs already.
+    ``paths`` are files, directories and patterns. What does not decode is a row with the reason
+    and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold
+    some, unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once
+    this one is complete; where this one fails or is ended, that one stays. What is written is for
+    its owner alone to read. ``memory`` is Java's, at least "512m", unless a session runs already.
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which

@@ -16,7 +16,7 @@ from flexwire.demo.outcome import Ledger
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
-_SECONDS = 15.0
+_SECONDS = 60.0
 _RECORDS = 100
 
 # client id, topic, compression, idempotent

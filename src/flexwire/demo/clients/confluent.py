@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
 _PART = "every compression, both kinds of consumer group, transactions"
-_SECONDS = 15.0
+_SECONDS = 60.0
 _RECORDS = 120
 
 _Config = dict[str, str | int | bool | logging.Logger]

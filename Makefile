@@ -15,9 +15,9 @@ help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make test   lint, types, import directions, tests"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
-	@echo "make fuzz   any bytes against eleven laws, a minute each: messages, JSON, records, captures, specs"
+	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes;"
-	@echo "            and analyses that are killed at random moments: five minutes"
+	@echo "            analyses that are killed at random moments: five minutes; secrets in all fields, searched for"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -50,6 +50,7 @@ fuzz: environment
 guard: environment
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
 	.venv/bin/python -m fuzz.kills $(KILLS_ARGS)
+	.venv/bin/python -m fuzz.leaks
 
 lock: environment
 	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,12 @@ def _conventions() -> Iterator[bytes]:
                 yield join(write_headers([(key, value), (key, value)], name))
 
 
+def _choices() -> Iterator[bytes]:
+    """Any bytes choose something."""
+    chosen = random.Random("choices")  # noqa: S311 - chance, not a secret
+    return (chosen.randbytes(chosen.randrange(8, LONGEST)) for _ in range(60))
+
+
 _CORPORA = {
     "json": _json,
     "records": _records,
@@ -153,4 +160,6 @@ _CORPORA = {
     "breaking": _changes,
     "kip82": _kip82,
     "conventions": _conventions,
+    "connections": _choices,
+    "columns": _choices,
 }

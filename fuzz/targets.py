@@ -34,6 +34,10 @@ from fuzz.checks import breaking, lint_specs
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
 from fuzz.record_headers import conventions, kip82
+from tests.capture.test_accounts import (
+    test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted,
+)
+from tests.columnar.test_odd_arrays import test_records_are_those_asked_for_or_refused
 from tests.native.harness import REFUSED, functions, has_unknown_tags
 
 if TYPE_CHECKING:
@@ -237,8 +241,23 @@ def specs(data: bytes) -> None:
         raise LawBrokenError(f"written otherwise: {text!r}")
 
 
+def connections(data: bytes) -> None:
+    """Connections on the same ports, in any order of segments, account for every byte."""
+    # What hypothesis draws from the bytes is what the test is about.
+    any_connections: Any = test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted
+    any_connections.hypothesis.fuzz_one_input(data)
+
+
+def columns(data: bytes) -> None:
+    """Odd Arrow arrays are written as records just as they ask for, or refused."""
+    any_columns: Any = test_records_are_those_asked_for_or_refused
+    any_columns.hypothesis.fuzz_one_input(data)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "reference": reference,
+    "connections": connections,
+    "columns": columns,
     "generated": generated,
     "kernels": kernels,
     "json": json_form,

@@ -18,6 +18,8 @@ from fuzz.__main__ import NAMES
 from fuzz.corpus import corpus, write
 from fuzz.law import LawBrokenError
 from fuzz.targets import HEAD_BYTES, TARGETS, case_of, head, pairs
+from tests.capture import test_accounts
+from tests.columnar import test_odd_arrays
 
 ROOT = Path(__file__).parents[2]
 RAW = bytes.fromhex("001200030000000700016100")
@@ -126,6 +128,22 @@ def test_a_planted_fault_is_found(
     planted(monkeypatch, method, change)
     with pytest.raises(LawBrokenError, match=f"RequestHeader v2, kafka.*\n.*{RAW.hex()}"):
         TARGETS[target](SOUND)
+
+
+@pytest.mark.parametrize(
+    ("target", "law"),
+    [("connections", test_accounts.hold_account), ("columns", test_odd_arrays.check_records)],
+)
+def test_a_target_of_choices_sees_a_law_that_is_broken(
+    monkeypatch: pytest.MonkeyPatch, target: str, law: Any
+) -> None:
+    def broken(*_: object) -> None:
+        raise AssertionError("planted")
+
+    monkeypatch.setitem(law.__globals__, law.__name__, broken)
+    inputs = list(corpus(target))
+    with pytest.raises(AssertionError, match="planted"):
+        list(map(TARGETS[target], inputs))
 
 
 def test_another_exception_than_ours_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.errors import CaptureError
+from flexwire.errors import ArgumentError, CaptureError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.paths import capture_files
 from tests.spark.traffic import Traffic
@@ -17,6 +17,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"paths": "x.pcap"},
+        {"paths": 5},
+        {"paths": [5]},
+        {"paths": [None]},
+        {"ports": 9092},
+        {"ports": ["9092"]},
+        {"ports": [True]},
+        {"ports": [10**30]},
+        {"brokers": "10.0.0.1:9092"},
+        {"brokers": [9092]},
+        {"releases": "4.0"},
+        {"releases": [4.0]},
+        {"captured_release": 4},
+        {"show_credentials": 1},
+        {"title": b"x"},
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused_before_anything_starts(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(ArgumentError):
+        analyze(**{"paths": [tmp_path], "out": tmp_path / "out", **given})
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_capture_without_frames_gives_empty_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.private import write_private_text
 from flexwire.errors import CaptureError
@@ -114,7 +115,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     out: str | Path,
     *,
     spark: SparkSession | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     memory: str = "2g",
     show_credentials: bool = False,
     title: str = "Kafka traffic",
@@ -143,10 +144,12 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     `FlexwireError` when ``out`` holds tables that are not flexwire's or another analysis writes
     there, `JavaError` when there is no Java to run Spark on, `AnalysisError` when Spark fails.
     """
-    given = Brokers.parse(ports, brokers)
-    audited = tuple(map(catalog().release, releases))
-    captured = None if captured_release is None else catalog().release(captured_release)
-    files = capture_files(paths)
+    to_flag(show_credentials, "show_credentials")
+    to_text(title, "title")
+    given = _given(ports, brokers)
+    audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
+    captured = None if captured_release is None else _release(captured_release)
+    files = capture_files(to_list(paths, "paths", "a list of paths"))
     destination = Path(out).absolute()
     is_small = sum(map(_size, files)) < SMALL_BYTES
     # The session of whoever has one goes on after us.
@@ -161,13 +164,23 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
             explain(),
             _configured(running, is_small=is_small),
         ):
-            told = progress or silent
-            job = _Job(running, place, told, clock, show_credentials, given, captured)
+            job = _Job(running, place, progress, clock, show_credentials, given, captured)
             job.write_tables([str(one) for one in files])
             facts = job.measure(title, audited)
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return _analysis(destination, facts, clock)
+
+
+def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
+    return Brokers.parse(
+        [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
+        [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
+    )
+
+
+def _release(asked: str) -> str:
+    return catalog().release(to_text(asked, "a release"))
 
 
 def _analysis(out: Path, facts: Facts, clock: _Clock) -> Analysis:

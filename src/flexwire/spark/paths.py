@@ -6,6 +6,7 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def capture_files(paths: Iterable[str | Path]) -> list[Path]:
     Raises `CaptureError` for a path that gives no file.
     """
     found: dict[Path, None] = {}
-    for path in map(Path, paths):
+    for given in paths:
+        if not isinstance(given, str | Path):
+            raise refuse("paths", "a str or Path", given)
+        path = Path(given)
         files = _files(path)
         if not files:
             raise CaptureError(_reason(path), source=str(path))

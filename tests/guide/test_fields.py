@@ -206,7 +206,7 @@ def test_what_a_row_says_of_a_nullable_structure() -> None:
         ("Two", 0, "structure behind a varint: 0 for null, else 1", "{}", ("nullable", "tag 3")),
         ("Two.B", 1, "INT8", "0", ()),
     ]
-    assert rows[3].about == "\\x00"
+    assert rows[3].about == "\\u0000"
 
 
 FIELD = {"name": "A", "type": "int32", "versions": "0+"}

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.errors import DecodeError, EncodeError
+from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.reader import Reader
 from flexwire.wire.tags import (
-    HIGHEST_TAG,
     TagForm,
     interleave,
     join,

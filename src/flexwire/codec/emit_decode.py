@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from flexwire.codec.source import Refused, Source, default_expression, fixed_code
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import DecodeError
+from flexwire.wire.limits import HIGHEST_TAG, LONGEST, LONGEST_STRING
 from flexwire.wire.schema import (
     Field,
     NullableStruct,
@@ -22,15 +23,13 @@ from flexwire.wire.schema import (
     Schema,
     struct_of,
 )
-from flexwire.wire.tags import HIGHEST_TAG, TagForm, separate
-from flexwire.wire.types import BOOLEAN, LONGEST_STRING, Array, Boolean, Bytes, String, Type, Uuid
+from flexwire.wire.tags import TagForm, separate
+from flexwire.wire.types import BOOLEAN, Array, Boolean, Bytes, String, Type, Uuid
 from flexwire.wire.varint import read_unsigned_varint, read_unsigned_varlong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
-
-_LONGEST = 2**31 - 1
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
@@ -194,7 +193,7 @@ class _DecoderEmitter:
             self.line(f"{name} = None" if kind.nullable else "raise Refused")
         with self.block("elif count < 0:"):
             self.line("raise Refused")
-        longest = LONGEST_STRING if isinstance(kind, String) else _LONGEST
+        longest = LONGEST_STRING if isinstance(kind, String) else LONGEST
         # Each element takes a byte or more, as each byte of a string does.
         with self.block(f"elif count > {limit} - position or count > {longest}:"):
             self.line("raise Refused")

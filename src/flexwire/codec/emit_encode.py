@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from flexwire.codec.emit_decode import inner_schemas
 from flexwire.codec.plain import to_plain
 from flexwire.codec.source import Refused, Source, default_expression, fixed_code
+from flexwire.wire.limits import HIGHEST_TAG, LONGEST_STRING
 from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
-from flexwire.wire.tags import HIGHEST_TAG, TagForm, join, objection
-from flexwire.wire.types import LONGEST_STRING, Array, Boolean, Bytes, String, Type, Uuid
+from flexwire.wire.tags import TagForm, join, objection
+from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
 from flexwire.wire.varint import write_unsigned_varint
 
 if TYPE_CHECKING:

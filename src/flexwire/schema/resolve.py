@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.errors import SpecError
 from flexwire.wire import types
 from flexwire.wire.encoding import Encoding
+from flexwire.wire.limits import RANGES
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
 
@@ -292,12 +293,12 @@ def _double(text: str) -> float:
 
 _SCALARS: dict[str, Any] = {
     "bool": _boolean,
-    "int8": _integer(-(2**7), 2**7 - 1),
-    "int16": _integer(-(2**15), 2**15 - 1),
-    "uint16": _integer(0, 2**16 - 1),
-    "int32": _integer(-(2**31), 2**31 - 1),
-    "uint32": _integer(0, 2**32 - 1),
-    "int64": _integer(-(2**63), 2**63 - 1),
+    "int8": _integer(*RANGES["INT8"]),
+    "int16": _integer(*RANGES["INT16"]),
+    "uint16": _integer(*RANGES["UINT16"]),
+    "int32": _integer(*RANGES["INT32"]),
+    "uint32": _integer(*RANGES["UINT32"]),
+    "int64": _integer(*RANGES["INT64"]),
     "float64": _double,
     "uuid": _uuid,
     "string": lambda text: text,

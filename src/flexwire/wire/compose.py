@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_text
 from flexwire.errors import ArgumentError, CodecError, DecodeError, short
 from flexwire.wire import schema, types
+from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.reader import Reader
 from flexwire.wire.schema import NO_DEFAULT, Presence
-from flexwire.wire.tags import HIGHEST_TAG, TagForm, read_tagged_fields, write_tagged_fields
+from flexwire.wire.tags import TagForm, read_tagged_fields, write_tagged_fields
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:

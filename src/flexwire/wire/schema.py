@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import short
-from flexwire.wire.tags import HIGHEST_TAG, TagForm, read_tagged_fields, write_tagged_fields
+from flexwire.wire.limits import HIGHEST_TAG
+from flexwire.wire.tags import TagForm, read_tagged_fields, write_tagged_fields
 from flexwire.wire.types import Array, Type
 
 if TYPE_CHECKING:

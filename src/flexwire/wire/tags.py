@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import short
+from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
 from flexwire.wire.varint import write_unsigned_varint, write_varint
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.writer import Writer
 
-HIGHEST_TAG = 2**31 - 1
-_HIGHEST_IN_BUFFER = 2**15 - 1
 _INT16 = struct.Struct(">h")
 # From one run of 32 bits to every second bit of 64, halving the runs at each step.
 _STEPS = (
@@ -82,8 +81,10 @@ def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None
     """Say why a tagged field has no place in a form; None where it has."""
     if form is not TagForm.BUFFER:
         return None
-    if tag > _HIGHEST_IN_BUFFER:
-        return f"tag {tag} is above {_HIGHEST_IN_BUFFER}, the highest of an optional field buffer"
+    if tag > HIGHEST_TAG_IN_BUFFER:
+        return (
+            f"tag {tag} is above {HIGHEST_TAG_IN_BUFFER}, the highest of an optional field buffer"
+        )
     if not payload:
         return f"tag {tag} has a value of no bytes, and a length of 0 ends an optional field buffer"
     return None

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import refuse
 from flexwire.errors import ArgumentError, short
+from flexwire.wire.limits import LONGEST, LONGEST_STRING, RANGES
 
 if TYPE_CHECKING:
     from flexwire.wire.reader import Reader
     from flexwire.wire.writer import Writer
 
 # A string's length is an int16 even where a compact length could say more.
-LONGEST_STRING = 32767
-_LONGEST = 2**31 - 1
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -97,10 +96,7 @@ class Integer(Type):
             number = operator.index(value)
         except TypeError:
             raise writer.error(f"expected an integer, got {short(value)}") from None
-        bits = 8 * struct.calcsize(self.code)
-        lowest, highest = (
-            (0, 2**bits - 1) if self.code.isupper() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        )
+        lowest, highest = RANGES[self.name]
         if not lowest <= number <= highest:
             raise writer.error(
                 f"{short(number)} is not in {self.name}'s range, {lowest} to {highest}"
@@ -164,7 +160,7 @@ class _Sized(Type):
         start = reader.position
         if self.compact:
             length = reader.read_unsigned_varint() - 1
-            if length > _LONGEST and reader.lenient:
+            if length > LONGEST and reader.lenient:
                 # Java reads an int32 here, and what is negative in it is null.
                 length = -1
         else:
@@ -172,8 +168,8 @@ class _Sized(Type):
             length = int(raw)
             if length < -1 and not reader.lenient:
                 raise reader.error(f"length {length} is neither -1 (null) nor a size", start)
-        if length > _LONGEST:
-            raise reader.error(f"length {length} is above {_LONGEST}", start)
+        if length > LONGEST:
+            raise reader.error(f"length {length} is above {LONGEST}", start)
         if length >= 0:
             return length
         if not self.nullable:

@@ -7,9 +7,7 @@ a record batch.
 from __future__ import annotations
 
 from flexwire.errors import DecodeError
-
-_VARINT_BYTES = 5
-_VARLONG_BYTES = 10
+from flexwire.wire.limits import VARINT_BITS, VARINT_BYTES, VARLONG_BITS, VARLONG_BYTES
 
 
 def write_unsigned_varint(value: int) -> bytes:
@@ -32,8 +30,8 @@ def read_unsigned_varint(
     end: int,
     *,
     lenient: bool = False,
-    most_bytes: int = _VARINT_BYTES,
-    bits: int = 32,
+    most_bytes: int = VARINT_BYTES,
+    bits: int = VARINT_BITS,
 ) -> tuple[int, int]:
     """Decode the varint at ``position``; gives the value and the position behind it.
 
@@ -63,7 +61,7 @@ def read_unsigned_varlong(
 ) -> tuple[int, int]:
     """Decode the varlong at ``position``: at most 10 bytes, 64 bits."""
     return read_unsigned_varint(
-        data, position, end, lenient=lenient, most_bytes=_VARLONG_BYTES, bits=64
+        data, position, end, lenient=lenient, most_bytes=VARLONG_BYTES, bits=VARLONG_BITS
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.codec.message import message_of
 from flexwire.cost.meter import At, Meter, Sent, Side
 from flexwire.cost.specs import Specs
+from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.wire.encoding import Encoding
 

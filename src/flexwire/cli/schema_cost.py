@@ -153,8 +153,8 @@ def _sides(
 
 
 def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
-    from flexwire.check.breaking.editions import read_editions
     from flexwire.cost.specs import Specs, bundled_specs
+    from flexwire.schema.editions import read_editions
 
     return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 

@@ -21,10 +21,10 @@ from flexwire.wire.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.check.breaking.changes import Edition
     from flexwire.codec import Message
     from flexwire.cost.carry import Renames
     from flexwire.cost.specs import Specs
+    from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.wire.schema import Schema
 

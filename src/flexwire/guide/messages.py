@@ -7,13 +7,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.errors import SpecError
 from flexwire.guide.changes import Step, steps
 from flexwire.guide.rows import Room, Row, make_rows
 from flexwire.protocol.headers import header_version
 from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
 from flexwire.schema.merge import merge
 from flexwire.schema.resolve import resolve
 from flexwire.versions import Versions

@@ -99,9 +99,14 @@ class Schema(Type):
         return tuple(one for one in self.fields if one.presence is Presence.ABSENT)
 
     @cached_property
+    def by_attribute(self) -> dict[str, Field]:
+        """All fields by their attributes."""
+        return {one.attribute: one for one in self.fields}
+
+    @cached_property
     def attributes(self) -> frozenset[str]:
         """What a value's mapping may hold."""
-        return frozenset(one.attribute for one in self.fields) | {UNKNOWN_TAGGED_FIELDS}
+        return frozenset(self.by_attribute) | {UNKNOWN_TAGGED_FIELDS}
 
     @cached_property
     def least_size(self) -> int:

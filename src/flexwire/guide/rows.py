@@ -116,7 +116,7 @@ def wire_form(kind: Type) -> str:
     >>> from flexwire.wire.types import String
     >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
-    >>> wire_form(NullableStruct(Schema("Cursor", ())))
+    >>> wire_form(NullableStruct(Schema(name="Cursor")))
     'structure behind an int8: -1 for null, else 1'
     """
     if isinstance(kind, Array):

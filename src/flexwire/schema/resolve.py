@@ -138,7 +138,9 @@ class _Resolver:
         )
         self.open.pop()
         form = _FORMS.get(self.encoding, TagForm.SECTION)
-        return Schema(name, resolved, self.has_tags, refused, form)
+        return Schema.resolved(
+            name, resolved, flexible=self.has_tags, refused_tags=refused, form=form
+        )
 
     def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
         presence = presence or self.presence(one)

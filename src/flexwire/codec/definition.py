@@ -165,7 +165,7 @@ class Definition:
 
     # The reference executor.
 
-    def read_plain(
+    def read_mapping(
         self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> dict[str, Any]:
         """Read with the wire types, into a mapping."""
@@ -185,7 +185,7 @@ class Definition:
     ) -> tuple[MessageStruct, int]:
         """Decode with the wire types; the judge of what `decode` gives."""
         reader = Reader(data, offset, lenient=lenient)
-        plain = self.read_plain(reader, version, encoding)
+        plain = self.read_mapping(reader, version, encoding)
         return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
 
     def encode_reference(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
 from flexwire.guide.changes import Step, steps
-from flexwire.guide.rows import Room, Row, make_rows
+from flexwire.guide.rows import FieldRow, Room, make_rows
 from flexwire.protocol.headers import header_version
 from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
@@ -39,7 +39,7 @@ class Layout:
     releases: tuple[str, ...]
     renamed: bool
     flexible: bool
-    rows: tuple[Row, ...]
+    rows: tuple[FieldRow, ...]
     steps: tuple[Step, ...]
 
 
@@ -66,7 +66,7 @@ class Version:
     number: int
     flexible: bool
     header: int | None
-    rows: tuple[Row, ...]
+    rows: tuple[FieldRow, ...]
     support: Support
     marks: tuple[str, ...]
 

@@ -38,12 +38,13 @@ class Several(OneSpec):
     def __init__(self, *specs: MessageSpec) -> None:
         super().__init__(specs[0])
         self.each = specs
+        self.releases = {"4.0.0": Versions.of(v for one in specs for v in one.valid_versions)}
 
     def specs(self) -> tuple[ServedSpec, ...]:
         return tuple((one, one.valid_versions) for one in self.each)
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        assert release is None
+        del release
         return next(one for one in self.each if version in one.valid_versions)
 
 
@@ -127,6 +128,19 @@ def test_the_newest_spec_gives_order_and_default_and_the_widest_type_the_column(
     kind = message_type(class_of(served))
     assert [str(one.type) for one in kind][:3] == ["int32", "int64", "int8"]
     assert class_of(served)().at == -1
+
+
+def test_a_release_s_newest_versions_give_the_order_and_absent_fields_follow_it() -> None:
+    specs = [spec_of(str(at), field(f"F{at}", "int8"), field("Id", "int8")) for at in (3, 2, 1, 0)]
+    several = Several(*specs)
+    for served in (Served(several), Served(several, "4.0.0")):
+        assert served.specs == tuple((one, one.valid_versions) for one in specs)
+        assert list(served.fields["Foo"]) == ["f3", "id", "f2", "f1", "f0"]
+        assert [one.attribute for one in served.schema(1).fields] == ["f1", "id", "f3", "f2", "f0"]
+    # One that serves versions around another's is there once, with all of them.
+    around, between = spec_of("0-2", field("A", "int8")), spec_of("1", field("B", "int8"))
+    served = Served(Several(between, around), "4.0.0")
+    assert served.specs == ((around, Versions.of([0, 2])), (between, Versions(1, 1)))
 
 
 def class_of(served: Served) -> Any:

@@ -58,7 +58,7 @@ class Definition:
         self.root = self.classes[served.name]
         for made in self.classes.values():
             made.definition = self
-        # What `flexwire.codec.bulk` made for a version, once the process runs on kernels.
+        # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import RequestFrame, parse_request, parse_response
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.requests import decodes
 from flexwire.protocol.responses import parse_correlation_id
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Evidence:
             return
         if not _is_text(request.client_id):
             return
-        if _is_released(request):
+        if is_released(request.api_key, request.api_version):
             self._weigh(request, payload, is_whole=is_whole)
         elif request.client_id and request.message_name == _NEGOTIATED:
             self.found = f"{_named(request)}, newer than any released"
@@ -92,17 +92,17 @@ class Evidence:
     def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
         name = _named(request)
         body = payload[request.body_offset :]
-        decodes = is_whole and _decodes(request.message_name, body, request.api_version)
+        is_sound = is_whole and decodes(request.message_name, body, request.api_version)
         said = len(body) - body.count(0)
         has_client_id = request.header_version > 0 and request.client_id != ""
-        if decodes and (has_client_id or said >= _MUCH):
+        if is_sound and (has_client_id or said >= _MUCH):
             self.found = f"{name} decodes"
             return
         if has_client_id:
             self.hint = self.hint or f"a header of {name}"
-        elif decodes and said >= _SOME:
+        elif is_sound and said >= _SOME:
             self.hint = self.hint or f"{name} decodes"
-        if decodes and said:
+        if is_sound and said:
             self._note_decoded(request, name)
         elif not is_whole and request.client_id:
             self._note_cut(request, name)
@@ -134,7 +134,7 @@ class Evidence:
             if is_whole:
                 response = parse_response(payload, request.api_key, request.api_version)
                 body = payload[response.body_offset :]
-                if _decodes(response.message_name, body, response.body_version):
+                if decodes(response.message_name, body, response.body_version):
                     self.found = f"the response to {name} decodes"
                     return
         except _UNREADABLE:
@@ -150,15 +150,3 @@ def _named(request: RequestFrame) -> str:
 
 def _is_text(client_id: str | None) -> bool:
     return client_id is None or all(sign >= " " for sign in client_id)
-
-
-def _is_released(request: RequestFrame) -> bool:
-    return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
-
-
-def _decodes(name: str, body: bytes, version: int) -> bool:
-    try:
-        message(name).decode(body, version)
-    except _UNREADABLE:
-        return False
-    return True

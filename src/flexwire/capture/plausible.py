@@ -17,13 +17,11 @@ connection or lacks a frame's length, and only of bytes with which a segment beg
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import TYPE_CHECKING
 
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
 from flexwire.protocol.frames import PREFIX_LENGTH
 from flexwire.protocol.headers import request_header_version
-from flexwire.schema.catalog import per_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +60,7 @@ def looks_like_request(head: bytes, limit: int) -> bool | None:
         return None
     length, api_key, api_version, correlation_id = _HEAD.unpack_from(head)
     rest = length + PREFIX_LENGTH - _HEAD.size
-    if not 0 <= rest <= limit or correlation_id < 0 or not _is_released(api_key, api_version):
+    if not 0 <= rest <= limit or correlation_id < 0 or not is_released(api_key, api_version):
         return False
     if request_header_version(api_key, api_version) == 0:
         return True
@@ -137,16 +135,3 @@ def correlation_ids(head: bytes) -> tuple[int, int]:
     ``head`` has at least `SHORTEST_HEAD` bytes.
     """
     return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
-
-
-@per_catalog
-@cache
-def _is_known(api_key: int) -> bool:
-    return bool(request_entries(api_key))
-
-
-def _is_released(api_key: int, api_version: int) -> bool:
-    # An api key has 16 bits, so the caches are bounded.
-    return _is_known(api_key) and any(
-        api_version in entry.versions for entry in request_entries(api_key)
-    )

@@ -8,14 +8,15 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.errors import CaptureError, CodecError, FlexwireError, FrameError
+from flexwire.errors import CaptureError, FlexwireError, FrameError
 from flexwire.net.rewriting import may_advertise, rewrite
-from flexwire.protocol import FrameSplitter, Pairing, RequestFrame
+from flexwire.protocol import Conversation, FrameSplitter
 
 if TYPE_CHECKING:
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.rewriting import Route
     from flexwire.net.statistics import TapStatistics
+    from flexwire.protocol import RequestFrame
 
 log = logging.getLogger("flexwire.tap")
 
@@ -58,7 +59,7 @@ class Relay:
         self._capture = capture
         self._route = route
         self._statistics = statistics
-        self._pairing = Pairing()
+        self._conversation = Conversation()
         self._requests = FrameSplitter(frame_limit)
         self._responses = FrameSplitter(frame_limit)
         self._requests_are_frames = True
@@ -144,11 +145,10 @@ class Relay:
         self._statistics.requests += len(payloads)
         self._write_frames("request", payloads)
         for payload in payloads:
-            try:
-                self._pairing.request(payload)
-            except (FrameError, CodecError) as error:
+            turn = self._conversation.request(payload)
+            if turn.error is not None:
                 self._statistics.not_requests += 1
-                log.warning("%s: passed on what is not a request: %s", self.name, error)
+                log.warning("%s: passed on what is not a request: %s", self.name, turn.error)
         if self._requests.error is not None:
             self._requests_are_frames = False
             self._write_capture("request", self._requests.pending)
@@ -192,20 +192,18 @@ class Relay:
             return False
         if pending < _RESPONSE_HEAD:
             return True
-        request = self._pairing.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
-        return isinstance(request, RequestFrame) and may_advertise(request)
+        request = self._conversation.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
+        return request is not None and may_advertise(request)
 
     def _answered(self, payload: bytes) -> RequestFrame | None:
-        try:
-            answered = self._pairing.response(payload)
-        except FrameError as error:
+        turn = self._conversation.response(payload)
+        if turn.error is not None:
             self._statistics.unmatched += 1
-            log.warning("%s: passed on what is not a response: %s", self.name, error)
-            return None
-        if answered is None:
+            log.warning("%s: passed on what is not a response: %s", self.name, turn.error)
+        elif turn.kind == "response" and turn.request is None:
             self._statistics.unmatched += 1
             log.info("%s: passed on a response that answers no request", self.name)
-        return answered if isinstance(answered, RequestFrame) else None
+        return turn.request
 
     async def _rewrite(self, payload: bytes, request: RequestFrame) -> bytes | None:
         if not may_advertise(request):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flexwire.protocol.apis import Verdict, accepted, api_name, verdict
+from flexwire.protocol.conversation import Conversation, Turn, expects_response
 from flexwire.protocol.credentials import (
     WITHHELD,
     carries_credentials,
@@ -11,7 +12,6 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.headers import request_header_version, response_header_version
-from flexwire.protocol.pairing import Pairing, SaslToken, expects_response
 from flexwire.protocol.requests import RequestFrame, parse_request
 from flexwire.protocol.responses import ResponseFrame, parse_response
 from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
@@ -20,12 +20,12 @@ __all__ = [
     "DEFAULT_FRAME_LIMIT",
     "WITHHELD",
     "Authentication",
+    "Conversation",
     "FrameSplitter",
-    "Pairing",
     "RequestFrame",
     "ResponseFrame",
     "SaslExchange",
-    "SaslToken",
+    "Turn",
     "Verdict",
     "accepted",
     "api_name",

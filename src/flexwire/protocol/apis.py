@@ -37,6 +37,15 @@ def request_entries(api_key: int) -> tuple[Entry, ...]:
     return (newest, *(entry for entry in older if entry.name != newest.name))
 
 
+def is_released(api_key: int, version: int) -> bool:
+    """Whether any release has a request with this api key and version.
+
+    >>> is_released(18, 0), is_released(18, 99), is_released(9999, 0)
+    (True, False, False)
+    """
+    return any(entry.has(version) for entry in request_entries(api_key))
+
+
 def api_name(api_key: int) -> str:
     """The name of an api: that of its request without the suffix.
 

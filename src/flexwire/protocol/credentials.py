@@ -111,10 +111,15 @@ CREDENTIALS: Final = (
     _field("ConfigRecord", "Value", _CONFIG, "Name"),
 )
 
+_OF_MESSAGE: Final = {
+    name: tuple(one for one in CREDENTIALS if one.message_name == name)
+    for name in {one.message_name for one in CREDENTIALS}
+}
+
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
     """The fields of a message that carry credentials; none for most messages."""
-    return tuple(one for one in CREDENTIALS if one.message_name == message_name)
+    return _OF_MESSAGE.get(message_name, ())
 
 
 def carries_credentials(message_name: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flexwire.codec import Message, message
-from flexwire.errors import FrameError
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_header_version
 
@@ -72,3 +72,12 @@ def request_name(api_key: int, version: int) -> str:
     """The newest name of the request with an api key that has the version, or the newest of all."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if entry.has(version)), entries[0].name)
+
+
+def decodes(message_name: str, body: bytes, version: int) -> bool:
+    """Whether the body of a request or response is a message of that version, to its last byte."""
+    try:
+        message(message_name).decode(body, version)
+    except (CodecError, UnknownMessageError):
+        return False
+    return True

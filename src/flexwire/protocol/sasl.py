@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
-from flexwire.protocol.requests import RequestFrame, parse_request
+from flexwire.protocol.requests import RequestFrame, decodes, parse_request
 
 # What a client may ask before it authenticates, in versions that nobody has released too (KIP-511).
 _NEGOTIATES: Final = "ApiVersionsRequest"
@@ -38,6 +37,8 @@ class Authentication:
 
         Not ``is_whole``: the payload is what is known of its start.
         """
+        if self._is_guarded:
+            return
         if request is None or not is_believable(request):
             self._is_guarded = True
         elif request.message_name == _NEGOTIATES:
@@ -47,20 +48,13 @@ class Authentication:
         ):
             self._is_guarded = True
         elif not self._is_open:
-            self._is_open = is_whole and _decodes(request, payload)
+            body = payload[request.body_offset :]
+            self._is_open = is_whole and decodes(request.message_name, body, request.api_version)
 
 
 def is_believable(request: RequestFrame) -> bool:
     """Whether a header is a request's, and not what other bytes read as by chance."""
-    return request.message_name == _NEGOTIATES or _has_version(request)
-
-
-def _decodes(request: RequestFrame, payload: bytes) -> bool:
-    try:
-        message(request.message_name).decode(payload[request.body_offset :], request.api_version)
-    except CodecError:
-        return False
-    return True
+    return request.message_name == _NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
 class SaslExchange:
@@ -80,22 +74,18 @@ class SaslExchange:
 
         Raises what `parse_request` raises, outside the exchange of tokens.
         """
-        if self._exchanging and not _is_released(payload):
+        if self._exchanging and not _is_request(payload):
             return None
         request = parse_request(payload)
         self._exchanging = request.message_name == _HANDSHAKES and request.api_version == 0
         return request
 
 
-def _is_released(payload: bytes) -> bool:
+def _is_request(payload: bytes) -> bool:
     # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with 0x60
     # or 0x05: none reads as an api key with a released version, and a header that decodes.
     try:
         request = parse_request(payload)
     except (FrameError, CodecError):
         return False
-    return _has_version(request)
-
-
-def _has_version(request: RequestFrame) -> bool:
-    return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
+    return is_released(request.api_key, request.api_version)

@@ -7,10 +7,11 @@ import dataclasses
 import io
 import json
 
+from flexwire.parties import Client, Party
 from flexwire.report import audit
-from flexwire.report.audit_facts import Audit, AuditedClient
+from flexwire.report.audit_facts import Audit
 from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json
-from flexwire.report.facts import Client, VersionUse
+from flexwire.report.facts import VersionUse
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, START, big, finding
 
 
@@ -79,7 +80,7 @@ def test_a_finding_of_several_releases_is_one_row_with_the_last_remedy() -> None
 
 
 def test_findings_that_differ_by_release_are_two_rows() -> None:
-    client = AuditedClient("a", "h")
+    client = Party("a", "h")
     told = (
         finding(client, "will break", "4.0.0", api_key=11, version=1),
         finding(client, "cannot say", "4.0.2", api_key=11, version=1),
@@ -118,7 +119,7 @@ def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
 
 
 def test_csv_has_every_column_and_survives_what_clients_call_themselves() -> None:
-    evil = AuditedClient('a,"b"\n=1+1', None)
+    evil = Party('a,"b"\n=1+1', None)
     told = Audit(("4.4.0",), findings=(finding(evil, "broke", "4.4.0", groups=("x", "y")),))
     (row,) = csv.DictReader(io.StringIO(audit_csv(told)))
     assert tuple(row) == COLUMNS

@@ -3,37 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-AuditVerdict = Literal[
-    "broke",
-    "will break",
-    "known to break",
-    "cannot say",
-    "documented as unsupported",
-    "nothing seen against it",
-    "not judged",
-]
-Role = Literal["client", "broker", "controller"]
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedClient:
-    """Who sent requests: a client id at an address, with its principal and software if known.
-
-    ``address`` is the host without its port. The principal is in request logs and in no capture.
-    """
-
-    client_id: str | None
-    address: str | None
-    principal: str | None = None
-    software_name: str | None = None
-    software_version: str | None = None
-
-    @property
-    def software(self) -> str | None:
-        """Name and version in one string, or None when neither is known."""
-        return " ".join(filter(None, (self.software_name, self.software_version))) or None
+from flexwire.parties import AuditVerdict, Party, Role  # noqa: TC001 - msgspec reads them
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +23,7 @@ class AuditFinding:
     evidence: str
     reason: str
     role: Role
-    client: AuditedClient
+    client: Party
     requests: int
     first_time_us: int
     last_time_us: int

@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from flexwire.report.audit_facts import Audit, AuditVerdict
+from flexwire.parties import AuditVerdict, Client
+from flexwire.report.audit_facts import Audit
 
 # What the audit says against a version, on whichever release it was asked about; else "read".
 Verdict = AuditVerdict | Literal["read"]
@@ -119,26 +120,6 @@ class ApiFacts:
     failures: int = 0
     versions: tuple[int, ...] = ()
     latency: Latency | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """Who sent a request, as far as the wire tells.
-
-    The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
-
-    >>> Client("billing", "librdkafka", "2.6.1").software
-    'librdkafka 2.6.1'
-    """
-
-    client_id: str | None
-    software_name: str | None = None
-    software_version: str | None = None
-
-    @property
-    def software(self) -> str | None:
-        """Name and version in one string, or None when neither is known."""
-        return " ".join(filter(None, (self.software_name, self.software_version))) or None
 
 
 @dataclass(frozen=True, slots=True)

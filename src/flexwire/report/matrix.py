@@ -11,7 +11,8 @@ from flexwire.report.units import plural, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.report.facts import Client, Facts, Verdict, VersionUse
+    from flexwire.parties import Client
+    from flexwire.report.facts import Facts, Verdict, VersionUse
 
 # What a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60

@@ -8,7 +8,8 @@ broker offered, whether the client asked, and how the connection ended.
 
 from __future__ import annotations
 
-from flexwire.protocol.audit.evidence import Asked, AuditVerdict, Conduct, Finding, Party, Use
+from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
+from flexwire.protocol.audit.evidence import Asked, Conduct, Finding, Use
 from flexwire.protocol.audit.known import PINS, pinning_settings
 from flexwire.protocol.audit.releases import (
     audited_releases,
@@ -16,8 +17,8 @@ from flexwire.protocol.audit.releases import (
     newest_version,
     refusal,
 )
-from flexwire.protocol.audit.roles import OPENING_APIS, Role, role_of
-from flexwire.protocol.audit.verdicts import VERDICTS, judge
+from flexwire.protocol.audit.roles import OPENING_APIS, role_of
+from flexwire.protocol.audit.verdicts import judge
 
 __all__ = [
     "OPENING_APIS",

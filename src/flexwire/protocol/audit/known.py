@@ -16,7 +16,8 @@ from flexwire.protocol.audit.releases import read_versions
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
-    from flexwire.protocol.audit.evidence import AuditVerdict, Conduct, Party
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Conduct
 
 _FACTS: dict[str, Any] = json.loads(
     (resources.files(__package__) / "known.json").read_text(encoding="utf-8")

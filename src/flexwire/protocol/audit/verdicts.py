@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from flexwire.errors import UnknownMessageError
+from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name
-from flexwire.protocol.audit.evidence import AuditVerdict, Conduct, Finding, Party, Use
+from flexwire.protocol.audit.evidence import Conduct, Finding, Use
 from flexwire.protocol.audit.known import CHECKED, Known, known_of, pinning_settings
 from flexwire.protocol.audit.releases import read_versions, refusal, returned_in
 from flexwire.schema.catalog import catalog
@@ -16,7 +17,8 @@ from flexwire.schema.catalog import catalog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
+    from flexwire.parties import AuditVerdict, Party
+
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
 _API_VERSIONS = 18

@@ -1,10 +1,11 @@
 """From capture files to the messages in them, one after the other and without Spark.
 
-Files are read one behind the other, in the order of their first segments; what is held is what the
+Files are read one after the other, in the order of their first segments; what is held is what the
 assemblers hold of the connections that are open. A response takes its version from its request.
 
-What a connection carries is held until something on it reads as Kafka, or it has ended; of what is
-not Kafka, or holds too much before it is known for Kafka, there are bytes and no messages.
+What a connection carries is held back until something on it reads as Kafka, or it has ended. If it
+is not Kafka, or too much would have to be held before that is known, it gives bytes and no
+messages.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame
 
 OPEN_CONNECTIONS = 4096
-"""So many connections are assembled at once; beyond, the one that was silent longest is ended."""
+"""So many connections are assembled at once; one more ends the one that was silent longest."""
 
 
 HELD_FRAMES = 1000
@@ -63,11 +64,11 @@ class CapturedMessage(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """What gave no message: the kind, the reason, and how many bytes of the wire it was.
+    """Bytes without a message: the kind, the reason, and how many bytes of the wire they were.
 
-    Kinds: "packet" (none that holds a TCP segment, or the file breaks off), "frame" (no whole one),
+    Kinds: "packet" (it holds no TCP segment, or the file breaks off), "frame" (it is not whole),
     "header" (it does not decode), "unpaired" (a response without its request), "token" (of a SASL
-    exchange) and "not Kafka" (of a connection that is not).
+    exchange) and "not Kafka" (its connection is not).
     """
 
     kind: str
@@ -76,9 +77,9 @@ class Unused(NamedTuple):
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | Unused]:
-    """Read the messages of capture files, and what gave none; every frame is one of them.
+    """Read capture files; every frame gives its message, or says why it has none.
 
-    Raises `CaptureError` for a file that is no capture.
+    Raises `CaptureError` for a file that is not a capture.
     """
     open_: OrderedDict[str, _Connection] = OrderedDict()
     given = to_list(paths, "paths", "a list of paths")
@@ -124,7 +125,7 @@ class _Connection:
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | Unused]:
-        """What the frames say, and those held before them, once it is known what they are."""
+        """What the frames say, and those held before them, once the connection is known."""
         for frame in frames:
             one = self._read(frame)
             self._held.setdefault(frame.connection, []).append((one, frame.size))

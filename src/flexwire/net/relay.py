@@ -39,7 +39,7 @@ class Relay:
     not frames is passed on and captured in pieces as they come.
 
     A client that ends its direction (half-close) still gets what the broker has to say. A broker
-    that ends its direction ends the connection: nobody would answer any more.
+    that ends its direction ends the connection: no request would be answered any more.
     """
 
     def __init__(  # the parts of a connection are what they are
@@ -117,7 +117,7 @@ class Relay:
                 self._statistics.left_early += 1
                 log.debug("%s: the client left before its last response: %s", self.name, error)
                 return
-        # What was held back is no whole response, and still what the broker said.
+        # What was held back is not a whole response, and still what the broker said.
         rest = self._responses.peek(self._passed_on, self._responses.pending_length)
         if rest and self._responses_are_frames:
             self._to_client.write(rest)
@@ -159,7 +159,7 @@ class Relay:
         if not self._responses_are_frames:
             self._write_capture("response", data)
             return data
-        # Whether the client will have had all that came before, unchanged, and now gets the same.
+        # Whether all that came before has gone to the client, and what comes now goes unchanged.
         unchanged = self._passed_on == self._responses.pending_length
         payloads = self._feed(self._responses, data)
         self._statistics.responses += len(payloads)
@@ -168,7 +168,7 @@ class Relay:
         for payload in payloads:
             request = self._answered(payload)
             if self._passed_on:
-                # A part is on its way, for the rest it was decided then.
+                # A part is on its way; that it goes unchanged was decided then.
                 outgoing.append(memoryview(_frame(payload))[self._passed_on :])
                 self._passed_on = 0
             else:

@@ -1,4 +1,12 @@
-"""Frames, requests, responses and their pairing: Kafka's protocol without sockets."""
+"""Frames, requests, responses and the conversations they make: Kafka's protocol without sockets.
+
+A connection is two streams of frames, and a frame does not say what it is. So this room reads in
+steps: bytes are cut into frames (`FrameSplitter`), a frame's header is read (`parse_request`,
+`parse_response`), and a `Conversation` says of each frame, by those before it, what it is: a
+request, the response to which request, or a SASL token. Beside these stand what Kafka's releases
+say of a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold credentials.
+Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the codec.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog tells about an api key: its name, and who accepts which version."""
+"""What the catalog says of an api key: its name, and which releases accept which version."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     """What a release (None: the newest) thinks of a request version.
 
     "deprecated" is accepted there and removed by the newest release in the catalog. "removed" was
-    accepted by an older release; "unknown" was not: the version is newer than the release, or
-    nobody's. Raises `UnknownMessageError` for a release that the catalog does not have.
+    accepted by an older release; "unknown" was not: the version is newer than the release, or of
+    no release. Raises `UnknownMessageError` for a release that the catalog does not have.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')

@@ -152,7 +152,7 @@ class Conversation:
         return Turn("unread", self._is_guarded, error=reason)
 
     def expected(self, head: bytes) -> RequestFrame | None:
-        """The request that the response with these first bytes will answer, None if there is none.
+        """The request that a response with these first bytes will answer; None if none waits.
 
         The first 4 bytes of the payload are enough. Raises `FrameError` when there are fewer, and
         no token waits for an answer.

@@ -1,4 +1,9 @@
-"""Which fields of which messages carry credentials, and how they are withheld."""
+"""Which fields of which messages carry credentials, and how they are withheld.
+
+One list names the fields; everything that shows messages withholds by it. It errs towards
+withholding: a configuration counts as secret by its name, by its value, or where a broker says so.
+What cannot be decoded has no fields, and is guarded as a whole (`flexwire.protocol.sasl`).
+"""
 
 from __future__ import annotations
 
@@ -66,7 +71,7 @@ def _field(message_name: str, path: str, reason: str, if_secret: str = "") -> Cr
 
 
 _TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
-_HMAC = "whoever has the HMAC of a delegation token can log in with it"
+_HMAC = "the HMAC of a delegation token is all that it takes to log in with it"
 _SCRAM = "salt and salted password are what a SCRAM server needs, and enough to guess offline"
 _REPLY = "what a mechanism answers to a token may quote it"
 _METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
@@ -145,10 +150,10 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def withhold(message: Message) -> int:
-    """Put "withheld" in the place of every credential in a decoded message; say how many.
+    """Put "withheld" in the place of every credential in a decoded message; return how many.
 
-    The message is altered. What is null stays so, for it tells nothing. In a message that carries
-    credentials, tagged fields that its spec does not know may be credentials too.
+    The message is altered. What is null stays null, for it reveals nothing. In a message that
+    carries credentials, tagged fields that its spec does not know may be credentials too.
     """
     name = type(message).__name__
     if name == "FetchResponse":

@@ -2,7 +2,7 @@
 
 A response says nothing of its request but the correlation id, and a client may use one again. Of
 several that wait under one id the oldest goes first, since a broker answers the requests of a
-connection in order. Whoever waits longest gives up beyond a bound: some are never answered.
+connection in order. Some are never answered, so beyond a bound the one that waits longest gives up.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class InFlight(Generic[T]):
         self._serials.setdefault(correlation_id, deque()).append(self._serial)
 
     def first(self, correlation_id: int | None) -> T | None:
-        """The oldest item under the id, which goes on waiting; None when there is none."""
+        """The oldest item under the id, which goes on waiting; None if nothing waits there."""
         serials = self._serials.get(correlation_id)
         return self._waiting[serials[0]][1] if serials else None
 
     def take(self, correlation_id: int | None) -> T | None:
-        """The oldest item under the id, which waits no more; None when there is none."""
+        """The oldest item under the id, which waits no more; None if nothing waits there."""
         serials = self._serials.get(correlation_id)
         if not serials:
             return None

@@ -1,4 +1,9 @@
-"""Request frames: what their header says, and where their body begins."""
+"""Request frames: what their header says, and where their body begins.
+
+A request says of itself all that it takes to read it, unlike a response
+(`flexwire.protocol.responses`). Whether a frame is a request at all is not decided by its bytes
+alone (`flexwire.protocol.conversation`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Response frames: what their header says, where their body begins, and at which version."""
+"""Response frames: what their header says, where their body begins, and at which version.
+
+A response carries a correlation id and neither api key nor version. So it is read with those of its
+request, which `flexwire.protocol.conversation` finds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Authentication on a connection: when it may be under way, and SASL tokens as bare frames."""
+"""Authentication on a connection: when it may be under way, and SASL tokens as bare frames.
+
+Tokens hold credentials and look like anything. So nothing here tries to recognize one: a token is
+what is not a request where one may come, and what is not understood is guarded as a credential
+until the connection has shown that it is not authenticating.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.requests import RequestFrame, decodes, parse_request
 
-# What a client may ask before it authenticates, in versions that nobody has released too (KIP-511).
+# What a client may ask before it authenticates, in versions of no release too (KIP-511).
 _NEGOTIATES: Final = "ApiVersionsRequest"
 _HANDSHAKES: Final = "SaslHandshakeRequest"
 
@@ -17,10 +22,10 @@ _HANDSHAKES: Final = "SaslHandshakeRequest"
 class Authentication:
     """Whether bytes of one connection may be those of credentials, by its requests until now.
 
-    A broker that wants authentication takes nothing else before it, and a client may authenticate
-    anew at any time (KIP-368). So it is ruled out by a first request other than ApiVersions that
-    decodes by its spec. But it may be under way, and for good, once a request was not understood
-    or may have carried credentials (`hides_credentials`): what comes after may be their rest.
+    A broker that wants authentication takes nothing else before it. So a first request other than
+    ApiVersions that decodes by its spec rules it out. But a client may authenticate anew at any
+    time (KIP-368): once a request was not understood, or may have carried credentials
+    (`hides_credentials`), authentication may be under way for the rest of the connection.
     """
 
     def __init__(self) -> None:
@@ -29,13 +34,13 @@ class Authentication:
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether what is not understood on the connection is known for no credential."""
+        """Whether what is not understood on the connection is sure to be no credential."""
         return self._is_open and not self._is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a request in the order of the stream; None: it was not understood.
+        """Take in a request in the order of the stream; it is None if it was not understood.
 
-        Not ``is_whole``: the payload is what is known of its start.
+        Unless it ``is_whole``, the payload is what is known of its start.
         """
         if self._is_guarded:
             return
@@ -53,7 +58,7 @@ class Authentication:
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Whether a header is a request's, and not what other bytes read as by chance."""
+    """Whether a header is a request's, and not other bytes that read as one by chance."""
     return request.message_name == _NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
@@ -83,7 +88,7 @@ class SaslExchange:
 
 def _is_request(payload: bytes) -> bool:
     # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with 0x60
-    # or 0x05: none reads as an api key with a released version, and a header that decodes.
+    # or 0x05: no such token reads as an api key with a released version and a whole header.
     try:
         request = parse_request(payload)
     except (FrameError, CodecError):

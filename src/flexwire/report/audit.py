@@ -1,4 +1,4 @@
-"""Who breaks: the sentences of an audit, and its tables."""
+"""Which clients break: the sentences of an audit, and its tables."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def chosen(audit: Audit) -> str:
 
 
 def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
-    """By release: the answer to "who breaks?", a verdict and a sentence each, gravest first."""
+    """By release: the answer to "Who breaks?", a verdict and a sentence each, gravest first."""
     by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
     for one in findings(facts.audit):
         by_release[one.release].append(one)
@@ -158,7 +158,7 @@ def _when(one: AuditFinding) -> Cell:
 
 
 def finding_table(facts: Facts) -> Table:
-    """What was found against clients: one row whatever releases it holds for."""
+    """What was found against clients: one row for all the releases that it holds for."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[Cell]:
         one, releases = item
@@ -187,7 +187,7 @@ def finding_table(facts: Facts) -> Table:
         Column("Groups and topics", "text", "that it named, whichever API it named them in"),
         Column("Last read by", "text", "the last release that reads it, the first that does not"),
     )
-    # Told once for all releases with the same evidence, with the remedy for the last of them.
+    # One row for all releases with the same evidence, with the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for one in findings(facts.audit):
         if one.verdict not in {NOTHING, NOT_JUDGED}:
@@ -207,7 +207,7 @@ def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
 
 
 def client_table(facts: Facts) -> Table:
-    """The clients against which nothing was seen, with what was seen; brokers and controllers."""
+    """The clients against which nothing was seen, and the brokers and controllers."""
 
     def row(one: AuditFinding) -> list[Cell]:
         return [
@@ -261,7 +261,7 @@ def pin_table(facts: Facts) -> Table:
 
 
 def newest_sentence(share: NewestShare) -> str:
-    """Who speaks the newest versions of a release."""
+    """How many requests and clients are at the newest versions of a release."""
     if not share.requests:
         return f"No request is of an API that Kafka {share.release} has."
     part = units.share(share.requests_at_newest / share.requests)
@@ -283,7 +283,7 @@ def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
             apart.add(client)
         if one.version is not None:
             gravest[client, one.api_key, one.version] = one
-            # Where a connection has no software, that of the client's others was taken.
+            # A connection that names no software got that of the client's other connections.
             gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
     return tuple(_marked(use, gravest, apart) for use in uses)
 

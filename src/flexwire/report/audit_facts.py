@@ -1,4 +1,4 @@
-"""The facts of an audit: who breaks on which release, with the evidence, and who is up to date."""
+"""The facts of an audit: which clients break on which release and why, and which are up to date."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class AuditFinding:
     ``evidence`` names what gave the verdict, ``reason`` says it with its figures, ``offered`` is
     the range in the captured broker's ApiVersions response. A finding without ``api_key`` is about
     the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us`` are of the finding's
-    version, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the client's.
-    Groups and topics are at most some; their counts are of all.
+    version if it has one, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the
+    client's. Only some groups and topics are named; their counts are of all.
     """
 
     release: str
@@ -45,7 +45,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class NewestShare:
-    """How many requests are at the newest version of a release, of how many that it knows.
+    """Of the requests whose API a release has, how many are at its newest version there.
 
     ``clients_at_newest`` counts the clients that send nothing older. What a connection begins with
     (ApiVersions, SASL) is not counted, nor the requests of brokers and controllers.
@@ -73,8 +73,8 @@ class PinningSetting:
 class Audit:
     """The audit of one capture.
 
-    ``asked`` tells releases that somebody named from those that were chosen; ``brokers`` are the
-    releases that the captured brokers may be, by what they offer. ``pins`` are there where a
+    ``asked``: the releases were asked for, and not chosen here. ``brokers`` are the releases that
+    the captured brokers may be, by what they offer. ``pins`` are there where a
     finding gives reason to look for them.
     """
 

@@ -1,8 +1,9 @@
 """From rows of TCP segments to rows of frames, with what the request headers say.
 
-The segments of a connection come to one task in the order of their capture, and stream through
-the assembler: what is held is what the assembler holds of one connection, however many gigabytes
-that connection carried. (`applyInPandas` would hold all of a connection at once.)
+The segments between two ends come to one task in the order of their capture, and stream through the
+assembler: what is held is what the assembler holds of them, however many gigabytes they carried.
+(`applyInPandas` would hold all of a connection at once.) So a task sees all of a connection, and
+says of each frame what only that can say: what it is, and of which pair.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ FRAMES = pa.schema(
         ("header_version", pa.int32()),
         ("body_offset", pa.int32()),
         ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
-        # The pair that it is of (`flexwire.protocol.conversation`), None where it can be of none.
+        # As `flexwire.protocol.conversation` numbers it, None where the frame can be of no pair.
         ("pair", pa.int64()),
         ("withheld_credentials", pa.int32()),
         # Whether its bytes may hold credentials unless they decode.
@@ -103,7 +104,7 @@ def assemble_frames(
 ) -> DataFrame:
     """The frames of all connections, and one row for each connection itself.
 
-    Rows that tell of a file's packets pass through. ``brokers`` are the ends known for brokers.
+    Rows about a file's packets pass through. ``brokers`` are the ends known for brokers.
     """
     order = ("connection", "timestamp_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
@@ -202,9 +203,9 @@ class _Connection:
 class FrameReader:
     """What the frames of one connection say without their bodies being decoded, as columns.
 
-    The bytes of a token are withheld. The bytes of a frame that does not read as a request or
-    response are given only where its message is known, and authentication is ruled out on the
-    connection.
+    Frames are given in the order in which the assembler gave them out. The bytes of a token are
+    withheld, and those of a frame that does not read as a request or response are shown only where
+    its message is known and authentication is ruled out on the connection.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
@@ -224,7 +225,7 @@ class FrameReader:
             told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
             told |= self._described(turn.request)
-        # A response without its message is not known for one that carries none.
+        # A response whose message is unknown may be one that carries credentials.
         is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
         if is_unread and not self._show_credentials:
             tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
@@ -242,7 +243,7 @@ class FrameReader:
                 return conversation.damaged_response(frame.error)
             return conversation.response(payload, frame.timestamp_us)
         if frame.error is not None:
-            # A request that is cut off or damaged further on still tells whose it is.
+            # A request that is cut off or damaged further on still says whose it is.
             return conversation.damaged_request(payload, frame.error, is_placed=frame.is_placed)
         return conversation.request(payload, frame.timestamp_us)
 

@@ -29,9 +29,9 @@ def pair_frames(wire: DataFrame) -> DataFrame:
     """Every frame without its payload, with what its counterpart says.
 
     A response gets api key, version, client id and message from its request, and ``latency_us``
-    from that request's last byte to its own; without one its ``outcome`` is `UNPAIRED`. A request
-    gets ``answered``: null when it expects no response. A frame of a connection that is not Kafka
-    has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
+    from the request's last byte to its own; without its request its ``outcome`` is `UNPAIRED`. A
+    request gets ``answered``, which is null when it expects no response. A frame of a connection
+    that is not Kafka has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
     """
     judged = judged_frames(wire)
     requests = judged.where(F.col("direction") == "request")
@@ -44,9 +44,9 @@ def with_payloads(
 ) -> DataFrame:
     """The paired frames with their payloads again; ``body`` is the message to decode, if any.
 
-    The bytes of a frame that has none are shown only where they are known to hold no credentials,
-    or with these: not of a response without its request, of what is not Kafka, and of a connection
-    on which authentication may be under way.
+    Where a frame has no body, its bytes may be credentials: of a response without its request, of
+    what is not Kafka, and of a connection on which authentication may be under way. Those are
+    withheld unless ``show_credentials``.
     """
     payloads = wire.where(F.col("kind") == FRAME).select(*FRAME_KEY, "payload")
     body = F.when(F.col("outcome").isNull(), F.col("message"))

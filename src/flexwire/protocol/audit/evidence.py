@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 Asked = Literal["here", "elsewhere", "never", "unseen"]
-"""Whether a client asked for ApiVersions: on this connection, on another one, on none although the
-capture saw this connection from its start, or before the capture began if at all."""
+"""Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
+nowhere although the capture saw this connection from its start ("never"), or perhaps before the
+capture began ("unseen")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Finding:
     A finding about a version has ``api_key`` and ``version``, with all of the client's requests
     at that version counted; one about the software, or about the client as a whole, has neither.
     ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first
-    after it, either None where the catalog has none.
+    after it; either is None where the catalog has no such release.
     """
 
     release: str

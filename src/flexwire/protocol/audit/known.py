@@ -119,7 +119,7 @@ def _is_of(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Whether a nameless client has such a client id, and none of the newer versions it could."""
+    """Whether a nameless client has such a client id, and keeps to versions that old ones speak."""
     limits = {int(key): highest for key, highest in one["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
@@ -142,7 +142,7 @@ def _concerns(one: dict[str, Any], release: str) -> bool:
 
 
 def _uses_mechanism(one: dict[str, Any], conduct: Conduct) -> bool | None:
-    """Whether the client uses the mechanism that it takes; None where nobody could see."""
+    """Whether the client uses the mechanism that it takes; None where no capture shows it."""
     mechanism = one.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True

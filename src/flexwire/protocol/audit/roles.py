@@ -39,7 +39,7 @@ _BROKERS = {
 # Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
-# What any connection may begin with, whoever opens it.
+# What any connection may begin with, a client's or a broker's.
 OPENING_APIS = frozenset({17, 18, 36})
 """SaslHandshake, ApiVersions and SaslAuthenticate."""
 

@@ -1,4 +1,9 @@
-"""The verdicts: what a release means to one client, from what was seen of it."""
+"""The verdicts: what a release means to one client, from what was seen of it.
+
+Each use of a version is judged by itself, and the client as a whole by what its software is known
+for. A refusal alone is never a verdict: whether the client depends on the version is shown by what
+it was offered and whether it asked, and where neither was seen the verdict is "cannot say".
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,7 @@ def judge(
 ) -> list[Finding]:
     """All that a release means to a client, the gravest first; never empty, and never "safe".
 
-    ``brokers`` are the releases that the captured brokers may be, none where that is unknown.
+    ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
     Raises `UnknownMessageError` for a release that the catalog does not have.
     """
     release = catalog().release(release)

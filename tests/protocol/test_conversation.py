@@ -162,6 +162,26 @@ def test_a_damaged_request_says_whose_it_is_where_its_header_is_there() -> None:
     assert conversation.unanswered() == []
 
 
+@pytest.mark.parametrize(
+    "guarding", [b"GET / HTTP/1.1\r\n", b"damaged", handshake(1)], ids=["unread", "cut", "sasl"]
+)
+def test_what_may_be_a_credential_guards_what_comes_after_in_both_directions(
+    guarding: bytes,
+) -> None:
+    conversation = Conversation()
+    assert conversation.response(response(1)).is_guarded
+    opening = request_payload(METADATA, 8, make("MetadataRequest"), correlation_id=1)
+    assert not conversation.request(opening).is_guarded
+    assert not conversation.response(response(1)).is_guarded
+    assert not conversation.damaged_response("cut off").is_guarded
+    if guarding == b"damaged":
+        assert conversation.damaged_request(b"?", "cut off", is_placed=True).is_guarded
+    else:
+        assert conversation.request(guarding).is_guarded
+    assert conversation.request(request(2)).is_guarded
+    assert conversation.response(response(2)).is_guarded
+
+
 PLAIN = b"\0alice\0secret"
 SCRAM = (b"n,,n=alice,r=fyko", b"c=biws,r=fyko,p=v0X8")
 

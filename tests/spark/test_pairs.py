@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from flexwire.capture.assembly import CapturedFrame
@@ -184,7 +184,13 @@ def joined(rows: list[Row]) -> Joined:
     )
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+# Each try is a job of Spark, so a failing example is not made smaller.
+@settings(
+    max_examples=2,
+    deadline=None,
+    phases=(Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
 @given(conversations=CONVERSATIONS)
 def test_memory_the_tap_and_spark_make_the_same_pairs(
     spark: SparkSession, conversations: list[list[Frame]]

@@ -111,6 +111,20 @@ def test_the_matrix_is_marked_with_the_gravest_of_all_releases() -> None:
     assert (marked[0].last_accepted_in, marked[0].removed_in) == ("3.9.2", "4.0.0")
 
 
+def test_the_matrix_keeps_the_software_of_one_client_id_apart() -> None:
+    old, new = (Party("a", "h", None, "librdkafka", version) for version in ("1.0.0", "2.0.0"))
+    told = (
+        finding(old, "will break", "4.0.0", api_key=1, version=3),
+        finding(new, "cannot say", "4.0.0", api_key=1, version=3),
+    )
+    known = [old.client, new.client, Client("a")]
+    uses = [VersionUse(one, 1, "Fetch", 3, 9) for one in known]
+    marked = audit.marked(uses, Audit(("4.0.0",), findings=told))
+    # A connection that names no software may be either's: what is seen first of it holds.
+    assert [use.verdict for use in marked][:2] == ["will break", "cannot say"]
+    assert marked[2].verdict != "read"
+
+
 def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     some, none = map(audit.newest_sentence, AUDIT.newest)
     assert some.startswith("25 % of 16,000 requests are at the newest version that Kafka 4.0.2")

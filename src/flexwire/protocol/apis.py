@@ -37,6 +37,8 @@ def request_entries(api_key: int) -> tuple[Entry, ...]:
     return (newest, *(entry for entry in older if entry.name != newest.name))
 
 
+@per_catalog
+@lru_cache(maxsize=4096)
 def is_released(api_key: int, version: int) -> bool:
     """Whether any release has a request with this api key and version.
 

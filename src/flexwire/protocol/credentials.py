@@ -120,6 +120,8 @@ _OF_MESSAGE: Final = {
     name: tuple(one for one in CREDENTIALS if one.message_name == name)
     for name in {one.message_name for one in CREDENTIALS}
 }
+# Requests that carry credentials, or whose responses do.
+_HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
 
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
@@ -141,8 +143,7 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
 
     What comes after it on its connection and is not understood may be one of them.
     """
-    response = f"{message_name.removesuffix('Request')}Response"
-    if carries_credentials(message_name) or carries_credentials(response):
+    if message_name in _HIDING:
         return True
     if message_name != "FetchRequest":
         return False

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_header_version
+from flexwire.schema.catalog import per_catalog
 
 # Every version of the request header begins so: api key, api version, correlation id.
 _HEAD: Final = struct.Struct(">hhi")
@@ -73,6 +75,8 @@ def parse_request(payload: bytes) -> RequestFrame:
     )
 
 
+@per_catalog
+@lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
     """The newest name of the request with an api key that has the version, or the newest of all."""
     entries = request_entries(api_key)

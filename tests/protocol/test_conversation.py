@@ -46,7 +46,7 @@ def test_each_response_finds_its_request_in_any_order(ids: list[int], random: ob
         assert found.request is asked[one].request is expected
         assert (found.correlation_id, found.pair) == (one, asked[one].pair)
     assert conversation.unanswered() == []
-    assert (conversation.unmatched, conversation.forgotten) == (0, 0)
+    assert (conversation.unpaired, conversation.forgotten) == (0, 0)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=60), st.integers(1, 8))
@@ -55,7 +55,7 @@ def test_a_conversation_is_a_queue_for_each_correlation_id(
 ) -> None:
     conversation = Conversation(in_flight)
     waiting: deque[tuple[int, int]] = deque()
-    unmatched = forgotten = 0
+    unpaired = forgotten = 0
     for serial, (is_request, correlation_id) in enumerate(steps):
         if is_request:
             # The version tells requests with the same correlation id apart.
@@ -70,13 +70,13 @@ def test_a_conversation_is_a_queue_for_each_correlation_id(
         found = conversation.response(response(correlation_id)).request
         oldest = next((one for one in waiting if one[0] == correlation_id), None)
         if oldest is None:
-            unmatched += 1
+            unpaired += 1
             assert found is None
         else:
             waiting.remove(oldest)
             assert found is not None
             assert (found.correlation_id, found.api_version) == oldest
-        assert (conversation.unmatched, conversation.forgotten) == (unmatched, forgotten)
+        assert (conversation.unpaired, conversation.forgotten) == (unpaired, forgotten)
     left = [(one.correlation_id, one.api_version) for one in conversation.unanswered()]
     assert left == list(waiting)
 
@@ -144,9 +144,9 @@ def test_what_is_not_a_request_is_unread_and_not_waited_for() -> None:
     assert conversation.response(b"abc").kind == "unread"
     with pytest.raises(FrameError):
         conversation.expected(b"abc")
-    unmatched = conversation.response(response(7))
-    assert (unmatched.kind, unmatched.request) == ("response", None)
-    assert conversation.unmatched == 1
+    unpaired = conversation.response(response(7))
+    assert (unpaired.kind, unpaired.request) == ("response", None)
+    assert conversation.unpaired == 1
 
 
 def test_a_damaged_request_says_whose_it_is_where_its_header_is_there() -> None:
@@ -214,7 +214,7 @@ def test_tokens_after_a_sasl_handshake_of_version_0_are_not_requests(tokens: lis
     assert conversation.response(response(2)).request is not None
     # From the first request on, what is not a request is an error again.
     assert conversation.request(PLAIN).kind == "unread"
-    assert conversation.unmatched == 0
+    assert conversation.unpaired == 0
 
 
 def test_a_request_that_waits_is_answered_before_a_token_and_after_one_that_was_lost() -> None:

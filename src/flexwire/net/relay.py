@@ -198,10 +198,10 @@ class Relay:
     def _answered(self, payload: bytes) -> RequestFrame | None:
         turn = self._conversation.response(payload)
         if turn.error is not None:
-            self._statistics.unmatched += 1
+            self._statistics.unpaired += 1
             log.warning("%s: passed on what is not a response: %s", self.name, turn.error)
         elif turn.kind == "response" and turn.request is None:
-            self._statistics.unmatched += 1
+            self._statistics.unpaired += 1
             log.info("%s: passed on a response that answers no request", self.name)
         return turn.request
 

@@ -65,7 +65,7 @@ class Conversation:
     A response answers the oldest request with its correlation id that waits for one: so the n-th
     with an id answers the n-th. Requests that expect no response (`expects_response`) do not count,
     nor does what was not understood. At most ``in_flight`` requests wait; the oldest then gives up
-    its place and is counted in ``forgotten``, as ``unmatched`` counts responses to no request.
+    its place and is counted in ``forgotten``, as ``unpaired`` counts responses to no request.
 
     Where a capture lacks parts, a request may be known only after its response. It is then of the
     response's pair if it was ``seen`` no later, by whatever clock the caller has; without one the
@@ -73,7 +73,7 @@ class Conversation:
     """
 
     def __init__(self, in_flight: int = DEFAULT_IN_FLIGHT) -> None:
-        self.unmatched = 0
+        self.unpaired = 0
         self._exchange = SaslExchange()
         self._authentication = Authentication()
         self._asked: InFlight[_Asked] = InFlight(in_flight)
@@ -119,7 +119,7 @@ class Conversation:
             return Turn("unread", self._is_guarded, error=str(error))
         self._asked.take(correlation_id)
         if asked is None:
-            self.unmatched += 1
+            self.unpaired += 1
             pair = self._new_pair()
             self._early.add(correlation_id, _Early(pair, seen))
             return Turn("response", self._is_guarded, None, correlation_id, pair)

@@ -187,7 +187,7 @@ def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | Non
         raise DecodeError("the value is null, and this topic has no tombstones")
     frame_version, position = read_unsigned_varint(value, 0, len(value))
     if frame_version != _FRAME_VERSION:
-        raise DecodeError(f"frame version {frame_version}, expected {_FRAME_VERSION}", offset=0)
+        raise DecodeError(f"expected frame version {_FRAME_VERSION}, got {frame_version}", offset=0)
     api_key, position = read_unsigned_varint(value, position, len(value))
     version, position = read_unsigned_varint(value, position, len(value))
     names = framed_messages(topic.module, release).get(api_key)

@@ -53,7 +53,7 @@ def parse_request(payload: bytes) -> RequestFrame:
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
-            f"a request header has at least {_HEAD.size} bytes, and the frame has {len(payload)}"
+            f"a request header has at least {_HEAD.size} bytes, got a frame of {len(payload)}"
         )
     api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
     if not request_entries(api_key):

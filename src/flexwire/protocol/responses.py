@@ -61,7 +61,7 @@ def parse_correlation_id(payload: bytes) -> int:
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
             f"a response header has at least {_CORRELATION_ID.size} bytes, "
-            f"and the frame has {len(payload)}"
+            f"got a frame of {len(payload)}"
         )
     correlation_id: int = _CORRELATION_ID.unpack_from(payload)[0]
     return correlation_id

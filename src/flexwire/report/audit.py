@@ -234,7 +234,7 @@ def client_table(facts: Facts) -> Table:
         for one in findings(audit)
         if one.verdict in {NOTHING, NOT_JUDGED} and one.release == last
     ]
-    return build(f"Nothing seen against them on Kafka {last}, and who is not judged",
+    return build(f"Nothing seen against them on Kafka {last}, or not judged",
                  columns, shown, row)  # fmt: skip
 
 

@@ -1,4 +1,9 @@
-"""Puts one direction of a TCP connection back into the order in which it was sent."""
+"""Puts one direction of a TCP connection back into the order in which it was sent.
+
+Sequence numbers say where each segment's bytes belong. What a capture lacks it may still bring, so
+later bytes wait for a gap to be filled, until enough speaks against that; then the gap is given out
+as lost. What is lost is said once and never taken back.
+"""
 
 from __future__ import annotations
 

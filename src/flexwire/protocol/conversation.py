@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
     decoded; "unread" was not understood, for the reason ``error``. ``request`` is the request
     itself, or the one that a response answers: None where no such request waits. ``pair`` is what
-    a request and its response have in common, and None where the request expects none.
+    a request and its response have in common, None for a request that expects no response.
     ``is_guarded``: the bytes may be those of a credential, unless they decode (`Authentication`).
     """
 
@@ -91,7 +91,7 @@ class Conversation:
         return [one.request for one in self._asked if one.request is not None]
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the client's, and wait for the response if it expects one."""
+        """Take in a frame of the client; if it expects a response, wait for that."""
         seen = self._moment(seen)
         try:
             request = self._exchange.parse(payload)
@@ -111,7 +111,7 @@ class Conversation:
         return Turn("request", self._is_guarded, request, correlation_id, answered)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the broker's: what it answers waits no more."""
+        """Take in a frame of the broker; the request that it answers waits no more."""
         seen = self._moment(seen)
         try:
             correlation_id, asked = self._find(payload)
@@ -131,7 +131,7 @@ class Conversation:
         return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
 
     def damaged_request(self, payload: bytes, reason: str, *, is_placed: bool) -> Turn:
-        """Take in what is left of a client's frame; ``is_placed``: from its header on.
+        """Take in what is left of a frame of the client; if it ``is_placed``, from its header on.
 
         Its response is not waited for. The ``request`` is given where its header can be read, and
         is of a released version: other bytes must not be taken for one.
@@ -148,7 +148,7 @@ class Conversation:
         return self._unread(request, payload, reason)
 
     def damaged_response(self, reason: str) -> Turn:
-        """Take in what is left of a broker's frame; its request goes on waiting."""
+        """Take in what is left of a frame of the broker; its request goes on waiting."""
         return Turn("unread", self._is_guarded, error=reason)
 
     def expected(self, head: bytes) -> RequestFrame | None:

@@ -34,7 +34,7 @@ class Authentication:
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether what is not understood on the connection is sure to be no credential."""
+        """Whether what is not understood on the connection is sure not to be a credential."""
         return self._is_open and not self._is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:

@@ -9,7 +9,7 @@ from flexwire.arguments import to_bytes, to_version
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
 from flexwire.codec.plain import from_plain, to_plain
-from flexwire.codec.source import Refused
+from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
 from flexwire.schema.alike import former_names

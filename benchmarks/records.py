@@ -17,7 +17,7 @@ import time
 import peers
 
 from flexwire import __version__, load_kernels
-from flexwire.native import heat
+from flexwire.kernels import loading
 from flexwire.records import Record, decode_batches, encode_batch
 
 # The partition leader epoch, in the header of a batch.
@@ -89,11 +89,11 @@ class NoKernels:
     """A while without kernels."""
 
     def __enter__(self):
-        self.loaded = heat._Process.kernels  # noqa: SLF001 - nobody else wants them to come and go
-        heat._Process.kernels = None  # noqa: SLF001 - see above
+        self.loaded = loading._Process.kernels  # noqa: SLF001 - nobody else wants them to come and go
+        loading._Process.kernels = None  # noqa: SLF001 - see above
 
     def __exit__(self, *error):
-        heat._Process.kernels = self.loaded  # noqa: SLF001 - see above
+        loading._Process.kernels = self.loaded  # noqa: SLF001 - see above
 
 
 class AioKafka(peers.AioKafka):

@@ -39,7 +39,7 @@ assert decode_records(bytes.fromhex("{}")).num_rows == 1 and "numba" not in sys.
 print(time.perf_counter() - began)
 """
 WARM = """
-from flexwire.columnar.engine import KERNELS, kernel
+from flexwire.kernels.engine import KERNELS, kernel
 assert all([kernel(name) for name in KERNELS]), "the kernels need numba"
 print(0)
 """

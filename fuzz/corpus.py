@@ -16,9 +16,9 @@ from flexwire.records.conventions import write_headers
 from flexwire.records.headers import Headers
 from flexwire.records.kip82 import Message, encode_messages
 from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC
-from flexwire.records.layout import MAGIC_POSITION
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
+from flexwire.wire.batch_layout import MAGIC_POSITION
 from fuzz.modes import MODES
 from fuzz.record_headers import join
 from fuzz.targets import ENCODINGS, head

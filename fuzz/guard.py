@@ -20,7 +20,7 @@ _CONTROL_ROUNDS = 20_000
 # What the system sends to whoever touches such a page.
 _CAUGHT = {-signal.SIGSEGV, -signal.SIGBUS}
 PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "tests.native.guard": (("--lie",),),
+    "tests.kernels.guard": (("--lie",),),
     "tests.records.guard": (("--lie",),),
     "tests.columnar.guard": (("--lie", "input"), ("--lie", "columns"), ("--lie", "output")),
     "tests.columnar.record_guard": (("--lie", "input"), ("--lie", "output")),

@@ -38,7 +38,7 @@ from tests.capture.test_accounts import (
     test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted,
 )
 from tests.columnar.test_odd_arrays import test_records_are_those_asked_for_or_refused
-from tests.native.harness import REFUSED, functions, has_unknown_tags
+from tests.kernels.harness import REFUSED, functions, has_unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from flexwire import columnar, errors, messages, records
     from flexwire.codec import message
     from flexwire.codec.spec_set import SpecSet, load_specs
-    from flexwire.native.heat import load_kernels
+    from flexwire.kernels.loading import load_kernels
 
 _HOMES = {
-    "load_kernels": "flexwire.native.heat",
+    "load_kernels": "flexwire.kernels.loading",
     "message": "flexwire.codec",
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",

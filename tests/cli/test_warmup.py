@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.columnar import engine
 from flexwire.errors import FlexwireError
-from flexwire.native import loader
+from flexwire.kernels import cache as kernel_cache
+from flexwire.kernels import engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ def warmup() -> str:
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have nothing compiled."""
-    monkeypatch.setattr(loader, "load", object)
+    monkeypatch.setattr(kernel_cache, "load", object)
     monkeypatch.setattr(engine, "kernel", lambda _: object())
 
 
@@ -37,7 +37,7 @@ def test_all_kernels_are_compiled() -> None:
 @pytest.mark.parametrize(
     ("where", "name", "give"),
     [
-        (loader, "load", lambda: None),
+        (kernel_cache, "load", lambda: None),
         (engine, "kernel", lambda _: None),
         # As on a disk that becomes full meanwhile.
         (engine, "kernel", lambda name: None if name == "seal_records" else object()),

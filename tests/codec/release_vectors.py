@@ -24,7 +24,7 @@ from flexwire.columnar import decode_messages, encode_messages, rows
 from flexwire.errors import FlexwireError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.releases import release_order
-from tests.native.harness import functions, has_unknown_tags
+from tests.kernels.harness import functions, has_unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.errors import DecodeError
-from flexwire.native.loader import load
+from flexwire.kernels.cache import load
 from tests.codec.made_up import everything, made
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from tests.codec.made_up import made as made_up
 from tests.codec.specs import message_specs
 from tests.codec.test_hostile_named import _BYTES_PER_BYTE, _ERROR_BYTES, peak
 from tests.codec.values import random_message
-from tests.native.harness import REFUSED, functions, has_unknown_tags
+from tests.kernels.harness import REFUSED, functions, has_unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ from flexwire.columnar import (
 )
 from flexwire.errors import CodecError
 from tests.codec.test_random_specs import damage
-from tests.native.guard import Sample, of_any_spec, of_kafka
+from tests.kernels.guard import Sample, of_any_spec, of_kafka
 
 PAGE = mmap.PAGESIZE
 # The most rows of a call, and the most pages of a buffer.

@@ -12,15 +12,15 @@ import random
 import cramjam
 import numpy as np
 
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.inflating import _zstd_bounds
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels import inflating_layout as F  # noqa: N812 - as in the room
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - as in the room
+from flexwire.kernels.engine import kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
+from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.records import Compression
 from flexwire.records.deflate import deflate
 from tests.columnar.lz4_frames import contents, library_frames
-from tests.native.guard import Guarded
+from tests.kernels.guard import Guarded
 
 LONGEST = 3000
 LZ4, ZSTD = 3, 4

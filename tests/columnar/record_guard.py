@@ -17,10 +17,10 @@ import numpy as np
 
 from flexwire.columnar import record_columns
 from flexwire.columnar.record_columns import RECORD_COLUMNS
-from flexwire.columnar.record_kernels.layout import SPARE
 from flexwire.columnar.records import RecordReader, Wanted
+from flexwire.kernels.records.columns_layout import SPARE
 from flexwire.records import Record, encode_batch
-from tests.native.guard import Guarded
+from tests.kernels.guard import Guarded
 
 # Offsets and flags of a column take the most: four bytes for each two of the data.
 LONGEST = 40_000

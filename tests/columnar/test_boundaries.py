@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import decode_messages, encode_messages, message_sizes
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.types import message_type, uuid_text
 from flexwire.errors import EncodeError
+from flexwire.kernels.engine import kernel
 from tests.codec.boundaries import DECODED, ENCODED, FLEXIBLE, REFUSED, Case
 
 Group = tuple[str, str, int]

@@ -15,9 +15,9 @@ import pytest
 
 from flexwire.columnar import RecordReader, Wanted, decode_records, encode_records, record_encoding
 from flexwire.columnar.buffers import allocate
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels.checking import HAS_CRC, crc_of
+from flexwire.kernels.engine import kernel
+from flexwire.kernels.records.crc import HAS_CRC, crc_of
 from flexwire.records import Record, encode_batch
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_kernels_for_any_processor_take_no_instruction_of_this(tmp_path: Path) -
     # It gives whether there are crcs; LLVM ends a process that has an instruction it may not take.
     script = """
 import numpy
-from flexwire.columnar.engine import kernel
+from flexwire.kernels.engine import kernel
 print(kernel("seal_records")(numpy.zeros(100, "i8").ctypes.data, 0, 0))
 """
     done = subprocess.run(

@@ -14,12 +14,12 @@ import pytest
 import zstandard
 
 from flexwire.columnar import inflating
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.inflating import _zstd_bounds
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - as in the room
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import RecordError
+from flexwire.kernels.engine import kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.records import Compression, Record, decode_batches, encode_batch
 from flexwire.records.bounds import zstd_bound
 from flexwire.records.inflate import inflate, inflate_into

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels import inflating_layout as F  # noqa: N812 - as in the room
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - as in the room
 from flexwire.errors import RecordError
+from flexwire.kernels.engine import kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
+from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.records import Compression
 from flexwire.records.deflate import deflate
 from flexwire.records.inflate import inflate

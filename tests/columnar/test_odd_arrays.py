@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.columnar import encode_messages, encode_records, record_encoding
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.types import message_type
 from flexwire.errors import CodecError, EncodeError
+from flexwire.kernels.engine import kernel
 from flexwire.records import decode_batches
 from tests.codec.made_up import made
 from tests.columnar.expected import written

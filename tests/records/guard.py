@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Any
 
-from tests.native.guard import Guarded
+from tests.kernels.guard import Guarded
 from tests.records.batches import record
 from tests.records.kernels import REFUSED, functions
 

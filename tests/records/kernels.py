@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from flexwire.native.loader import load
-from flexwire.native.records_functions import record_function
+from flexwire.kernels.cache import load
+from flexwire.kernels.records.objects_functions import record_function
 from flexwire.records import Record
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from flexwire.records import (
     encode_batch,
     values,
 )
-from flexwire.records.layout import ENTRY, LEAST_SIZES
+from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES
 from tests.records.strategies import message_sets, record_batches
 
 _laws = settings(max_examples=200, deadline=None, derandomize=True, database=None)

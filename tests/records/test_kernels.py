@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.errors import EncodeError, RecordError
-from flexwire.native import heat
-from flexwire.native.functions import UnsuitableError
-from flexwire.native.records_functions import record_function
-from flexwire.records import Record, bulk, decode_batches, encode_batch
+from flexwire.kernels import loading
+from flexwire.kernels.objects.functions import UnsuitableError
+from flexwire.kernels.records.objects_functions import record_function
+from flexwire.records import Record, decode_batches, encode_batch, executors
 from flexwire.records.body import read_records
 from flexwire.records.body_writing import write_records
-from flexwire.records.layout import HEADER_SIZE
+from flexwire.wire.batch_layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
 from tests.modules import run
 from tests.records import batches
@@ -306,9 +306,9 @@ def test_writing_stays_within_its_buffers() -> None:
 @pytest.fixture(params=["kernels", "no kernels"])
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that runs on kernels, or has none."""
-    assert heat.load_kernels()
+    assert loading.load_kernels()
     if request.param == "no kernels":
-        monkeypatch.setattr(heat._Process, "kernels", None)
+        monkeypatch.setattr(loading._Process, "kernels", None)
 
 
 @pytest.mark.usefixtures("_process")
@@ -324,34 +324,34 @@ def test_errors_are_worded_by_python_on_kernels_too() -> None:
 
 
 def test_kernels_do_the_work_where_there_are_any() -> None:
-    assert heat.load_kernels()
-    kernels = heat.kernels(0)
-    assert bulk._functions(kernels) is bulk.functions_on(kernels)
-    assert bulk._functions(None) is bulk._PYTHON
-    for function in bulk.functions_on(kernels):
+    assert loading.load_kernels()
+    kernels = loading.kernels(0)
+    assert executors._functions(kernels) is executors.functions_on(kernels)
+    assert executors._functions(None) is executors._PYTHON
+    for function in executors.functions_on(kernels):
         assert type(function) is BuiltinFunctionType
 
 
 def test_a_process_runs_on_kernels_once_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(heat._Process, name, value)
-    monkeypatch.setattr(heat, "PAYS", 2 * 50 * bulk._RECORD_WORK - 1)
+        monkeypatch.setattr(loading._Process, name, value)
+    monkeypatch.setattr(loading, "PAYS", 2 * 50 * executors._RECORD_WORK - 1)
     records = [Record(n, 0, None, None, []) for n in range(50)]
     data = encode_batch(records)
-    assert heat._Process.kernels is None
+    assert loading._Process.kernels is None
     assert next(decode_batches(data)).records == records
-    assert heat._Process.kernels is not None
+    assert loading._Process.kernels is not None
 
 
 def test_a_count_that_lies_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(heat._Process, name, value)
+        monkeypatch.setattr(loading._Process, name, value)
     for count in (2**31 - 1, -(2**31)):
         with pytest.raises(RecordError):
-            bulk.read_records(
+            executors.read_records(
                 b"", 0, count=count, base_offset=0, base_timestamp=0, budget=9, append_time=None
             )
-    assert heat._Process.work == 0
+    assert loading._Process.work == 0
 
 
 def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
@@ -363,7 +363,7 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
 
     with pytest.raises(UnsuitableError):
         record_function(1, Tracked, "read", print)
-    kernels = heat.kernels(0)
+    kernels = loading.kernels(0)
     assert kernels is not None
-    monkeypatch.setattr(bulk, "Record", Tracked)
-    assert bulk.functions_on.__wrapped__(kernels) is bulk._PYTHON
+    monkeypatch.setattr(executors, "Record", Tracked)
+    assert executors.functions_on.__wrapped__(kernels) is executors._PYTHON

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from flexwire.errors import CaptureError, RecordError
 from flexwire.records import RecordBatch, decode_batches
-from flexwire.records.layout import (
+from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
+from flexwire.wire.batch_layout import (
     HEADER,
     HEADER_SIZE,
     MAGIC_POSITION,
@@ -19,7 +20,6 @@ from flexwire.records.layout import (
     PREFIXES,
     RECORD_BATCH,
 )
-from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from flexwire.cli.options import InputError
 from flexwire.cli.records_dump_records import RecordRows, Row, finding, sequence_of
 from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, TimestampType
-from flexwire.records.layout import RECORD_BATCH
+from flexwire.wire.batch_layout import RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flexwire.wire.limits import INT64_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -29,8 +31,6 @@ NUMBERS = {
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 """How the bytes of keys and values can be shown; auto is text where they are UTF-8."""
-
-_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic for myp
                 f"{value!r} is not a range of offsets such as 10-20, 10-, -20 or 10", param, ctx
             )
         first = int(match[1] or 0)
-        last = int(match[3] or _LAST) if match[2] else first
+        last = int(match[3] or INT64_MAX) if match[2] else first
         if first > last:
             self.fail(f"{value!r} ends before it begins", param, ctx)
         return first, last
@@ -104,7 +104,7 @@ class TimeRange(click.ParamType):  # type: ignore[type-arg]  # as above
         if not slash or not (first or last):
             self.fail(f"{value!r} is not FROM/TO, with a time on one side at least", param, ctx)
         try:
-            times = _milliseconds(first, 0), _milliseconds(last, _LAST)
+            times = _milliseconds(first, 0), _milliseconds(last, INT64_MAX)
         except ValueError:
             what = "ISO 8601 times or milliseconds since the epoch"
             self.fail(f"{value!r} is not a range of {what}", param, ctx)

@@ -15,9 +15,9 @@ def warmup() -> None:
     numba, and for each kind of CPU. The kernels are kept in flexwire's directory below
     $XDG_CACHE_HOME or ~/.cache.
     """
-    from flexwire.columnar.engine import KERNELS, kernel
     from flexwire.errors import FlexwireError
-    from flexwire.native.loader import load
+    from flexwire.kernels.cache import load
+    from flexwire.kernels.engine import KERNELS, kernel
 
     for what, compiled in (
         ("messages as objects", load),

@@ -86,7 +86,7 @@ class Definition:
         self.root = self.classes[entry.name]
         for made in self.classes.values():
             made.definition = self
-        # What `flexwire.codec.bulk` made for a version, once the process runs on kernels.
+        # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self._schemas: dict[_Key, Schema] = {}
         self._former_names: dict[int, dict[str, dict[str, str]]] = {}

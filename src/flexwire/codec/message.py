@@ -6,8 +6,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
-from flexwire.codec.bulk import bulk_functions, hot_functions
 from flexwire.codec.definition import Definition, SpecSource
+from flexwire.codec.executors import kernel_functions, paying_functions
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
@@ -64,7 +64,7 @@ class Message(MessageStruct, gc=False):
             functions = definition.functions.get(version)
             if functions is None:
                 data = to_bytes(data)
-                functions = hot_functions(definition, version, len(data))
+                functions = paying_functions(definition, version, len(data))
             if functions is not None:
                 decoded: Self = functions[0](data)
                 return decoded
@@ -119,7 +119,7 @@ class Message(MessageStruct, gc=False):
             return functions[1](self)
         encoded = definition.encode(self, version)
         # The next one may run on kernels.
-        hot_functions(definition, version, len(encoded))
+        paying_functions(definition, version, len(encoded))
         return encoded
 
     @classmethod
@@ -129,7 +129,7 @@ class Message(MessageStruct, gc=False):
         It does what ``decode`` does, errors included. It loads the kernels; see
         `flexwire.load_kernels`.
         """
-        return bulk_functions(cls.definition, to_version(version))[0]
+        return kernel_functions(cls.definition, to_version(version))[0]
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
@@ -137,7 +137,7 @@ class Message(MessageStruct, gc=False):
 
         It does what ``encode`` does, errors included; see ``decoder``.
         """
-        return bulk_functions(cls.definition, to_version(version))[1]
+        return kernel_functions(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar.validity import as_list, cast, validate_nulls
 from flexwire.errors import EncodeError
+from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 
 if TYPE_CHECKING:
     from flexwire.columnar.nodes import Node

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some twenty
 from flexwire.columnar.program import address
+from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some twenty
 
 if TYPE_CHECKING:
     from flexwire.columnar.nodes import Node

@@ -12,18 +12,18 @@ from flexwire.columnar import buffers
 from flexwire.columnar.binding import Binding
 from flexwire.columnar.buffers import allocate
 from flexwire.columnar.doors import versions_of
-from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar.program import Program, address
 from flexwire.columnar.reference import write_row
 from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
 from flexwire.columnar.schemas import schemas_of
 from flexwire.columnar.types import message_type
+from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.catalog import per_catalog
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
-    from flexwire.columnar.engine import Kernel
     from flexwire.columnar.schemas import MessageLike
+    from flexwire.kernels.engine import Kernel
     from flexwire.wire.schema import Schema
 
     Words = np.ndarray[Any, Any]

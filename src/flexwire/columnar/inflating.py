@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.columnar.buffers import allocate
-from flexwire.columnar.engine import kernel
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels import inflating_layout as F  # noqa: N812 - as L is one
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.errors import RecordError
-from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
+from flexwire.kernels.engine import kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L is one
+from flexwire.records.attributes import COMPRESSIONS, Compression
 from flexwire.records.batch import object_budget
 from flexwire.records.inflate import inflate, inflate_into
-from flexwire.records.layout import HEADER_SIZE, RECORD_BATCH
+from flexwire.wire.batch_layout import COMPRESSION_MASK, HEADER_SIZE, RECORD_BATCH
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
@@ -31,7 +32,6 @@ _FACTS = (L.B_POSITION // _WORD, L.B_SIZE // _WORD, L.B_SKIP // _WORD)
 _COUNT, _BUDGET = L.B_COUNT // _WORD, L.B_BUDGET // _WORD
 _START, _END = L.B_START // _WORD, L.B_END // _WORD
 _LZ4, _ZSTD = COMPRESSIONS.index(Compression.LZ4), COMPRESSIONS.index(Compression.ZSTD)
-_INT64_MAX = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Inflater:
             (F.I_ENOUGH, enough),
             (F.I_TARGET, self._begin + self._used),
             (F.I_STOP, self._begin + len(self._room)),
-            (F.I_LIMIT, min(self._limit, _INT64_MAX)),
+            (F.I_LIMIT, min(self._limit, INT64_MAX)),
             (F.I_BUDGET, self._budget),
         ):
             words[word // _WORD] = value

@@ -8,44 +8,41 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.defaults import Defaults
-from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ninety
 from flexwire.columnar.nodes import Node, Tree
+from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ninety
+from flexwire.kernels.wire import operations as W  # noqa: N812 - as L
+from flexwire.kernels.wire.operations import FORMS, operation_of
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
-from flexwire.wire.tags import TagForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_NUMBERS = {
-    "BOOLEAN": (L.BOOL, 1),
-    "INT8": (L.INT8, 1),
-    "INT16": (L.INT16, 2),
-    "UINT16": (L.UINT16, 4),
-    "INT32": (L.INT32, 4),
-    "UINT32": (L.UINT32, 8),
-    "INT64": (L.INT64, 8),
-    "FLOAT64": (L.FLOAT64, 8),
+# The bytes of a number in its column, by its operation.
+_WIDTHS = {
+    W.BOOL: 1,
+    W.INT8: 1,
+    W.INT16: 2,
+    W.UINT16: 4,
+    W.INT32: 4,
+    W.UINT32: 8,
+    W.INT64: 8,
+    W.FLOAT64: 8,
 }
 # What `L.NUMBERS` takes, and how many bytes of them at most: the kernel that writes has room for
 # them before it begins.
-_PLAIN = {L.BOOL, L.INT8, L.INT16, L.INT32, L.INT64, L.FLOAT64}
+_PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
 # In which order, and where each begins.
 _ROWS = {
-    L.O_INTS: {L.INT32},
-    L.O_SHORTS: {L.INT16},
-    L.O_LONGS: {L.INT64, L.FLOAT64},
-    L.O_OTHERS: {L.BOOL, L.INT8, L.VALID},
+    L.O_INTS: {W.INT32},
+    L.O_SHORTS: {W.INT16},
+    L.O_LONGS: {W.INT64, W.FLOAT64},
+    L.O_OTHERS: {W.BOOL, W.INT8, L.VALID},
     L.O_ROWS_END: set[int](),
 }
 # Read and written all at once where they are an array's elements.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
-_FORMS = {
-    TagForm.SECTION: L.SECTION,
-    TagForm.INTERLEAVED: L.INTERLEAVED,
-    TagForm.BUFFER: L.BUFFER,
-}
 _WORD = np.dtype(np.int64)
 
 
@@ -148,7 +145,7 @@ class Program:
         place = {
             L.O_COLUMN: unknown.number * L.COLUMN,
             L.O_LEVEL: unknown.items * L.LEVEL,
-            L.O_FORM: _FORMS[schema.form],
+            L.O_FORM: FORMS[schema.form],
         }
         first = self._emit(L.TAGS, place)
         tag = self._emit(L.TAG, place)
@@ -177,7 +174,7 @@ class Program:
             for number, (one, child) in enumerate(known):
                 self._known[(rows + number) * 4 + 1] = self._here()
                 self._value(one.type, child, depth + 1)
-                self._emit(L.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: _FORMS[schema.form]})
+                self._emit(L.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: FORMS[schema.form]})
 
         self._later.append(later)
 
@@ -199,13 +196,14 @@ class Program:
                     self._number(L.VALID, 0, column)
                 self._struct(kind, node, depth)
             case types.Uuid():
-                self._emit(L.UUID, {L.O_COLUMN: column})
+                self._emit(W.UUID, {L.O_COLUMN: column})
             case types.String() | types.Bytes():
-                code = L.STRING if isinstance(kind, types.String) else L.BYTES
+                code = W.STRING if isinstance(kind, types.String) else W.BYTES
                 words = {L.O_NULLABLE: kind.nullable, L.O_COMPACT: kind.compact}
                 self._emit(code, {L.O_COLUMN: column} | words)
             case _:
-                code, width = _NUMBERS[kind.name]
+                code = operation_of(kind)
+                width = _WIDTHS[code]
                 if width != node.width:
                     wide = {L.O_COLUMN: column, L.O_LEAST: code, L.O_WIDTH: node.width}
                     self._emit(L.WIDENED, wide)
@@ -239,7 +237,7 @@ class Program:
             L.O_LEAST: bulk or element.least_size,
             L.O_WIDTH: bulk,
         }
-        array = self._emit(L.BULK if bulk else L.ARRAY, words)
+        array = self._emit(L.BULK if bulk else W.ARRAY, words)
         if not bulk:
             body = self._here()
             self._value(element, node.element, depth + 1)
@@ -295,7 +293,7 @@ class Program:
         codes = self.operations[:, 0]
         # Up to here, operations were told by their offsets.
         base = address(self.operations)
-        jumps = np.isin(codes, [L.ARRAY, L.TABLE, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
+        jumps = np.isin(codes, [W.ARRAY, L.TABLE, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
         known[1::4] += base
         self.refuse += base

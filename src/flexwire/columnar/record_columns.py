@@ -9,17 +9,16 @@ import pyarrow as pa
 
 from flexwire.columnar.buffers import MOST, allocate, bits, buffer
 from flexwire.columnar.program import address
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.records.attributes import (
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.records.attributes import COMPRESSIONS, TimestampType
+from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
-    COMPRESSIONS,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
+    RECORD_BATCH,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
-    TimestampType,
 )
-from flexwire.records.layout import RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_int
 from flexwire.columnar.buffers import allocate
-from flexwire.columnar.engine import Kernel, kernel
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - in front of some thirty
 from flexwire.columnar.validity import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
+from flexwire.kernels.engine import Kernel, kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - in front of some thirty
 from flexwire.records import Record
 from flexwire.records.attributes import (
     Compression,
@@ -28,15 +28,16 @@ from flexwire.records.attributes import (
 from flexwire.records.body_writing import write_records
 from flexwire.records.deflate import checked_level
 from flexwire.records.encode import seal_batch
-from flexwire.records.layout import (
+from flexwire.wire.batch_layout import (
     CRC_SIZE,
     CRC_START,
     ENTRY,
-    HEADER,
+    HEADER_FIELDS,
     HEADER_SIZE,
     NO_VALUE,
     RECORD_BATCH,
 )
+from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +51,9 @@ _HEADERS = "headers[]"
 # The most bytes that a record takes besides its key, its value and its headers: its length, its
 # attributes, both deltas, both lengths and the count of headers. Of a header: both lengths.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
-_INT32_MAX = 2**31 - 1
 # Rows are written so many at a time.
 _GROUP = 20_000
-_HEADER_FIELDS = np.dtype(
-    [(f"f{place}", f">{code}") for place, code in enumerate(HEADER.format.lstrip(">"))]
-)
+_HEADER_FIELDS = np.dtype([(name, f">{code}") for name, code in HEADER_FIELDS.items()])
 MOST_RECORDS = 1000
 """How many records a batch gets where nobody says."""
 
@@ -153,27 +151,22 @@ class _Group:
         fields = self._fields()
         deltas = fields["last_offset"] - fields["base_offset"]
         sizes = self.ends - self.starts - ENTRY.size
-        if min(deltas) < 0 or max(deltas) > _INT32_MAX or max(sizes) > _INT32_MAX:
+        if min(deltas) < 0 or max(deltas) > INT32_MAX or max(sizes) > INT32_MAX:
             return None
         headers = np.full(len(self.starts), NO_VALUE).astype(_HEADER_FIELDS)
-        for place, value in enumerate(
-            (
-                fields["base_offset"],
-                sizes,
-                NO_VALUE,
-                RECORD_BATCH,
-                0,
-                attributes,
-                deltas,
-                fields["base_timestamp"],
-                fields["max_timestamp"],
-                NO_VALUE,
-                NO_VALUE,
-                NO_VALUE,
-                self.lasts - self.firsts,
-            )
-        ):
-            headers[f"f{place}"] = value
+        known = {
+            "base_offset": fields["base_offset"],
+            "batch_length": sizes,
+            "magic": RECORD_BATCH,
+            "crc": 0,
+            "attributes": attributes,
+            "last_offset_delta": deltas,
+            "base_timestamp": fields["base_timestamp"],
+            "max_timestamp": fields["max_timestamp"],
+            "record_count": self.lasts - self.firsts,
+        }
+        for name, value in known.items():
+            headers[name] = value
         gaps = self.starts[:, None] + np.arange(HEADER_SIZE)
         self.out[gaps] = headers.view(np.uint8).reshape(-1, HEADER_SIZE)
         if not self._seal():

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
 from flexwire.columnar.doors import column_names, range_of
-from flexwire.columnar.engine import Kernel, kernel
 from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import (
@@ -22,11 +21,13 @@ from flexwire.columnar.record_columns import (
     from_batch,
     schema_of,
 )
-from flexwire.columnar.record_kernels import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.errors import RecordError
+from flexwire.kernels.engine import Kernel, kernel
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
-from flexwire.records.layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_POSITION
 from flexwire.records.search import BatchSearch
+from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_POSITION
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,6 @@ _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # As many batches are looked for at once.
 _TABLE = 4096
 _WORD = 8
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Wanted:
     @property
     def limits(self) -> tuple[int, int, int, int]:
         """The lowest and highest offset, the lowest and highest timestamp."""
-        low = [_INT64.min if one is None else one for one in (self.offsets[0], self.timestamps[0])]
-        high = [_INT64.max if one is None else one for one in (self.offsets[1], self.timestamps[1])]
+        low = [INT64_MIN if one is None else one for one in (self.offsets[0], self.timestamps[0])]
+        high = [INT64_MAX if one is None else one for one in (self.offsets[1], self.timestamps[1])]
         return low[0], high[0], low[1], high[1]
 
     def keeps(self, record: Record) -> bool:

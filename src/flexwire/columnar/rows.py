@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar import buffers
-from flexwire.columnar.engine import kernel
-from flexwire.columnar.kernels import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar.program import address
 from flexwire.columnar.schemas import schemas_of
 from flexwire.columnar.validity import validate
 from flexwire.errors import CodecError, FlexwireError, UnknownMessageError
+from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.kernels.engine import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.columnar.engine import Kernel
     from flexwire.columnar.program import Program
     from flexwire.columnar.schemas import MessageLike
+    from flexwire.kernels.engine import Kernel
     from flexwire.wire.encoding import Encoding
     from flexwire.wire.schema import Schema
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 
 from flexwire.errors import EncodeError, short
-from flexwire.records.layout import MESSAGE_SETS, RECORD_BATCH
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    MESSAGE_SETS,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    ZSTD,
+)
 
-COMPRESSION_MASK = 0x07
-TIMESTAMP_TYPE_MASK = 0x08
-TRANSACTIONAL_MASK = 0x10
-CONTROL_MASK = 0x20
-DELETE_HORIZON_MASK = 0x40
 _FLAGS = {
     "is_transactional": TRANSACTIONAL_MASK,
     "is_control": CONTROL_MASK,
@@ -45,7 +49,7 @@ COMPRESSIONS = tuple(Compression)
 # By magic, what it has of each, and the bits that say so.
 _COMPRESSION_BITS: list[dict[str, int]] = [
     {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
-    for count in (4, 4, 5)
+    for count in (ZSTD, ZSTD, len(COMPRESSIONS))
 ]
 _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
     {TimestampType.NO_TIMESTAMP_TYPE: 0, TimestampType.CREATE_TIME: 0},

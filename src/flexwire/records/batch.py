@@ -8,21 +8,20 @@ import msgspec
 
 from flexwire.arguments import to_list
 from flexwire.errors import RecordError
-from flexwire.records.attributes import (
-    CONTROL_MASK,
-    DELETE_HORIZON_MASK,
-    TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
-    Compression,
-    TimestampType,
-    compression_of,
-)
-from flexwire.records.bulk import read_records
+from flexwire.records.attributes import Compression, TimestampType, compression_of
 from flexwire.records.encode import WRITTEN_FIELDS, write_batch
+from flexwire.records.executors import read_records
 from flexwire.records.inflate import inflate
-from flexwire.records.layout import HEADER_SIZE, RECORD_BATCH
 from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
 from flexwire.records.record import Record
+from flexwire.wire.batch_layout import (
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    HEADER_SIZE,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,13 +14,9 @@ from operator import attrgetter
 
 from flexwire.errors import DecodeError, RecordError
 from flexwire.records.record import Record, RecordHeader
+from flexwire.wire.batch_layout import LEAST_RECORD, LEAST_RECORD_HEADER
+from flexwire.wire.limits import GROUP_BITS, INT64_MAX, INT64_MIN, VARINT_BITS, VARLONG_BITS
 from flexwire.wire.varint import read_unsigned_varint
-
-# Length, attributes, both deltas, key length, value length, header count: a byte each.
-_LEAST_RECORD = 7
-_LEAST_HEADER = 2
-_VARINT_BITS, _VARLONG_BITS = 32, 64
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no other
@@ -39,7 +35,7 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
     offset within ``data``.
     """
     remaining = len(data) - start
-    if not 0 <= count <= remaining // _LEAST_RECORD:
+    if not 0 <= count <= remaining // LEAST_RECORD:
         raise RecordError(f"{count} records declared but {remaining} bytes remain", offset=start)
     if count > budget:
         raise over_budget(start)
@@ -54,7 +50,7 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
         raise RecordError(reason, offset=end)
     for name in ("offset", "timestamp"):
         numbers = list(map(attrgetter(name), records))
-        if numbers and not _INT64_MIN <= min(numbers) <= max(numbers) <= _INT64_MAX:
+        if numbers and not INT64_MIN <= min(numbers) <= max(numbers) <= INT64_MAX:
             raise RecordError(f"the {name} of a record does not fit in 64 bits", offset=start)
     if append_time is not None:
         for record in records:
@@ -91,7 +87,7 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop, in place: see the mod
         if timestamp < 128:
             p += 1
         else:
-            timestamp, p = _read_wide(data, p, _VARLONG_BITS)
+            timestamp, p = _read_wide(data, p, VARLONG_BITS)
         offset = data[p]
         if offset < 128:
             p += 1
@@ -138,7 +134,7 @@ def _read_headers(  # noqa: PLR0912 - as above
         p += 1
     else:
         count, p = _read_wide(data, p)
-    if count & 1 or count >> 1 > (stop - p) // _LEAST_HEADER:
+    if count & 1 or count >> 1 > (stop - p) // LEAST_RECORD_HEADER:
         raise _wrong_length("record header", count, stop - p, p)
     if count >> 1 > budget:
         raise over_budget(p)
@@ -177,14 +173,14 @@ def _read_bytes(data: bytes, p: int, stop: int, what: str) -> tuple[bytes, int]:
     return data[p:end], end
 
 
-def _read_wide(data: bytes, p: int, bits: int = _VARINT_BITS) -> tuple[int, int]:
+def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
     """Read a varint of more than one byte; still in zig-zag form."""
     m = data[p + 1]
     if 0 < m < 128:
         return data[p] + (m << 7) - 128, p + 2
     if 0 < (k := data[p + 2]) < 128 <= m:
         return data[p] + (m << 7) + (k << 14) - 0x4080, p + 3
-    most_bytes = (bits + 6) // 7
+    most_bytes = -(-bits // GROUP_BITS)
     return read_unsigned_varint(data, p, len(data), most_bytes=most_bytes, bits=bits)
 
 

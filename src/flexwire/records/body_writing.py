@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import EncodeError, short
-from flexwire.records.layout import NO_VALUE
 from flexwire.records.values import (
     checked_bytes,
     checked_integer,
     checked_nullable_bytes,
     write_each,
 )
+from flexwire.wire.batch_layout import NO_VALUE
 from flexwire.wire.varint import write_varint
 
 if TYPE_CHECKING:

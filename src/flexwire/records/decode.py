@@ -9,9 +9,11 @@ import google_crc32c
 
 from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
-from flexwire.records.attributes import COMPRESSION_MASK, COMPRESSIONS, Compression
+from flexwire.records.attributes import COMPRESSIONS, Compression
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.layout import (
+from flexwire.records.message_set import check_message_crc
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
     CRC_START,
     ENTRY,
     HEADER,
@@ -19,11 +21,9 @@ from flexwire.records.layout import (
     MAGIC_POSITION,
     PREFIXES,
     RECORD_BATCH,
+    ZSTD,
 )
-from flexwire.records.message_set import check_message_crc
-
-_ZSTD = COMPRESSIONS.index(Compression.ZSTD)
-_INT64_MAX = 2**63 - 1
+from flexwire.wire.limits import INT64_MAX
 
 
 class PartialBatch(NamedTuple):
@@ -110,7 +110,7 @@ class BatchIterator(Iterator[RecordBatch]):
                 reason = f"crc is {crc:#010x} but the bytes have {actual:#010x}"
                 raise RecordError(reason, offset=start)
         _check_compression(attributes, magic, start)
-        if last_offset_delta < 0 or base_offset + last_offset_delta > _INT64_MAX:
+        if last_offset_delta < 0 or base_offset + last_offset_delta > INT64_MAX:
             reason = f"last offset delta {last_offset_delta} after base offset {base_offset}"
             raise RecordError(reason, offset=start)
         return RecordBatch(
@@ -164,7 +164,7 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
     number = attributes & COMPRESSION_MASK
     if number >= len(COMPRESSIONS):
         raise RecordError(f"unknown compression type {number}", offset=start)
-    if number == _ZSTD and magic < RECORD_BATCH:
+    if number == ZSTD and magic < RECORD_BATCH:
         raise RecordError(f"zstd compression, which magic {magic} does not have", offset=start)
     return COMPRESSIONS[number]
 

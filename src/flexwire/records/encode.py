@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -9,19 +10,23 @@ import google_crc32c
 
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
-from flexwire.records.attributes import (
-    COMPRESSION_MASK,
-    Compression,
-    TimestampType,
-    compression_of,
-    pack_attributes,
-)
-from flexwire.records.bulk import write_records
+from flexwire.records.attributes import Compression, TimestampType, compression_of, pack_attributes
 from flexwire.records.deflate import checked_level, deflate
-from flexwire.records.layout import CRC_SIZE, CRC_START, ENTRY, HEADER, NO_VALUE, RECORD_BATCH
+from flexwire.records.executors import write_records
 from flexwire.records.message_set_writing import write_message, write_messages
 from flexwire.records.record import Record
 from flexwire.records.values import check_size, checked_integer, checked_record
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
+    CRC_SIZE,
+    CRC_START,
+    ENTRY,
+    HEADER,
+    HEADER_FIELDS,
+    NO_VALUE,
+    RECORD_BATCH,
+)
+from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +35,6 @@ Fields: TypeAlias = Mapping[str, int | None]
 """The numbers of a batch's header that are not taken from its records, by their names."""
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
-_INT32_MAX = 2**31 - 1
 # What a wrapper message, and a record batch, has of them.
 WRITTEN_FIELDS = (
     ("last_offset",),
@@ -147,28 +151,28 @@ def seal_batch(
     """
     check_size(len(body), "records")
     base_offset, last_offset = (_number(fields, f"{one}_offset", 64) for one in ("base", "last"))
-    if not 0 <= last_offset - base_offset <= _INT32_MAX:
-        reason = f"{last_offset} is not 0 to {_INT32_MAX} behind the base offset {base_offset}"
+    if not 0 <= last_offset - base_offset <= INT32_MAX:
+        reason = f"{last_offset} is not 0 to {INT32_MAX} behind the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
     # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
     if count:
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size
     check_size(size, "records")
+    known = {
+        "base_offset": base_offset,
+        "batch_length": size,
+        "magic": RECORD_BATCH,
+        "crc": 0,
+        "attributes": attributes,
+        "last_offset_delta": last_offset - base_offset,
+        "record_count": count,
+    }
     header = HEADER.pack(
-        base_offset,
-        size,
-        _number(fields, "partition_leader_epoch", 32),
-        RECORD_BATCH,
-        0,
-        attributes,
-        last_offset - base_offset,
-        _number(fields, "base_timestamp", 64),
-        _number(fields, "max_timestamp", 64),
-        _number(fields, "producer_id", 64),
-        _number(fields, "producer_epoch", 16),
-        _number(fields, "base_sequence", 32),
-        count,
+        *(
+            known[name] if name in known else _number(fields, name, 8 * struct.calcsize(code))
+            for name, code in HEADER_FIELDS.items()
+        )
     )
     crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)
     before = header[: CRC_START - CRC_SIZE]

@@ -10,9 +10,10 @@ import zlib
 from typing import NamedTuple
 
 from flexwire.errors import RecordError
-from flexwire.records.attributes import COMPRESSION_MASK
 from flexwire.records.body import over_budget
-from flexwire.records.layout import (
+from flexwire.records.record import Record
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
     ENTRY,
     LEAST_SIZES,
     MAGIC_POSITION,
@@ -20,9 +21,8 @@ from flexwire.records.layout import (
     NO_VALUE,
     PREFIXES,
 )
-from flexwire.records.record import Record
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _LENGTH_SIZE = 4
 
 
@@ -115,7 +115,7 @@ def read_inner_records(
         )
         for message in messages
     ]
-    if not all(_INT64_MIN <= record.offset <= _INT64_MAX for record in records):
+    if not all(INT64_MIN <= record.offset <= INT64_MAX for record in records):
         raise RecordError("the offset of a record does not fit in 64 bits")
     return records
 

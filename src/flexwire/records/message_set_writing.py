@@ -6,13 +6,13 @@ import zlib
 from typing import TYPE_CHECKING
 
 from flexwire.errors import EncodeError
-from flexwire.records.layout import CRC_SIZE, ENTRY, MESSAGE_CRC_START, NO_VALUE, PREFIXES
 from flexwire.records.values import (
     check_size,
     checked_integer,
     checked_nullable_bytes,
     write_each,
 )
+from flexwire.wire.batch_layout import CRC_SIZE, ENTRY, MESSAGE_CRC_START, NO_VALUE, PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

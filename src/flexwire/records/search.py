@@ -13,7 +13,7 @@ from typing import Protocol
 from flexwire.errors import RecordError
 from flexwire.records.batch import MAX_INFLATED
 from flexwire.records.decode import decode_batches
-from flexwire.records.layout import ENTRY, HEADER_SIZE
+from flexwire.wire.batch_layout import ENTRY, HEADER_SIZE
 
 MAX_BATCH_BYTES = MAX_INFLATED
 """A longer batch is damage; by default a broker takes 1 MiB."""

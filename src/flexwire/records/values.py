@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flexwire.errors import EncodeError, short
 from flexwire.records.record import Record
+from flexwire.wire.limits import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_MOST_BYTES = 2**31 - 1
 _MOST = {bits: (1 << (bits - 1)) - 1 for bits in (16, 32, 64)}
 _Written = TypeVar("_Written")
 
@@ -48,8 +48,8 @@ def checked_record(value: Any, path: str) -> Record:
 
 def check_size(size: int, path: str) -> None:
     """Refuse what is larger than a batch length or message size can tell."""
-    if size > _MOST_BYTES:
-        raise EncodeError(f"{size} bytes are more than the {_MOST_BYTES} of an int32", path=path)
+    if size > LONGEST:
+        raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:

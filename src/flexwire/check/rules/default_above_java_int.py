@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.rule import Category, Rule
+from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,15 +28,12 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import Position
 
 
-_HIGHEST = 2**31 - 1
-
-
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one, _ in message.fields():
         digits = one.default.removeprefix("+")
         if str(one.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
             continue
-        if _HIGHEST < int(digits) < 2**32:
+        if INT32_MAX < int(digits) < 2**32:
             reason = f"default {digits} of {one.name} is no Java int; write '{int(digits):#x}'"
             yield message.at(one, "default"), reason
 

@@ -17,8 +17,8 @@ from flexwire.records.encode import encode_batch
 from flexwire.records.kip82.decode import Entries, Reading, Whole, checked_reading, read_whole
 from flexwire.records.kip82.encode import encode_messages
 from flexwire.records.kip82.message import MAGIC
-from flexwire.records.layout import MAGIC_POSITION, MESSAGE_SETS
 from flexwire.records.record import Record
+from flexwire.wire.batch_layout import MAGIC_POSITION, MESSAGE_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,11 +13,10 @@ from flexwire.records.decode import PartialBatch, decode_batches
 from flexwire.records.headers import Headers
 from flexwire.records.inflate import inflate
 from flexwire.records.kip82.message import MAGIC, Entry, Message, read_entry
-from flexwire.records.layout import ENTRY, LEAST_SIZES, MAGIC_POSITION
 from flexwire.records.message_set import check_message_crc
 from flexwire.records.typed import TypedDialect
-
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, MAGIC_POSITION
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 
 class Reading(NamedTuple):
@@ -189,7 +188,7 @@ def _read_inner(data: bytes, wrapper: Entry, reading: Reading) -> list[Message]:
     # As in magic 1: relative offsets, and nothing assigned yet where the wrapper is at 0.
     base = wrapper.offset - found[-1].offset if wrapper.offset else 0
     messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in found]
-    if not all(_INT64_MIN <= message.offset <= _INT64_MAX for message in messages):
+    if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
         raise RecordError("the offset of a message does not fit in 64 bits")
     return messages
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flexwire.errors import DecodeError, RecordError
-from flexwire.records.attributes import (
-    COMPRESSION_MASK,
-    COMPRESSIONS,
-    TIMESTAMP_TYPE_MASK,
-    Compression,
-    TimestampType,
-)
+from flexwire.records.attributes import COMPRESSIONS, Compression, TimestampType
 from flexwire.records.headers import Headers
-from flexwire.records.layout import CRC_SIZE, ENTRY, MESSAGE_CRC_START, PREFIXES
 from flexwire.records.values import check_size
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
+    CRC_SIZE,
+    ENTRY,
+    MESSAGE_CRC_START,
+    PREFIXES,
+    TIMESTAMP_TYPE_MASK,
+)
 from flexwire.wire.reader import Reader
 from flexwire.wire.types import INT32, NULLABLE_BYTES
 from flexwire.wire.writer import Writer

@@ -1,1 +1,0 @@
-"""The kernels that read and write record batches in columns, and their words in memory."""

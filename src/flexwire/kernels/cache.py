@@ -1,0 +1,216 @@
+"""Loads the kernels, from a cache that only these very files can have filled.
+
+numba keeps compiled functions by the text of the file they stand in, and would not notice a change
+in a file that one imports. So they are kept in a directory named after all the files of this room,
+as object files, and numba is imported only to compile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import struct
+import sys
+import sysconfig
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flexwire.kernels import object_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+# The kernels by their modules, in the order of `Kernels`.
+_WANTED = [
+    ("flexwire.kernels.objects.reading", "decode"),
+    ("flexwire.kernels.objects.reading", "read_struct"),
+    ("flexwire.kernels.objects.writing", "encode"),
+    ("flexwire.kernels.objects.writing", "write_struct"),
+    ("flexwire.kernels.records.objects_reading", "read_records"),
+    ("flexwire.kernels.records.objects_writing", "write_records"),
+]
+_ROOT, _OTHERS_WRITE = 0, 0o022
+_ROOM = Path(__file__).parent
+# What kernels take as constants, and does not stand in this room.
+_NUMBERS = ("wire/limits.py", "wire/batch_layout.py")
+# Where numba keeps what it compiles, all threads are told by the same variable.
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The addresses of the compiled kernels."""
+
+    decode: int
+    read_struct: int
+    encode: int
+    write_struct: int
+    read_records: int
+    write_records: int
+
+
+@cache
+def load() -> Kernels | None:
+    """Give the kernels, compiled (many seconds, once a machine) or from the cache (milliseconds).
+
+    None where there is no numba, no place to compile them in, or the interpreter's objects are
+    laid out in another way.
+    """
+    if not is_supported() or find_spec("numba") is None:
+        return None
+    with suppress(OSError):
+        return Kernels(*addresses(_WANTED))
+    return None
+
+
+def addresses(kernels: Sequence[tuple[str, str]]) -> list[int]:
+    """Give the addresses of kernels, each by its module and its name there.
+
+    Kernels of one module are asked for together: what is not kept is compiled by the module.
+    Raises OSError where they are kept nowhere and nothing can be written.
+    """
+    files, below = _files(kernels), object_files.toolchain()
+    with _LOCK:
+        tried = []
+        for place in (one / below for one in _kept()):
+            if (found := _loaded(place, files)) is not None:
+                return found
+            tried.append(place)
+        place = cache_directory() / below
+        found = None if place in tried else _loaded(place, files)
+        return _compiled(place, kernels) if found is None else found
+
+
+def _files(kernels: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{module}.{name}.o" for module, name in kernels]
+
+
+def _loaded(place: Path, files: list[str]) -> list[int] | None:
+    found = [one for file in files if (one := object_files.load(place, file)) is not None]
+    return found if len(found) == len(files) else None
+
+
+def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
+    place.mkdir(mode=0o700, exist_ok=True)
+    files = _files(kernels)
+    if not all(object_files.is_left(place, one) for one in files):
+        # Who was interrupted left what numba keeps, of which no object file can be made.
+        for index in place.rglob("*.nbi"):
+            index.unlink(missing_ok=True)
+    with keeping(place):
+        made: list[Any] = [getattr(import_module(module), name) for module, name in kernels]
+    for file, one in zip(files, made, strict=True):
+        object_files.keep(place, file, one)
+    return [one.address for one in made]
+
+
+@contextmanager
+def keeping(directory: Path) -> Iterator[None]:
+    """Have the kernels that are imported meanwhile taken from a directory, or kept there."""
+    config: Any = import_module("numba.core.config")
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(directory)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def is_supported() -> bool:
+    """Whether kernels are wanted, and objects are laid out as they take them to be."""
+    return (
+        os.environ.get("FLEXWIRE_KERNELS") != "off"
+        and os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
+        and os.name == "posix"
+        and platform.python_implementation() == "CPython"
+        and sys.byteorder == "little"
+        and struct.calcsize("P") == 8
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not sysconfig.get_config_var("Py_DEBUG")
+        and not sysconfig.get_config_var("Py_TRACE_REFS")
+    )
+
+
+def is_compiled() -> bool:
+    """Whether loading takes from the cache, and compiles nothing."""
+    if find_spec("numba") is None:
+        return False
+    below, files = object_files.toolchain(), _files(_WANTED)
+    return any(all((one / below / file).exists() for file in files) for one in _kept())
+
+
+def cache_directory() -> Path:
+    """Give the directory for this version of the kernels; a temporary one if nothing else will.
+
+    Raises OSError where nothing can be written.
+    """
+    name = _name()
+    for parent in _parents():
+        wanted = parent / name
+        with suppress(OSError):
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            wanted.mkdir(exist_ok=True, mode=0o700)
+            mine = {os.getuid()}
+            if os.access(wanted, os.W_OK) and _is_of(mine, parent) and _is_of(mine, wanted):
+                return wanted
+    wanted = Path(_temporary().name) / name
+    wanted.mkdir(exist_ok=True)
+    return wanted
+
+
+def _kept() -> Iterator[Path]:
+    """Give the directories that there are, also such as only root may write to, as in an image."""
+    trusted = {os.getuid(), _ROOT}
+    for parent in _parents():
+        wanted = parent / _name()
+        with suppress(OSError):
+            if _is_of(trusted, parent) and _is_of(trusted, wanted):
+                yield wanted
+
+
+def _name() -> str:
+    return f"kernels-{digest()}"
+
+
+def _parents() -> Iterator[Path]:
+    """Give where a cache may be, the best first."""
+    # A user that the system does not know, as containers have them, has no home.
+    with suppress(RuntimeError):
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flexwire"
+    yield Path(tempfile.gettempdir()) / f"flexwire-{os.getuid()}"
+
+
+def _is_of(users: set[int], directory: Path) -> bool:
+    """Whether none but some users can put something into a directory, or another in its stead.
+
+    What others can write to, others can put machine code in; what a link points to, its owner says.
+    """
+    status = directory.stat()
+    owners = {status.st_uid, directory.lstat().st_uid}
+    return owners <= users and not status.st_mode & _OTHERS_WRITE
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    """Make a directory that goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="flexwire-", ignore_cleanup_errors=True)
+
+
+@cache
+def digest() -> str:
+    """Name all that the compiled kernels depend on, in 16 hex digits."""
+    sha = hashlib.sha256(f"{sys.version} {platform.machine()}".encode())
+    package = _ROOM.parent
+    for file in sorted([*_ROOM.rglob("*.py"), *(package / one for one in _NUMBERS)]):
+        sha.update(str(file.relative_to(package)).encode())
+        sha.update(file.read_bytes())
+    return sha.hexdigest()[:16]

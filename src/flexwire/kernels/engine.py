@@ -1,0 +1,46 @@
+"""The compiled kernels, called so that other threads run meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+
+from flexwire.kernels.cache import addresses, is_supported
+
+_WORD = ctypes.c_int64
+# What ctypes calls as this, it calls without the GIL.
+_KERNEL = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
+# A kernel takes the address of a run's words, and two words that it ignores.
+Kernel = Callable[[int, int, int], int]
+# The kernels by the module and function that each is; numba loads a module's at once.
+KERNELS = {
+    "decode": ("columns.reading", "decode"),
+    "encode": ("columns.writing", "encode"),
+    "measure": ("columns.writing", "measure"),
+    "scan_records": ("records.scanning", "scan"),
+    "inflate_lz4": ("records.inflating", "inflate"),
+    "bound_zstd": ("records.bounding", "bound"),
+    "read_records": ("records.columns_reading", "read"),
+    "write_records": ("records.columns_writing", "write"),
+    "seal_records": ("records.sealing", "seal"),
+}
+
+
+@cache
+def kernel(name: str) -> Kernel | None:
+    """Give a kernel, compiled (many seconds, once a machine) or from the cache.
+
+    None where there are none, as `flexwire.kernels.cache` says: the reference executor does it all.
+    """
+    if not is_supported() or find_spec("numba") is None:
+        return None
+    module, function = KERNELS[name]
+    together = [one for where, one in KERNELS.values() if where == module]
+    wanted = [(f"flexwire.kernels.{module}", one) for one in together]
+    with suppress(OSError):
+        found = addresses(wanted)
+        return _KERNEL(found[together.index(function)])
+    return None

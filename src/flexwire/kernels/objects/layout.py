@@ -1,0 +1,31 @@
+"""The words of a program: how a schema is laid out in memory for the kernels.
+
+All are offsets in bytes from the address of what they belong to. A kernel file takes them as
+constants, so a change here is a change of the kernels.
+"""
+
+from __future__ import annotations
+
+# The words of an operation, in bytes from its address: what a field is, and where its value stands.
+OPERATION = 72
+O_CODE, O_NULLABLE, O_COMPACT, O_ELEMENT, O_STRUCT, O_SLOT, O_TAG, O_DEFAULT, O_VALUE = range(
+    0, 72, 8
+)
+# The words of a structure.
+STRUCTURE = 104
+S_CLASS, S_FIELDS, S_INLINE, S_INLINES, S_FLEXIBLE, S_TAGGED, S_TAGGEDS = range(0, 56, 8)
+S_REFUSED, S_REFUSEDS, S_DEFAULTS, S_ABSENT, S_ABSENTS, S_UNKNOWN = range(56, 104, 8)
+# The words of a default: how it is made, of what, and where it is put.
+DEFAULT = 24
+# The words that every call shares.
+G_NONE, G_TRUE, G_FALSE, G_MAKE_UUID, G_UUID_BYTES, G_INT, G_STR, G_BYTES = range(0, 64, 8)
+G_LIST, G_FLOAT, G_UUID, G_DICT, G_ROOT, G_FALLBACK, G_KERNEL, G_EXCEPTION = range(64, 128, 8)
+GLOBALS = 128
+# The words of one call: where it is and ends, a spare one, and where the output began.
+C_POSITION, C_END, C_SCRATCH, C_GLOBALS, C_OUT = range(0, 40, 8)
+CALL = 40
+
+# What its default is.
+D_NONE, D_INT, D_SAME, D_EMPTY_LIST, D_EMPTY_BYTES, D_EQUAL, D_DOUBLE, D_NEVER = range(8)
+# How a field that was not on the wire is made.
+M_SHARED, M_LIST, M_DICT, M_CALL = range(4)

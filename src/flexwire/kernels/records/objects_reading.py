@@ -1,0 +1,295 @@
+"""Reads the records of a record batch into Python objects.
+
+A varint that is not one, or cut off, moves the position beyond the record's end: what follows it is
+refused there, at the latest because the record does not end where it says. A function that makes an
+object gives a new reference, or 0 for what is out of the ordinary.
+"""
+
+from __future__ import annotations
+
+from flexwire.kernels.machine import (
+    LIST_ITEMS,
+    LIST_SIZE,
+    TYPE,
+    bytes_address,
+    bytes_from,
+    bytes_size,
+    clear_error,
+    compare_memory,
+    gc_untrack,
+    kernel,
+    list_new,
+    load_word,
+    long_from,
+    mem_free,
+    mem_malloc,
+    part,
+    py_decref,
+    py_incref,
+    store_word,
+    tuple_get,
+    tuple_new,
+    tuple_set,
+    type_alloc,
+    vectorcall,
+)
+from flexwire.kernels.objects.layout import C_END, C_POSITION
+from flexwire.kernels.records.objects_arguments import take_integer
+from flexwire.kernels.records.objects_layout import (
+    C_APPEND_TIME,
+    C_BASE_OFFSET,
+    C_BASE_TIMESTAMP,
+    C_BUDGET,
+    C_COUNT,
+    C_HEADERS,
+    C_SHARED,
+    CALL,
+    R_BYTES,
+    R_CLASS,
+    R_EXCEPTION,
+    R_FALLBACK,
+    R_HEADERS,
+    R_INT,
+    R_KEY,
+    R_NONE,
+    R_OFFSET,
+    R_TIMESTAMP,
+    R_VALUE,
+)
+from flexwire.kernels.wire.lengths import NULL
+from flexwire.kernels.wire.varint import read_zigzag_varint, read_zigzag_varlong, signed
+from flexwire.wire.batch_layout import LEAST_RECORD, LEAST_RECORD_HEADER
+
+
+@part
+def take_varint(call: int, stop: int) -> int:
+    """Read a signed varint, and move the position after it."""
+    raw, position = read_zigzag_varint(load_word(call), stop)
+    store_word(call, position if position >= 0 else stop + 1)
+    return signed(raw)
+
+
+@part
+def take_varlong(call: int, stop: int) -> int:
+    """Read a signed varlong, and move the position after it."""
+    raw, position = read_zigzag_varlong(load_word(call), stop)
+    store_word(call, position if position >= 0 else stop + 1)
+    return signed(raw)
+
+
+@part
+def read_bytes(call: int, stop: int, none: int) -> int:
+    """Read a key or value; None for null where ``none`` is that, refused where it is 0."""
+    length = take_varint(call, stop)
+    position = load_word(call)
+    if length == NULL and none:
+        py_incref(none)
+        return none
+    if length < 0 or length > stop - position:
+        return 0
+    store_word(call, position + length)
+    return bytes_from(position, length)
+
+
+@part
+def read_key(call: int, stop: int, likely: int) -> int:
+    """Read a header's key; ``likely`` once more if it is that, which is faster than to make it."""
+    if likely:
+        position = load_word(call)
+        length = take_varint(call, stop)
+        begin = load_word(call)
+        if (
+            length == bytes_size(likely)
+            and length <= stop - begin
+            and compare_memory(begin, bytes_address(likely), length) == 0
+        ):
+            store_word(call, begin + length)
+            py_incref(likely)
+            return likely
+        store_word(call, position)
+    return read_bytes(call, stop, 0)
+
+
+@part
+def read_header(call: int, stop: int, none: int, likely: int) -> int:
+    """Read a record header: a tuple of its key and value."""
+    made = tuple_new(2)
+    if made == 0:
+        return 0
+    gc_untrack(made)
+    key = read_key(call, stop, likely)
+    if key != 0:
+        tuple_set(made, 0, key)
+        value = read_bytes(call, stop, none)
+        if value != 0:
+            tuple_set(made, 1, value)
+            return made
+    py_decref(made)
+    return 0
+
+
+@part
+def read_headers(call: int, stop: int, none: int) -> int:
+    """Read the headers of a record, a list."""
+    count = take_varint(call, stop)
+    budget = load_word(call + C_BUDGET)
+    if count < 0 or count > (stop - load_word(call)) // LEAST_RECORD_HEADER or count > budget:
+        return 0
+    store_word(call + C_BUDGET, budget - count)
+    made = list_new(count)
+    if made == 0:
+        return 0
+    # Nothing a record holds can be part of a circle; the collector need not look at it.
+    gc_untrack(made)
+    items = load_word(made + LIST_ITEMS)
+    # Records of one batch have mostly the same header keys, in the same order.
+    before = load_word(call + C_HEADERS)
+    alike = load_word(before + LIST_SIZE) if before else 0
+    for index in range(count):
+        likely = 0
+        if index < alike:
+            likely = tuple_get(load_word(load_word(before + LIST_ITEMS) + 8 * index), 0)
+        header = read_header(call, stop, none, likely)
+        if header == 0:
+            py_decref(made)
+            return 0
+        store_word(items + 8 * index, header)
+    store_word(call + C_HEADERS, made)
+    return made
+
+
+@part
+def put_sum(made: int, slot: int, base: int, delta: int) -> bool:
+    """Put base and delta together, unless they overflow."""
+    total = base + delta
+    if (base ^ total) & (delta ^ total) < 0:
+        return False
+    number = long_from(total)
+    store_word(made + slot, number)
+    return number != 0
+
+
+@part
+def read_fields(call: int, stop: int, made: int) -> bool:
+    """Read what is in a record after its length and attributes."""
+    shared = load_word(call + C_SHARED)
+    none = load_word(shared + R_NONE)
+    timestamp = take_varlong(call, stop)
+    if not put_sum(
+        made, load_word(shared + R_TIMESTAMP), load_word(call + C_BASE_TIMESTAMP), timestamp
+    ):
+        return False
+    append_time = load_word(call + C_APPEND_TIME)
+    if append_time:
+        slot = made + load_word(shared + R_TIMESTAMP)
+        py_decref(load_word(slot))
+        py_incref(append_time)
+        store_word(slot, append_time)
+    offset = take_varint(call, stop)
+    if not put_sum(made, load_word(shared + R_OFFSET), load_word(call + C_BASE_OFFSET), offset):
+        return False
+    key = read_bytes(call, stop, none)
+    store_word(made + load_word(shared + R_KEY), key)
+    if key == 0:
+        return False
+    value = read_bytes(call, stop, none)
+    store_word(made + load_word(shared + R_VALUE), value)
+    if value == 0:
+        return False
+    headers = read_headers(call, stop, none)
+    store_word(made + load_word(shared + R_HEADERS), headers)
+    return headers != 0 and load_word(call) == stop
+
+
+@part
+def read_record(call: int, end: int) -> int:
+    """Read one record."""
+    size = take_varint(call, end)
+    position = load_word(call)
+    if size < 0 or size > end - position:
+        return 0
+    made = type_alloc(load_word(load_word(call + C_SHARED) + R_CLASS), 0)
+    if made == 0:
+        return 0
+    # The record's attributes: no bit of them has a meaning yet, and Kafka ignores them.
+    store_word(call, position + 1)
+    if read_fields(call, position + size, made):
+        return made
+    py_decref(made)
+    return 0
+
+
+@part
+def read_all(call: int) -> int:
+    """Read the records, which must fill the data."""
+    count, end = load_word(call + C_COUNT), load_word(call + C_END)
+    budget = load_word(call + C_BUDGET)
+    if count < 0 or count > (end - load_word(call)) // LEAST_RECORD or count > budget:
+        return 0
+    store_word(call + C_BUDGET, budget - count)
+    made = list_new(count)
+    if made == 0:
+        return 0
+    gc_untrack(made)
+    items = load_word(made + LIST_ITEMS)
+    for index in range(count):
+        record = read_record(call, end)
+        if record == 0:
+            py_decref(made)
+            return 0
+        store_word(items + 8 * index, record)
+    if load_word(call) == end:
+        return made
+    py_decref(made)
+    return 0
+
+
+@part
+def read_arguments(call: int, arguments: int, shared: int) -> bool:
+    """Take the arguments of `read_records` in."""
+    data, start = load_word(arguments), load_word(arguments + 8)
+    append_time = load_word(arguments + 48)
+    if load_word(data + TYPE) != load_word(shared + R_BYTES):
+        return False
+    if append_time == load_word(shared + R_NONE):
+        append_time = 0
+    elif load_word(append_time + TYPE) != load_word(shared + R_INT):
+        return False
+    store_word(call + C_APPEND_TIME, append_time)
+    store_word(call + C_SHARED, shared)
+    store_word(call + C_HEADERS, 0)
+    size = bytes_size(data)
+    sound = (
+        take_integer(call, start, C_POSITION)
+        and take_integer(call, load_word(arguments + 16), C_COUNT)
+        and take_integer(call, load_word(arguments + 24), C_BASE_OFFSET)
+        and take_integer(call, load_word(arguments + 32), C_BASE_TIMESTAMP)
+        and take_integer(call, load_word(arguments + 40), C_BUDGET)
+    )
+    if not sound or load_word(call) < 0 or load_word(call) > size:
+        return False
+    begin = bytes_address(data)
+    store_word(call, begin + load_word(call))
+    store_word(call + C_END, begin + size)
+    return True
+
+
+@kernel
+def read_records(itself: int, arguments: int, count: int) -> int:
+    """Read all records of a batch; what is out of the ordinary goes to the fallback.
+
+    A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
+    are those of `flexwire.records.body.read_records`, seven.
+    """
+    shared = load_word(bytes_address(itself))
+    fallback = load_word(shared + R_FALLBACK)
+    call = mem_malloc(CALL)
+    made = 0
+    if call != 0 and count == 7 and read_arguments(call, arguments, shared):
+        made = read_all(call)
+    mem_free(call)
+    if made == 0:
+        if not clear_error(load_word(shared + R_EXCEPTION)):
+            return 0
+        return vectorcall(fallback, arguments, count, 0)
+    return made

@@ -1,0 +1,59 @@
+"""What a field is on the wire, as a number that every kernel knows; and how tagged fields stand.
+
+The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
+sixteen, so that a kernel tells the widths apart with a comparison.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.wire.schema import NullableStruct, Schema
+from flexwire.wire.tags import TagForm
+from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Uuid
+
+if TYPE_CHECKING:
+    from flexwire.wire.types import Type
+
+(BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, ARRAY) = range(12)
+STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT = range(12, 15)
+TYPES = 15
+"""How many there are; the operations of one kernel alone are numbered from here."""
+
+# The forms of tagged fields.
+SECTION, INTERLEAVED, BUFFER = range(3)
+FORMS = {
+    TagForm.SECTION: SECTION,
+    TagForm.INTERLEAVED: INTERLEAVED,
+    TagForm.BUFFER: BUFFER,
+}
+_INTEGERS = {
+    "INT8": INT8,
+    "INT16": INT16,
+    "UINT16": UINT16,
+    "INT32": INT32,
+    "UINT32": UINT32,
+    "INT64": INT64,
+}
+
+
+def operation_of(kind: Type) -> int:
+    """Give the number for a type of the wire."""
+    match kind:
+        case Integer():
+            return _INTEGERS[kind.name]
+        case NullableStruct():
+            return TAGGED_STRUCT if kind.tagged else NULLABLE_STRUCT
+        case Schema():
+            return STRUCT
+    return _OTHERS[type(kind)]
+
+
+_OTHERS = {
+    Boolean: BOOL,
+    Float64: FLOAT64,
+    Uuid: UUID,
+    String: STRING,
+    Bytes: BYTES,
+    Array: ARRAY,
+}

@@ -1,0 +1,70 @@
+"""Reading and writing records: kernels where this process runs on them, else Python."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.kernels.loading import kernels
+from flexwire.records import body, body_writing
+from flexwire.records.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from flexwire.kernels.cache import Kernels
+
+# Python's code takes about as long for a record as for so many bytes of a message.
+_RECORD_WORK = 60
+
+
+class _Functions(NamedTuple):
+    read: Callable[..., list[Record]] = body.read_records
+    write: Callable[..., tuple[bytes, int]] = body_writing.write_records
+
+
+_PYTHON = _Functions()
+
+
+def read_records(
+    data: bytes,
+    start: int,
+    *,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    budget: int,
+    append_time: int | None,
+) -> list[Record]:
+    """Do what `flexwire.records.body.read_records` does, errors included."""
+    # A count that cannot be true is no work.
+    functions = _functions(kernels(_RECORD_WORK * count if 0 < count < len(data) else 0))
+    return functions.read(data, start, count, base_offset, base_timestamp, budget, append_time)
+
+
+def write_records(
+    records: Sequence[Record], base_offset: int, base_timestamp: int
+) -> tuple[bytes, int]:
+    """Do what `flexwire.records.body_writing.write_records` does, errors included."""
+    functions = _functions(kernels(_RECORD_WORK * len(records)))
+    return functions.write(records, base_offset, base_timestamp)
+
+
+def _functions(loaded: Kernels | None) -> _Functions:
+    return _PYTHON if loaded is None else functions_on(loaded)
+
+
+@cache
+def functions_on(loaded: Kernels) -> _Functions:
+    """Give the functions that run on kernels; Python's, where a record is not as they take it."""
+    # Needs ctypes, and slows down who does not.
+    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
+    from flexwire.kernels.records.objects_functions import record_function  # noqa: PLC0415 - see above
+
+    try:
+        return _Functions(
+            record_function(loaded.read_records, Record, "read_records", _PYTHON.read),
+            record_function(loaded.write_records, Record, "write_records", _PYTHON.write),
+        )
+    except UnsuitableError:
+        return _PYTHON

@@ -1,0 +1,85 @@
+"""Where the fields stand before the records of a batch, and before the key of a message.
+
+Each field is written down once, with its width; structs, offsets and sizes follow from that, for
+Python and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import accumulate
+from typing import Final
+
+HEADER_FIELDS: Final = {
+    "base_offset": "q",
+    "batch_length": "i",
+    "partition_leader_epoch": "i",
+    "magic": "B",
+    "crc": "I",
+    "attributes": "h",
+    "last_offset_delta": "i",
+    "base_timestamp": "q",
+    "max_timestamp": "q",
+    "producer_id": "q",
+    "producer_epoch": "h",
+    "base_sequence": "i",
+    "record_count": "i",
+}
+"""The header of a record batch (magic 2): its fields in order, with their `struct` codes."""
+
+HEADER: Final = struct.Struct(">" + "".join(HEADER_FIELDS.values()))
+HEADER_SIZE: Final = HEADER.size
+_ENDS: Final = tuple(accumulate(struct.calcsize(f">{code}") for code in HEADER_FIELDS.values()))
+(
+    BASE_OFFSET_AT,
+    BATCH_LENGTH_AT,
+    PARTITION_LEADER_EPOCH_AT,
+    MAGIC_AT,
+    CRC_AT,
+    ATTRIBUTES_AT,
+    LAST_OFFSET_DELTA_AT,
+    BASE_TIMESTAMP_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_ID_AT,
+    PRODUCER_EPOCH_AT,
+    BASE_SEQUENCE_AT,
+    RECORD_COUNT_AT,
+) = (0, *_ENDS[:-1])
+# What the crc covers: all that stands after it.
+CRC_START: Final = ATTRIBUTES_AT
+
+# Magic 0 and 1: an entry of a message set starts with its offset and the size of what follows, as
+# a record batch does.
+ENTRY: Final = struct.Struct(">qi")
+LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
+# Offset, size, crc, magic, attributes and, in magic 1, timestamp.
+PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
+# At the same place in all of them, as is the size of what follows it. What the crc of a message
+# covers begins there.
+MAGIC_POSITION: Final = MAGIC_AT
+MESSAGE_CRC_START: Final = MAGIC_POSITION
+CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
+
+RECORD_BATCH: Final = 2
+"""The magic of record batches."""
+MESSAGE_SETS: Final = (0, 1)
+"""Those of message sets."""
+# A message has two lengths after its prefix, of the key and the value.
+LEAST_SIZES: Final = (*(prefix.size + 2 * 4 for prefix in PREFIXES), HEADER_SIZE)
+"""The whole size of the smallest batch of each magic."""
+NO_VALUE: Final = -1
+"""What a timestamp, a producer id or an epoch is where there is none."""
+
+# The attributes of a batch or message.
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_MASK: Final = 0x08
+TRANSACTIONAL_MASK: Final = 0x10
+CONTROL_MASK: Final = 0x20
+DELETE_HORIZON_MASK: Final = 0x40
+# The compression types by their numbers.
+NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+LEAST_RECORD: Final = 7
+"""The bytes of the smallest record: length, attributes, two deltas, two lengths, a count."""
+LEAST_RECORD_HEADER: Final = 2
+"""The bytes of the smallest record header: the lengths of its key and value."""

@@ -1,0 +1,31 @@
+"""No kernel reads or writes a byte beyond what it was given."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.modules import run
+
+
+def test_reading_stops_before_the_guard() -> None:
+    done = run("tests.kernels.guard", "20000")
+    assert done.returncode == 0, done.stderr
+    rounds, sound = done.stdout.split(" rounds, ")
+    assert rounds == "20000"
+    # Some of the damage is in values, so that messages are read to their last byte too.
+    assert int(sound.split()[0]) > 3000
+
+
+def test_the_guard_would_catch_one_byte_too_many() -> None:
+    assert run("tests.kernels.guard", "3000", "--lie").returncode == -signal.SIGSEGV
+
+
+def test_writing_stays_within_its_buffers() -> None:
+    # The debug allocator puts marks around every block, and looks at them when it is freed.
+    tests = (
+        "tests/kernels/test_kernels.py::test_every_vector_is_read_and_written",
+        "tests/kernels/test_kernels.py::test_every_length_at_the_edges_of_its_prefix",
+        "tests/kernels/test_hostile_objects.py",
+    )
+    done = run("pytest", "-q", "-p", "no:cacheprovider", *tests, PYTHONMALLOC="debug")
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,109 @@
+"""A compiled kernel is never older than its source, and a warm process compiles none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
+DECODE = """
+import pyarrow
+from flexwire.columnar import decode_messages
+data = pyarrow.array([bytes.fromhex("000300000000002a000470696e6700")])
+print(decode_messages("RequestHeader", data, 2).field("correlation_id").to_pylist())
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the package, to be changed."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, root / "flexwire", ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def warm(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a cache that has the copy's kernels."""
+    cache = tmp_path_factory.mktemp("cache")
+    assert run(copy, cache) == "[42]"
+    return cache
+
+
+def run(root: Path, cache: Path, script: str = DECODE) -> str:
+    """Run a script on the copy, with a cache of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return done.stdout.strip()
+
+
+def test_an_edit_of_any_kernel_file_is_seen(copy: Path, warm: Path) -> None:
+    kept = sorted(warm.rglob("*.nbc"))
+    assert run(copy, warm) == "[42]"
+    assert sorted(warm.rglob("*.nbc")) == kept
+    # A helper in a file that no kernel stands in: numba alone would not notice.
+    machine = copy / "flexwire" / "kernels" / "machine.py"
+    source = machine.read_text()
+    load = "load_int32 = make_loader(32, swap=True, signed=True)"
+    assert load in source
+    machine.write_text(source.replace(load, load.replace("swap=True", "swap=False")))
+    assert run(copy, warm) == f"[{42 << 24}]"
+    machine.write_text(source)
+    assert run(copy, warm) == "[42]"
+
+
+def test_every_file_of_the_kernels_is_in_the_cache_s_name(copy: Path) -> None:
+    name = "from flexwire.kernels.cache import digest; print(digest())"
+    names = {run(copy, copy, name)}
+    room = copy / "flexwire" / "kernels"
+    kernels = [*room.rglob("*.py")]
+    # And what they import that stands elsewhere.
+    compiled = (text for one in kernels if "\n@" in (text := one.read_text()))
+    imported = re.findall(r"^from flexwire\.(wire\.\w+) import", "".join(compiled), re.MULTILINE)
+    kernels += {copy / "flexwire" / f"{one.replace('.', '/')}.py" for one in imported}
+    assert len(kernels) > 30
+    for file in kernels:
+        before = file.read_text()
+        file.write_text(before + "\n")
+        names.add(run(copy, copy, name))
+        file.write_text(before)
+    assert len(names) == len(kernels) + 1
+    assert run(copy, copy, name) in names
+
+
+def test_where_nothing_can_be_written_a_temporary_directory_will_do(
+    copy: Path, tmp_path: Path
+) -> None:
+    # A file where the cache would be, so that not even root can make it.
+    taken = {"flexwire", f"flexwire-{os.getuid()}"}
+    for name in taken:
+        (tmp_path / name).write_text("")
+    script = f"""
+import os, tempfile
+from flexwire.kernels.cache import cache_directory
+tempfile.tempdir = {str(tmp_path)!r}
+print(os.access(cache_directory(), os.W_OK), cache_directory())"""
+    writable, found = run(copy, tmp_path, script).split(" ", 1)
+    assert writable == "True"
+    assert Path(found).is_relative_to(tmp_path)
+    # It goes with the process.
+    assert {one.name for one in tmp_path.iterdir()} == taken
+
+
+def test_without_kernels_the_reference_does_it_all(copy: Path, tmp_path: Path) -> None:
+    script = "import os; os.environ['FLEXWIRE_KERNELS'] = 'off'" + DECODE
+    assert run(copy, tmp_path, script) == "[42]"
+    assert not list(tmp_path.rglob("*.nbc"))

@@ -12,9 +12,12 @@ import pytest
 
 from flexwire.codec import Encoding, Message
 from flexwire.codec.naming import OWN, Names
+from flexwire.codec.refusing import Refused, read_count
 from flexwire.codec.source import LONGEST_LINE, literal
+from flexwire.errors import DecodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
+from flexwire.wire.varint import read_unsigned_varint
 from tests.codec.made_up import made
 from tests.codec.test_golden import generated, ruff
 from tests.codec.values import random_message
@@ -129,6 +132,19 @@ def test_literals_are_what_they_say_as_ruff_would_write_them(tmp_path: Path) -> 
     lines = (f"a = {literal(one)}\n" for one in (*LITERALS, math.inf, math.nan))
     (tmp_path / "literals.py").write_text("".join(lines), encoding="utf-8")
     ruff("format", "--diff", place=tmp_path)
+
+
+@pytest.mark.parametrize("rest", [b"", b"\x01", b"\x7f", b"\xff\xff\x01", b"\xff\xff\x0f"])
+def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
+    for first in itertools.product(range(256), repeat=2):
+        raw = bytes(first) + rest
+        try:
+            expected = read_unsigned_varint(raw, 0, len(raw))
+        except DecodeError:
+            with pytest.raises((Refused, IndexError)):
+                read_count(raw, 0)
+        else:
+            assert read_count(raw, 0) == expected
 
 
 def test_thousands_of_tagged_fields_compile() -> None:

@@ -57,10 +57,13 @@ class Refused(Exception):  # noqa: N818 - never leaves the codec: the reference 
 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint; gives it and the position after it."""
-    count = data[position]
-    # Nearly all are of one byte, and a call takes longer than the rest of this.
-    if count < _MORE:
-        return count, position + 1
+    low = data[position]
+    # Nearly all are of one byte or two, and a call takes longer than all of this.
+    if low < _MORE:
+        return low, position + 1
+    high = data[position + 1]
+    if 0 < high < _MORE:
+        return high << GROUP_BITS | low - _MORE, position + 2
     try:
         return read_unsigned_varint(data, position, len(data))
     except DecodeError:
@@ -106,11 +109,8 @@ def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int
     if tag < _MORE and size < _MORE:
         position += 2
     else:
-        try:
-            tag, position = read_unsigned_varint(data, position, len(data))
-            size, position = read_unsigned_varint(data, position, len(data))
-        except DecodeError:
-            raise Refused from None
+        tag, position = read_count(data, position)
+        size, position = read_count(data, position)
     if tag <= previous or tag > HIGHEST_TAG or size > limit - position:
         raise Refused
     return tag, position, position + size

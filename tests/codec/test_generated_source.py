@@ -14,7 +14,7 @@ from flexwire.codec import Encoding, Message
 from flexwire.codec.naming import OWN, Names
 from flexwire.codec.refusing import Refused, read_count
 from flexwire.codec.source import LONGEST_LINE, literal
-from flexwire.errors import DecodeError
+from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
 from flexwire.wire.varint import read_unsigned_varint
@@ -160,3 +160,23 @@ def test_thousands_of_fields_of_fixed_width_compile() -> None:
     value = many(f0=1, f4999=2)
     raw = many.definition.encode_generated(value, 0)
     assert (len(raw), many.decode(raw, 0)) == (30_000, value)
+    for text in generated(many.definition, 0).values():
+        assert max(map(len, text.splitlines())) <= LONGEST_LINE
+
+
+def test_an_array_that_is_null_by_default_is_left_out() -> None:
+    names = {**field("names", "[]string", 0), "nullableVersions": "0-1", "default": "null"}
+    one: Any = made([names])
+    assert one.definition.encode_generated(one(), 2) == b"\x00"
+    assert one.definition.encode_generated(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_string_of_one_byte_too_many_is_refused(version: int) -> None:
+    one: Any = made([field("text", "string")])
+    raw = one(text="x" * 32767).encode(version)
+    assert one.definition.decode(raw, version, 0, lenient=False)[1] == len(raw)
+    with pytest.raises(EncodeError, match="at most 32767"):
+        one(text="x" * 32768).encode(version)
+    with pytest.raises(DecodeError, match="a string of 32768 bytes; at most 32767"):
+        one.decode(b"\x81\x80\x02" + b"x" * 32768 + b"\x00", 2)

@@ -72,6 +72,8 @@ def test_a_field_that_the_version_lacks_is_refused_unless_ignorable() -> None:
     with pytest.raises(EncodeError, match="MadeUp v0 at rack: this version has no such field"):
         one(rack="r").to_json(0)
     assert one().to_json(0) == {}
+    ignorable = made([{"name": "Rack", "type": "string", "versions": "1+", "ignorable": True}])
+    assert ignorable(rack="r").to_json(0) == {}
 
 
 class Seven:

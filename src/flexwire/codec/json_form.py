@@ -69,7 +69,7 @@ def _write_scalar(value: Any, kind: Type) -> Any:
     if isinstance(kind, Boolean):
         return bool(value)
     # As the wire types take an integer: True is 1, and another library's integer is one.
-    return int(operator.index(value)) if isinstance(kind, Integer) else str(value)
+    return operator.index(value) if isinstance(kind, Integer) else str(value)
 
 
 def _write_double(number: float) -> float | str:

@@ -302,7 +302,7 @@ DOORS = {
             "timestamp_type": ("CreateTime", set()),
         },
     ),
-    "wire.Field": Door(wire.Field, {"name": ("a", TEXTS), "type_": (wire.INT32, set())}),
+    "wire.Field": Door(wire.Field, {"name": ("a", TEXTS), "type": (wire.INT32, set())}),
     "wire.Schema": Door(
         wire.Schema,
         {

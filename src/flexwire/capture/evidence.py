@@ -153,7 +153,7 @@ def _is_text(client_id: str | None) -> bool:
 
 
 def _is_released(request: RequestFrame) -> bool:
-    return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
+    return any(request.api_version in entry.versions for entry in request_entries(request.api_key))
 
 
 def _decodes(name: str, body: bytes, version: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.cost.specs import Specs
+from flexwire.schema.editions import Edition
 from flexwire.schema.error_tags import tag_errors
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType

@@ -100,7 +100,7 @@ def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]
     response is one to look into; decoding then says that it cannot be.
     """
     entry = catalog().entry(message_name)
-    known = version if entry.has(version) else entry.versions.highest
+    known = version if version in entry.versions else entry.versions.highest
     return address_places(entry.spec(known), known)
 
 

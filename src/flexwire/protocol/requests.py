@@ -71,4 +71,4 @@ def parse_request(payload: bytes) -> RequestFrame:
 def request_name(api_key: int, version: int) -> str:
     """The newest name of the request with an api key that has the version, or the newest of all."""
     entries = request_entries(api_key)
-    return next((entry.name for entry in entries if entry.has(version)), entries[0].name)
+    return next((entry.name for entry in entries if version in entry.versions), entries[0].name)

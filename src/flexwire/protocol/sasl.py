@@ -98,4 +98,4 @@ def _is_released(payload: bytes) -> bool:
 
 
 def _has_version(request: RequestFrame) -> bool:
-    return any(entry.has(request.api_version) for entry in request_entries(request.api_key))
+    return any(request.api_version in entry.versions for entry in request_entries(request.api_key))

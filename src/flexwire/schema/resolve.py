@@ -13,6 +13,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import SpecError
+from flexwire.schema.union import union
+from flexwire.versions import Versions
 from flexwire.wire import types
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import RANGES
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.schema.union import ServedSpec
 
 _FIXED_WIDTH = {
     "bool": types.BOOLEAN,
@@ -54,7 +57,7 @@ _FORMS = {
 def resolve(
     spec: MessageSpec,
     version: int,
-    others: Sequence[MessageSpec] = (),
+    others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
     """Give the schema of ``version``; the version is taken as it is, valid or not.
@@ -85,7 +88,7 @@ class _Resolver:
         self,
         spec: MessageSpec,
         version: int,
-        others: Sequence[MessageSpec],
+        others: Sequence[ServedSpec],
         encoding: Encoding,
     ) -> None:
         self.spec = spec
@@ -99,14 +102,13 @@ class _Resolver:
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.structs() | {spec.name: spec.fields}
         # The fields that only other specs have, by structure.
-        self.elsewhere: dict[str, dict[str, FieldSpec]] = {}
-        for other in others:
-            for name, fields in (other.structs() | {other.name: other.fields}).items():
-                known = {one.attribute for one in self.structs.setdefault(name, ())}
-                found = self.elsewhere.setdefault(name, {})
-                for one in fields:
-                    if one.attribute not in known:
-                        found.setdefault(one.attribute, one)
+        self.elsewhere: dict[str, list[FieldSpec]] = {}
+        if others:
+            own = (spec, Versions(version, version))
+            for name, fields in union([own, *others]).items():
+                mine = {one.attribute for one in self.structs.setdefault(name, ())}
+                others_say = (said for attribute, said in fields.items() if attribute not in mine)
+                self.elsewhere[name] = [mentions[0][0] for mentions in others_say]
         self.open: list[str] = []
         self.made: dict[str, Schema] = {}
 
@@ -127,9 +129,7 @@ class _Resolver:
                 source=self.spec.source or self.spec.name,
             )
         resolved = tuple(self.field(one) for one in fields)
-        resolved += tuple(
-            self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, {}).values()
-        )
+        resolved += tuple(self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, ()))
         refused = frozenset(
             one.tag
             for one in fields
@@ -137,7 +137,9 @@ class _Resolver:
         )
         self.open.pop()
         form = _FORMS.get(self.encoding, TagForm.SECTION)
-        return Schema(name, resolved, self.has_tags, refused, form)
+        return Schema.resolved(
+            name, resolved, flexible=self.has_tags, refused_tags=refused, form=form
+        )
 
     def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
         presence = presence or self.presence(one)

@@ -92,6 +92,12 @@ def unknown_tag(operation: int, top: int, column: int) -> int:
     return tag
 
 
+@part
+def put_count(at: int, count: int, writing: bool) -> int:
+    """Write how many tagged fields there are; gives the position after it."""
+    return write_varint(at, count) if writing else at + varint_size(count)
+
+
 @inlined
 def write_tag_count(
     columns: int, operation: int, frame: int, index: int, at: int, writing: bool
@@ -111,7 +117,7 @@ def write_tag_count(
         count += count_tags(columns, operation, index)
     if load_word(operation + O_FORM) != BUFFER or count == 0:
         # An empty buffer is a 0 as well.
-        at = write_varint(at, count) if writing else at + varint_size(count)
+        at = put_count(at, count, writing)
     return count, at
 
 

@@ -98,7 +98,7 @@ from flexwire.kernels.wire.numbers import (
     turn_two,
 )
 from flexwire.kernels.wire.operations import ARRAY, BULK, BYTES, NUMBERS, STRING, UUID, WIDENED
-from flexwire.kernels.wire.tags import least_header
+from flexwire.kernels.wire.tags import likely_header
 from flexwire.kernels.wire.text import HIGH_BITS, is_utf8
 from flexwire.wire.limits import LONGEST_STRING
 
@@ -354,7 +354,7 @@ def run(call: int, writing: bool) -> int:
                 if known_tag < tag:
                     store_word(top + F_KNOWN, number + 1)
                     store_word(top + F_BEGAN, at)
-                    at += least_header(load_word(operation + O_FORM))
+                    at += likely_header(load_word(operation + O_FORM))
                     operation = load_word(known + T_VALUE)
                 elif tag < NO_TAG:
                     at = write_unknown(call, operation, top, column, tag, at, writing)

@@ -28,7 +28,7 @@ from flexwire.kernels.columns.output import grow_output
 from flexwire.kernels.machine import copy_memory, load_word, part, store_int8, store_word
 from flexwire.kernels.memory import copy_bytes, inlined
 from flexwire.kernels.wire.operations import BUFFER
-from flexwire.kernels.wire.tags import header_size, is_among, least_header, write_header
+from flexwire.kernels.wire.tags import header_size, is_among, likely_header, write_header
 from flexwire.kernels.wire.varint import varint_size, write_varint
 from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
 
@@ -158,7 +158,7 @@ def write_tag_header(operation: int, top: int, at: int, writing: bool) -> int:
     form, began = load_word(operation + O_FORM), load_word(top + F_BEGAN)
     number = load_word(top + F_KNOWN) - 1
     tag = load_word(load_word(operation + O_KNOWNS) + KNOWN * number + T_TAG)
-    reserved = least_header(form)
+    reserved = likely_header(form)
     size = at - began - reserved
     if form == BUFFER and (size == 0 or tag > HIGHEST_TAG_IN_BUFFER):
         return REFUSED

@@ -417,7 +417,7 @@ def test_an_attribute_that_was_deleted_is_named(release: str | None) -> None:
 
 
 def test_values_that_have_no_end_are_refused() -> None:
-    fetch = flexwire.message("FetchRequest")
+    fetch: Any = flexwire.message("FetchRequest")
     endless = _endless()
     for wrong in (endless, [endless], {"a": endless}):
         with pytest.raises(EncodeError):

@@ -1,6 +1,6 @@
 """What the generator writes: three outputs for a review, and how all of it is laid out.
 
-Write the three anew with ``python -m tests.codec.test_golden``.
+Write them anew with ``python -m tests.codec.test_golden``.
 """
 
 from __future__ import annotations

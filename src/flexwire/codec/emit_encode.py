@@ -58,7 +58,7 @@ class _EncoderEmitter(Emitter):
                 else:
                     self._value(fields[0].type, self._given(fields[0]), "out")
             if not schema.flexible:
-                with self.block("if message.unknown_tagged_fields:"):
+                with self.block("if message.unknown_tagged_fields != {}:"):
                     self.refuse()
             elif not schema.tags_lead:
                 self._tagged_fields(schema)
@@ -194,7 +194,9 @@ class _EncoderEmitter(Emitter):
         taken = schema.refused_tags.union(schema.tagged)
         arguments = ["out", "known" if schema.tagged else "{}", unknown]
         arguments += [self.tags("taken", schema, taken)] if taken else []
-        with self.block(f"if known or {unknown}:" if schema.tagged else f"if {unknown}:"):
+        # Not its truth: what is empty and not a dict is the reference's to judge.
+        is_any = f"{unknown} != {{}}"
+        with self.block(f"if known or {is_any}:" if schema.tagged else f"if {is_any}:"):
             self.source.call(self.source.use(f"write_{self.form}tags"), *arguments)
         with self.block("else:"):
             # No tagged fields are one zero byte in every form.

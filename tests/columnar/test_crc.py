@@ -19,6 +19,7 @@ from flexwire.columnar.engine import kernel
 from flexwire.columnar.program import address
 from flexwire.columnar.record_kernels.checking import HAS_CRC, crc_of
 from flexwire.records import Record, encode_batch
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ SIZES = [
 
 
 @needs_instruction
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_a_crc_is_the_library_s(size: int) -> None:
     data = random.Random(size).randbytes(size + 3)
     room = allocate(max(size + 3, 1))

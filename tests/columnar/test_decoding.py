@@ -19,13 +19,14 @@ from tests.codec.test_random_specs import damage
 from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.columnar.expected import decoded, same
+from tests.each import each
 
 BY_MESSAGE = load()
 NAMES = catalog().names()
 AROUND = [(b"", b""), (b"", b"x"), (b"seven..", b""), (b"", b"eight..."), (b"x" * 16, b"y" * 9)]
 
 
-@pytest.mark.parametrize("name", sorted(BY_MESSAGE))
+@each("name", sorted(BY_MESSAGE))
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}
     for vector in BY_MESSAGE[name]:
@@ -39,7 +40,7 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:
     by_class: dict[Any, list[tuple[Any, int]]] = {}
     for made, version in pairs(name):

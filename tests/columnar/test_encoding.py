@@ -14,6 +14,7 @@ from tests.codec.test_every_version import pairs
 from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.columnar.expected import written
+from tests.each import each
 
 BY_MESSAGE = load()
 NAMES = catalog().names()
@@ -30,7 +31,7 @@ def check(made: Any, rows: list[bytes], versions: Any, encoding: Encoding = Enco
     assert sizes.to_pylist() == list(map(len, rows))
 
 
-@pytest.mark.parametrize("name", sorted(BY_MESSAGE))
+@each("name", sorted(BY_MESSAGE))
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}
     for vector in BY_MESSAGE[name]:
@@ -43,7 +44,7 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:
     by_class: dict[Any, list[tuple[bytes, int]]] = {}
     for made, version in pairs(name):

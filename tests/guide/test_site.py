@@ -16,6 +16,7 @@ import pytest
 from flexwire.guide import MARK, given_messages, render
 from flexwire.guide.messages import bundled_messages
 from flexwire.schema.catalog import catalog
+from tests.each import each
 from tests.guide.built import messages, page_of, site, tables
 from tests.guide.specs import edition
 from tests.report.page import Page
@@ -23,7 +24,7 @@ from tests.report.test_style import TEXT, contrast
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}\u202e\x00"
 HTML = [path for path in site() if path.endswith(".html")]
-PAGES = pytest.mark.parametrize("path", HTML)
+PAGES = each("path", list(HTML))
 # All that a page may load, besides links that a reader follows.
 LOADED = {"guide.css", "guide.js", "search.js"}
 

@@ -48,7 +48,7 @@ def test_the_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(("convention", "sample"), SAMPLES, ids=str)
+@pytest.mark.parametrize(("convention", "sample"), SAMPLES)
 def test_order_duplicates_nulls_and_empty_keys_are_kept(
     convention: str | Convention, sample: Any
 ) -> None:

@@ -24,6 +24,7 @@ from flexwire.records.body import read_records
 from flexwire.records.body_writing import write_records
 from flexwire.records.layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
+from tests.each import each
 from tests.modules import run
 from tests.records import batches
 from tests.records.batches import PARTS, with_part
@@ -106,7 +107,7 @@ def test_the_documents_bodies_cut_anywhere() -> None:
     assert read > 20
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each("part", PARTS)
 @pytest.mark.parametrize("number", [0, 1, 3, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64])
 @pytest.mark.parametrize("zeros", [0, 1, 2])
 def test_a_varint_that_is_none_is_refused(part: str, number: int, zeros: int) -> None:
@@ -194,7 +195,7 @@ def test_what_cannot_be_written_is_refused(path: str, wrong: dict[str, Any], rea
         {"offset": type("Int", (int,), {})(5)},
         {"key": type("Bytes", (bytes,), {})(b"k")},
     ],
-    ids=str,
+    ids=["bytearray", "memoryview", "tuple", "lists", "an int's subclass", "a bytes' subclass"],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_python(near: dict[str, Any]) -> None:
     record = msgspec.structs.replace(Record(5, 1000, b"k", b"v", [(b"a", b"1")]), **near)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from flexwire.check.breaking.changes import Edition, breaking_rules, changes
 from flexwire.check.breaking.rule import Breaks
 from flexwire.schema.catalog import catalog
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from flexwire.check.breaking.changes import Change
     from flexwire.schema.spec import FieldSpec, MessageSpec
+
+pytestmark = pytest.mark.slow
 
 
 @cache

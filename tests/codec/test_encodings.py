@@ -43,6 +43,7 @@ def through_both(made: Any, value: Any, version: int, encoding: Encoding) -> byt
     return raw
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     made = message(name)
@@ -392,6 +393,7 @@ PAIRS = [
 ENCODINGS = st.sampled_from(list(Encoding))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PAIRS), ENCODINGS, st.integers(0, 20), st.data())
 @settings(deadline=None, max_examples=500)
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
@@ -407,6 +409,7 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
     same(made, bytes(raw[: data.draw(st.integers(0, len(raw)))]), version, encoding)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60), ENCODINGS, st.sampled_from([0, 1]))
 @settings(deadline=None, max_examples=500)
 def test_any_bytes_decode_alike_or_are_refused_alike(

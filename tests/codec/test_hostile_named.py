@@ -261,6 +261,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["decode", "kernels"])
 @pytest.mark.parametrize("name", LARGE)
 def test_memory_stays_in_proportion_to_what_was_sent(name: str, way: str) -> None:

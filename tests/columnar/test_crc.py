@@ -61,6 +61,7 @@ def read(data: bytes) -> tuple[pa.Table, list[str], int]:
     return pa.Table.from_batches(reader, reader.schema), list(map(str, reader.errors)), len(data)
 
 
+@pytest.mark.slow
 def test_a_processor_without_the_instruction_finds_the_same_damage() -> None:
     data = bytearray(segment())
     for place in range(100, len(data), len(data) // 9):
@@ -83,6 +84,7 @@ def test_it_is_the_kernel_that_checks() -> None:
     assert "crc" in read(bytes(data))[1][0]
 
 
+@pytest.mark.slow
 def test_crcs_that_are_written_are_the_same_without_the_instruction() -> None:
     rows = decode_records(segment())
     written = encode_records(rows, records_per_batch=7)
@@ -101,6 +103,7 @@ def test_it_is_the_kernel_that_writes() -> None:
     assert decode_records(written).equals(rows)
 
 
+@pytest.mark.compiles
 def test_kernels_for_any_processor_take_no_instruction_of_this(tmp_path: Path) -> None:
     # It gives whether there are crcs; LLVM ends a process that has an instruction it may not take.
     script = """

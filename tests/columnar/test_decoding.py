@@ -59,6 +59,7 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_every_encoding(encoding: Encoding) -> None:
     for name in NAMES:
@@ -72,6 +73,7 @@ def test_every_encoding(encoding: Encoding) -> None:
         same(decode_messages(name, pa.array(rows), version, encoding=encoding), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_damage_is_refused_in_the_same_words_and_the_other_rows_are_read(
     encoding: Encoding,
@@ -170,6 +172,7 @@ def test_offsets_that_lie_are_refused_rows(slow_path: None) -> None:
         decode_messages("RequestHeader", data, 2)
 
 
+@pytest.mark.slow
 def test_text_is_utf8_just_where_python_s_decoder_says_so() -> None:
     leads = [0x00, 0x7F, 0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
     leads += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]

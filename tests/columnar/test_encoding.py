@@ -56,6 +56,7 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
         check(made, [row for row, _ in mixed], [version for _, version in mixed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_every_encoding_of_every_message(encoding: Encoding) -> None:
     for name in NAMES:
@@ -68,6 +69,7 @@ def test_every_encoding_of_every_message(encoding: Encoding) -> None:
         check(name, rows, version, encoding)
 
 
+@pytest.mark.slow
 def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() -> None:
     refused = 0
     for name in NAMES:
@@ -76,8 +78,11 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
         raws = [random_message(made, have, seed, tagged=seed > 1).encode(have) for seed in range(4)]
         structs = decode_messages(name, pa.array(raws), have, absent="default")
         rows = structs.to_pylist()
-        for want in filter(entry.has, entry.versions):
-            for encoding in Encoding:
+        wanted = [*filter(entry.has, entry.versions)]
+        # The other encodings change what all versions have in common, so two versions will do.
+        ends = {wanted[0], wanted[-1]}
+        for want in wanted:
+            for encoding in Encoding if want in ends else (Encoding.KAFKA,):
                 refused += check_written(name, structs, rows, [want] * len(rows), encoding)
     assert refused > 1000
 

@@ -13,6 +13,8 @@ from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import class_of, load
 from tests.each import each
 
+pytestmark = pytest.mark.slow
+
 BY_MESSAGE = load()
 Sizes = dict[str, int]
 

@@ -36,6 +36,7 @@ def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) ->
     return meter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: Encoding) -> None:
     meter = measured(Encoding.KAFKA, encoding)
@@ -63,6 +64,7 @@ def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: En
         assert not row.lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding) -> None:
     for row in measured(encoding, encoding).rows.values():

@@ -19,6 +19,10 @@ from tests.each import each
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = pages(catalog())
+# What each message's heading is followed by, wherever it stands.
+MESSAGES = [
+    part.partition("\n") for text in PAGES.values() for part in f"\n{text}".split("\n## ")[1:]
+]
 
 
 def test_the_reference_is_what_the_catalog_says() -> None:
@@ -38,8 +42,7 @@ def test_the_reference_is_of_a_size_to_keep() -> None:
 
 @each("name", catalog().names())
 def test_a_message_is_on_one_page_with_all_its_structures_and_fields(name: str) -> None:
-    (page,) = [text for text in PAGES.values() if f"\n## {name}\n" in text]
-    told = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    (told,) = [text for heading, _, text in MESSAGES if heading == name]
     sections = dict(re.findall(r"### (.+)\n\n((?:\|.*\n)*)", told))
     classes = message(name).definition.classes
     assert len(sections) == len(classes)

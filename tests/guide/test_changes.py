@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -136,6 +137,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @each("page", {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
     """The data of a page says for any two versions what `steps` says, in places of its tables."""

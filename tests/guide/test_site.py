@@ -39,6 +39,7 @@ def test_every_file_begins_with_the_mark_that_it_is_ours() -> None:
         assert MARK in text[:200], path
 
 
+@pytest.mark.slow
 def test_the_same_messages_give_the_same_files() -> None:
     bundled = catalog()
     title = f"Kafka {bundled.newest_release}"

@@ -19,6 +19,8 @@ from flexwire.native import loader, objects
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.compiles
+
 # One kernel of a file, as numba and the object file beside it keep it.
 _LOAD = """
 import sys

@@ -101,6 +101,7 @@ def test_a_convention_that_is_none() -> None:
         read_headers([], "json")
 
 
+@pytest.mark.slow
 @_fuzz
 @given(
     st.sampled_from(ALL),
@@ -139,6 +140,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @_fuzz
 @given(st.sampled_from(ALL), _values)
 def test_any_value_is_written_and_read_back_or_refused(convention: Convention, value: Any) -> None:

@@ -224,6 +224,7 @@ _pieces = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, derandomize=True, deadline=None, database=None)
 @given(st.lists(_pieces, max_size=12).map("".join))
 def test_any_text_is_read_or_refused_and_what_is_read_can_be_written(text: str) -> None:

@@ -223,6 +223,7 @@ def test_other_arguments_are_refused() -> None:
         assert WRITE(records, 0, 0) is REFUSED
 
 
+@pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]
     body, _ = WRITE(records, 0, 0)
@@ -285,6 +286,7 @@ def test_threads_share_the_functions() -> None:
     assert not faults
 
 
+@pytest.mark.guard
 def test_reading_stops_before_the_guard() -> None:
     done = run("tests.records.guard", "40000")
     assert done.returncode == 0, done.stderr
@@ -293,10 +295,12 @@ def test_reading_stops_before_the_guard() -> None:
     assert int(sound.split()[0]) > 5000
 
 
+@pytest.mark.guard
 def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--lie").returncode == -signal.SIGSEGV
 
 
+@pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
     # The debug allocator puts marks around every block, and looks at them when it is freed.
     script = "tests/records/test_kernels.py::test_every_length_at_the_edges_of_its_varint"

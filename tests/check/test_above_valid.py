@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from flexwire.check.config import ALL, Config, named
 from flexwire.versions import Versions
 from tests.check.pages import findings
@@ -45,6 +47,7 @@ def moved(text: str, path: tuple[int, ...], versions: str) -> str:
     return json.dumps(spec)
 
 
+@pytest.mark.slow
 @each("name", list(FILES))
 def test_above_is_a_finding_and_below_is_pedantic(name: str) -> None:
     text = FILES[name]

@@ -59,6 +59,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
                         made.decode(damaged, version, encoding=encoding)
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:
     made = message(name)
@@ -69,6 +70,7 @@ def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str
             through_both(made, value, version, encoding)
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_an_encoding_without_tagged_fields_set_is_as_long_as_the_rules_say(name: str) -> None:
     made = message(name)

@@ -34,6 +34,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @needs_instruction
 @each("size", SIZES)
 def test_a_crc_is_the_library_s(size: int) -> None:

@@ -73,6 +73,7 @@ def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding) -> Non
             assert pair.saved == 0
 
 
+@pytest.mark.slow
 def test_the_sides_the_other_way_about_save_the_opposite() -> None:
     there = measured(Encoding.FIXED, Encoding.KAFKA, every=3)
     back = measured(Encoding.KAFKA, Encoding.FIXED, every=3)
@@ -81,6 +82,7 @@ def test_the_sides_the_other_way_about_save_the_opposite() -> None:
         assert row.saved.total == -back.rows[key].saved.total
 
 
+@pytest.mark.slow
 def test_traffic_that_is_sent_twice_costs_twice() -> None:
     once, twice = (measured(Encoding.FIXED, Encoding.FLEXIBLE, times, every=5) for times in (1, 2))
     assert totals(twice) == tuple(2 * one for one in totals(once))

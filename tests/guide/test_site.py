@@ -150,6 +150,7 @@ def index_of(text: str) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_search_index_has_every_page_and_every_field() -> None:
     index = index_of(site()["search.js"])
     paths = [page[3] for page in index["pages"]]

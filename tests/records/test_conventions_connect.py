@@ -78,6 +78,7 @@ def test_nesting_up_to_the_bound() -> None:
         read("[" * 101 + "]" * 101)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

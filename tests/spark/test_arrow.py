@@ -110,6 +110,7 @@ def _tagged_on_the_wire(value: Any, kind: Type, path: str) -> Iterator[tuple[str
                 yield from _tagged_on_the_wire(value[one.attribute], one.type, inner)
 
 
+@pytest.mark.slow
 @each("name", sorted(VECTORS))
 def test_tagged_fields_are_counted_as_they_are_on_the_wire(name: str) -> None:
     kind: type[Message] = message(name)

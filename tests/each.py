@@ -18,20 +18,25 @@ NAMED, LENGTH = 20, 80
 Test = Callable[..., None]
 
 
-def each(name: str, values: Iterable[Any] | Mapping[str, Any]) -> Callable[[Test], Test]:
+def each(
+    name: str, values: Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Test], Test]:
     """Call the test with each of the values as one of its arguments.
 
-    Values of a mapping are named by its keys. What is raised is the first error, with a note of
-    all values that fail. Fixtures are made once.
+    Values of a mapping are named by its keys. Those that take long to make are given by a function,
+    which is called when the test is. What is raised is the first error, with a note of all values
+    that fail. Fixtures are made once.
     """
-    if isinstance(values, Mapping):
-        named = list(values.items())
-    else:
-        named = [(value, value) for value in values]
 
     def over(test: Test) -> Test:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
+            whole = values() if callable(values) else values
+            named = (
+                [*whole.items()]
+                if isinstance(whole, Mapping)
+                else [(value, value) for value in whole]
+            )
             failed: list[tuple[object, BaseException]] = []
             for label, value in named:
                 try:

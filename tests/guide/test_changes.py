@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.guide.messages import Version
 
 BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
-MESSAGES = each("name", sorted(messages()))
+MESSAGES = each("name", lambda: sorted(messages()))
 
 
 def follow(old: Sequence[Row], new: Sequence[Row], way: Sequence[Step]) -> Iterator[Row]:
@@ -138,7 +138,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@each("page", {page.path: page for page in make_pages(messages().values())})
+@each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
     """The data of a page says for any two versions what `steps` says, in places of its tables."""
     told = data_of(page.path)

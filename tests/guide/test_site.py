@@ -23,10 +23,15 @@ from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}\u202e\x00"
-HTML = [path for path in site() if path.endswith(".html")]
-PAGES = each("path", list(HTML))
 # All that a page may load, besides links that a reader follows.
 LOADED = {"guide.css", "guide.js", "search.js"}
+
+
+def html() -> list[str]:
+    return [path for path in site() if path.endswith(".html")]
+
+
+PAGES = each("path", html)
 
 
 @cache
@@ -52,7 +57,7 @@ def test_the_same_messages_give_the_same_files() -> None:
 
 def test_a_message_is_on_one_page_and_every_page_is_one_of_a_message() -> None:
     pages = {page_of(name) for name in messages()} | {"index.html"}
-    assert set(HTML) == pages
+    assert set(html()) == pages
 
 
 def test_the_guide_is_of_a_size_to_send() -> None:
@@ -154,7 +159,7 @@ def index_of(text: str) -> dict[str, list[Any]]:
 def test_the_search_index_has_every_page_and_every_field() -> None:
     index = index_of(site()["search.js"])
     paths = [page[3] for page in index["pages"]]
-    assert sorted(paths) == sorted(set(HTML) - {"index.html"})
+    assert sorted(paths) == sorted(set(html()) - {"index.html"})
     for title, kind, key, path, versions, names in index["pages"]:
         first = messages()[names[0]]
         assert (title, path) == (first.title, page_of(first.name))

@@ -40,6 +40,7 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:
     by_class: dict[Any, list[tuple[Any, int]]] = {}

@@ -148,6 +148,7 @@ def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPat
             assert decode_records(document).num_rows == len(in_objects(document)[0])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=300)
 def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def python_write(*arguments: Any) -> Any:
         return REFUSED
 
 
+@pytest.mark.slow
 @_laws
 @given(record_batches())
 def test_what_is_written_is_the_same_and_reads_back(
@@ -71,6 +72,7 @@ def test_what_is_written_is_the_same_and_reads_back(
     assert READ(body, 0, len(records), *bases, 1000, fields["max_timestamp"]) == records
 
 
+@pytest.mark.slow
 @_laws
 @given(st.data())
 def test_damaged_bytes_are_read_as_python_reads_them(data: st.DataObject) -> None:

@@ -142,6 +142,7 @@ class Lengths:
             self.rest += 16
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_the_drafts_change_flexible_versions_only_and_flexible_the_others_only(name: str) -> None:
     made = message(name)

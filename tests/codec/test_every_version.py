@@ -30,6 +30,7 @@ def pairs(name: str) -> list[tuple[Any, int]]:
     return found
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     for made, version in pairs(name):

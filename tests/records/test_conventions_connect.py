@@ -202,6 +202,7 @@ def test_nesting_without_end_is_refused() -> None:
         write_headers([("h", endless)], "connect")
 
 
+@pytest.mark.slow
 @settings(max_examples=500, derandomize=True, deadline=None, database=None)
 @given(
     st.floats(

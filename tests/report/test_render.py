@@ -101,6 +101,7 @@ def rendered(name: str) -> str:
 PAGES = pytest.mark.parametrize("name", ["sample", "empty", "big", "hostile"])
 
 
+@pytest.mark.slow
 @PAGES
 def test_a_page_is_well_formed(name: str) -> None:
     page = Page(rendered(name))

@@ -19,6 +19,7 @@ from flexwire.cli.records_dump_text import Text
 from flexwire.cli.records_dump_wanted import Wanted
 from flexwire.records.conventions import CONVENTIONS
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("path", vectors())
+@pytest.mark.slow
+@each("path", list(vectors()))
 def test_whatever_the_bytes_there_are_rows_and_lines(tmp_path: Path, path: str) -> None:
     picked = random.Random(path)
     data = data_of(path)

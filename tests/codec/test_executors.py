@@ -67,6 +67,7 @@ FLEXIBLE = st.builds(MadeUp, **INLINE, **TAGGED)
 MESSAGES = st.tuples(INFLEXIBLE, st.just(0)) | st.tuples(FLEXIBLE, st.just(1))
 
 
+@pytest.mark.slow
 @given(MESSAGES)
 @settings(deadline=None)
 def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int]) -> None:
@@ -92,6 +93,7 @@ def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.Dat
     assert (decoded, end) == (value, 2 + len(raw))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
 @settings(deadline=None, max_examples=400)
 def test_damaged_bytes_decode_alike_or_are_refused_alike(

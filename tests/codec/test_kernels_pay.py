@@ -42,6 +42,7 @@ def functions(request: pytest.FixtureRequest) -> Any:
     return python_functions
 
 
+@pytest.mark.slow
 def test_every_vector_goes_through(functions: Any) -> None:
     for vector in VECTORS:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from flexwire.schema.spec import MessageSpec
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("FLEXWIRE_EXAMPLES", "0"))
 SEEDS = st.integers(0, 2**32 - 1)
 law = settings(

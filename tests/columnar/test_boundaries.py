@@ -112,6 +112,7 @@ def wider(value: Any) -> pa.Array | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", READ, ids=str)
 def test_what_is_read_at_every_boundary(group: Group) -> None:
     assert kernel("decode") is not None

@@ -132,6 +132,7 @@ def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
     return rows, list(map(str, errors)), unread
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_every_document_has_the_rows_of_its_objects() -> None:
     for document in DOCUMENTS:
@@ -147,6 +148,7 @@ def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPat
             assert decode_records(document).num_rows == len(in_objects(document)[0])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=300)
 def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:
@@ -160,6 +162,7 @@ def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObje
     assert in_columns(damaged, columns=ALL, **given_) == in_objects(damaged, **given_)
 
 
+@pytest.mark.slow
 @given(st.lists(record_batches() | message_sets(), max_size=4), st.integers(0, 40))
 @settings(deadline=None)
 def test_any_batches_have_the_rows_of_their_objects(
@@ -384,6 +387,7 @@ def test_failing_fast_raises_what_the_objects_raise() -> None:
     assert [str(caught.value)] == in_objects(bytes(data))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 @given(batches=st.lists(record_batches(), max_size=4), each=st.integers(1, 7))
 @settings(deadline=None)

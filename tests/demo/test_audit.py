@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from flexwire.parties import AuditVerdict
 
+pytestmark = pytest.mark.spark
+
 FIRST, PATCHED = "4.0.0", "4.0.2"
 _OLD = {
     ("offsets-in-zookeeper", "OffsetFetch", 0): "broke",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from flexwire.demo.content import Sample
     from flexwire.records import RecordBatch
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Seen:

@@ -18,6 +18,8 @@ from tests.records.kip82_values import COMPRESSIONS, messages
 if TYPE_CHECKING:
     from flexwire.records.kip82 import Message
 
+pytestmark = pytest.mark.slow
+
 Change: TypeAlias = tuple[int, bytes]
 _LIMIT = 1 << 16
 _fuzz = settings(max_examples=400, deadline=None, database=None, derandomize=True)

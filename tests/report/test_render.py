@@ -100,6 +100,7 @@ def rendered(name: str) -> str:
 PAGES = pytest.mark.parametrize("name", ["sample", "empty", "big", "hostile"])
 
 
+@pytest.mark.slow
 @PAGES
 def test_a_page_is_well_formed(name: str) -> None:
     page = Page(rendered(name))
@@ -160,6 +161,7 @@ def test_characters_that_do_not_print_are_written_out(text: str, shown: str) -> 
         assert text not in page
 
 
+@pytest.mark.slow
 def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
     page = render(hostile("x" * 40_000))
     assert len(page) < 200_000
@@ -275,6 +277,7 @@ def test_a_topic_known_only_by_its_id_is_shown_as_an_id() -> None:
     assert words.count("topic id") == words.count("rFgO_X8xRgGdXv0IhVb5Yw") == 2
 
 
+@pytest.mark.slow
 def test_the_same_facts_give_the_same_page() -> None:
     shuffled = dataclasses.replace(
         SAMPLE,

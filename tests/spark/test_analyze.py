@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+pytestmark = pytest.mark.spark
+
 PASSWORD = b"\0alice\0correct horse"
 SASL_CLIENT, CUT_OFF_CLIENT = ("10.0.0.7", 7000), ("10.0.0.7", 7001)
 SILENT_CLIENT, LOST_CLIENT, OLD_CLIENT = ("10.0.0.8", 8000), ("10.0.0.8", 8001), ("10.0.0.6", 6000)

@@ -19,6 +19,7 @@ from flexwire.wire.reader import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Uuid
 from tests.codec.vectors import has_changed, load
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ def _assert_holds(column: Any, expected: Any, kind: Type) -> None:
             # A tagged field that is not on the wire has its default: the codec's tests hold that.
 
 
-@pytest.mark.parametrize("name", sorted(VECTORS))
+@each("name", sorted(VECTORS))
 def test_columns_hold_what_the_reference_executor_reads(name: str) -> None:
     kind: type[Message] = message(name)
     for version, encoded in _by_version(name).items():
@@ -109,7 +110,8 @@ def _tagged_on_the_wire(value: Any, kind: Type, path: str) -> Iterator[tuple[str
                 yield from _tagged_on_the_wire(value[one.attribute], one.type, inner)
 
 
-@pytest.mark.parametrize("name", sorted(VECTORS))
+@pytest.mark.slow
+@each("name", sorted(VECTORS))
 def test_tagged_fields_are_counted_as_they_are_on_the_wire(name: str) -> None:
     kind: type[Message] = message(name)
     for version, encoded in _by_version(name).items():

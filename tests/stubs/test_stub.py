@@ -10,12 +10,11 @@ import inspect
 from functools import cache
 from typing import Any
 
-import pytest
-
 import flexwire
 from flexwire.codec import Message, MessageStruct, message
 from flexwire.codec.stubs import STUB, emit_stub
 from flexwire.schema.catalog import catalog
+from tests.each import each
 
 NAMES = catalog().names()
 
@@ -71,7 +70,7 @@ def test_the_stub_is_of_a_size_that_ships() -> None:
     assert STUB.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_classes_have_the_structures_fields_order_and_defaults_of_the_stub(name: str) -> None:
     made = message(name)
     structs = inner(stub()[name])

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # A line says in a comment which errors are expected on it, or which type is revealed.
 PROJECT = """\
 from __future__ import annotations

@@ -14,13 +14,8 @@ from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
 from flexwire.columnar.doors import column_names, range_of
 from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
-from flexwire.columnar.record_columns import (
-    RECORD_COLUMNS,
-    Columns,
-    Hints,
-    from_batch,
-    schema_of,
-)
+from flexwire.columnar.record_columns import Columns, Hints, from_batch
+from flexwire.columnar.record_schema import RECORD_COLUMNS, schema_of
 from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -204,7 +199,7 @@ class RecordReader:
             stopped = columns.get(L.R_FIRST)
             if columns.rows:
                 read = batches[done:stopped]
-                self._ready.append(columns.to_arrow(self.wanted.columns, read))
+                self._ready += columns.to_arrow(self.wanted.columns, read)
             if stopped < len(batches):
                 self.position = int(batches[stopped][L.B_POSITION // _WORD])
                 if status == L.REFUSED:

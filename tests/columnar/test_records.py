@@ -229,6 +229,23 @@ def test_an_end_within_a_batch_is_an_error_or_where_asked_the_partial_batch(magi
         assert reader.unread == 0
 
 
+# The first and the last millisecond that Python has a date for.
+FIRST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+MOMENTS = (-(2**63), FIRST - 1, FIRST, -2, -1, 0, LAST, LAST + 1, 2**63 - 1)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("timestamp", MOMENTS)
+def test_a_timestamp_is_null_where_there_is_no_date(timestamp: int, magic: int) -> None:
+    records = [Record(0, timestamp, b"k", b"v", []), Record(1, timestamp, b"k", b"v", [])]
+    data = encode_batch(records, magic=magic)
+    assert in_columns(data, columns=ALL) == in_objects(data)
+    has_date = FIRST <= timestamp <= LAST and timestamp != -1
+    assert decode_records(data)["timestamp"].null_count == (0 if has_date else 2)
+
+
 EDGES = (-(2**63), -(2**62) - 1, -(2**62), 0, 2**62 - 1, 2**62, 2**63 - 1)
 
 

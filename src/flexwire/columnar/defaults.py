@@ -7,12 +7,11 @@ writing compares the columns with them.
 from __future__ import annotations
 
 import struct
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.columnar.types import uuid_text
+from flexwire.columnar.values import in_column
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some twenty
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
@@ -158,9 +157,7 @@ class Defaults:
         if isinstance(default, float):
             (bits,) = struct.unpack("q", struct.pack("d", default))
             return _row(L.DOUBLE if self.writing else L.NUMBER, node, bits)
-        if isinstance(default, uuid.UUID):
-            default = uuid_text(default)
-        return self._text(default, node)
+        return self._text(in_column(default), node)
 
     def _text(self, default: object, node: Node) -> list[int]:
         assert isinstance(default, str | bytes)  # noqa: S101 - all other defaults are above

@@ -11,6 +11,7 @@ from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING, Any
 
 from flexwire.columnar.types import uuid_text
+from flexwire.columnar.values import in_column, raw_tagged_fields
 from flexwire.errors import DecodeError
 from flexwire.wire.reader import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
@@ -43,23 +44,21 @@ def _row(plain: Mapping[str, Any], schema: Schema, *, absent_are_null: bool) -> 
             value = one.default
         row[one.attribute] = _value(value, one.type, absent_are_null=absent_are_null)
     unknown = plain.get(UNKNOWN_TAGGED_FIELDS, {})
-    row[UNKNOWN_TAGGED_FIELDS] = [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
+    row[UNKNOWN_TAGGED_FIELDS] = raw_tagged_fields(unknown)
     return row
 
 
 def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
-    if value is None:
-        return None
     match kind:
-        case Uuid():
-            return uuid_text(value)
+        case _ if value is None:
+            return None
         case Array():
             return [_value(one, kind.element, absent_are_null=absent_are_null) for one in value]
         case NullableStruct():
             return _row(value, kind.schema, absent_are_null=absent_are_null)
         case Schema():
             return _row(value, kind, absent_are_null=absent_are_null)
-    return value
+    return in_column(value)
 
 
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:

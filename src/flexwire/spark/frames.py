@@ -16,6 +16,9 @@ import pyarrow as pa
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.segments import Segment
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.columnar.values import raw_tagged_fields
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import (
     Authentication,
@@ -28,14 +31,9 @@ from flexwire.protocol import (
     verdict,
 )
 from flexwire.protocol.responses import parse_correlation_id
-from flexwire.spark.arrow import (
-    MOMENT,
-    RAW_TAGGED_FIELDS,
-    raw_tagged_fields,
-    withheld_tagged_fields,
-)
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,11 +23,11 @@ from flexwire.columnar.record_schema import (
 )
 from flexwire.columnar.types import uuid_text
 from flexwire.errors import RecordError
-from flexwire.protocol import WITHHELD
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import WITHHELD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,7 +184,7 @@ def _record_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[Any,
 
 
 def _records(data: bytes) -> Iterator[tuple[tuple[Any, ...], int]]:
-    if data == WITHHELD.encode():
+    if data == WITHHELD_BYTES:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
         return
     batches = decode_batches(data)

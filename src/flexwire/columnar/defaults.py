@@ -92,16 +92,20 @@ class Defaults:
     # Rows.
 
     def absent(self, schema: Schema, node: Node) -> Rows:
-        """Give what is read of the fields that a version does not have."""
+        """Give what is read of the fields that a version does not have.
+
+        Or, when writing, what their columns must be, lest their values be lost.
+        """
         fields = {one.attribute: one for one in schema.fields}
         rows: Rows = []
         for name, child in node.fields.items():
             one = fields.get(name)
             if name == UNKNOWN_TAGGED_FIELDS:
-                rows += [_row(L.NO_ITEMS, child)] if child.used and not schema.flexible else []
+                if not schema.flexible and (child.used or self.writing):
+                    rows.append(_row(L.NO_ITEMS, child, loose=self.writing))
             elif one is None:
                 rows += self.null(child)
-            elif one.presence is Presence.ABSENT:
+            elif one.presence is Presence.ABSENT and not (one.ignorable and self.writing):
                 rows += self._absent(one, child)
         return rows
 
@@ -112,20 +116,6 @@ class Defaults:
         if rows:
             # Null is as good as the default: a version that has no such field gives no value.
             rows[0][-1] = 1
-        return rows
-
-    def lost(self, schema: Schema, node: Node) -> Rows:
-        """Give what the columns that a version cannot write must be, lest their values be lost."""
-        fields = {one.attribute: one for one in schema.fields}
-        rows: Rows = []
-        for name, child in node.fields.items():
-            one = fields.get(name)
-            if name == UNKNOWN_TAGGED_FIELDS:
-                rows += [] if schema.flexible else [_row(L.NO_ITEMS, child, loose=True)]
-            elif one is None:
-                rows += self.null(child)
-            elif one.presence is Presence.ABSENT and not one.ignorable:
-                rows += self._absent(one, child)
         return rows
 
     def of(self, one: Field, node: Node) -> Rows:

@@ -129,10 +129,7 @@ class Program:
 
     def _struct(self, schema: Schema, node: Node, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
-        if self.writing:
-            self._fill(self.defaults.lost(schema, node), L.CHECK)
-        else:
-            self._fill(self.defaults.absent(schema, node))
+        self._fill(self.defaults.absent(schema, node), L.CHECK if self.writing else L.FILL)
         if schema.tags_lead:
             self._tags(schema, node, depth)
         for one in schema.inline:

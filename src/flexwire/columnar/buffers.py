@@ -125,7 +125,7 @@ class Buffers:
     def _array(self, node: Node, count: int, within: Words | None) -> pa.Array:
         """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
 
-        A null's fields are null, although Arrow would not need it: who takes one sees what is so.
+        A null's fields are null, although Arrow would not need it: so a field taken alone is right.
         """
         if not node.used:
             return _unused(node, count, within)

@@ -70,8 +70,8 @@ def decode_messages(
     have is null, or ``absent="default"``. Each message is all of its bytes, as in
     ``Message.decode``.
 
-    FAILFAST raises `DecodeError`, or `UnknownMessageError` for a version that is none, with the
-    row in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
+    FAILFAST raises `DecodeError`, or `UnknownMessageError` for what is not a version, with the row
+    in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
     with the reason, path and offset of each error.
 
     A ChunkedArray gives a ChunkedArray, of more chunks where a column would pass 2**31-1 bytes or

@@ -1,6 +1,6 @@
 """Objects into columns: many messages of one version, a column of `message_type`.
 
-`decode_messages` takes bytes, and is what is fast. This takes objects that someone has looked at or
+`decode_messages` takes bytes, and is what is fast. This takes objects that were looked at or
 changed first, as `flexwire analyze` does, and counts the tagged fields that it meets.
 """
 

@@ -99,8 +99,8 @@ def encode_record_pieces(
 ) -> Iterator[bytes | memoryview]:
     """Encode rows as `encode_records` does, and give the bytes in pieces of some batches.
 
-    Who lets go of each piece before the next, having written it to a file, has the memory of the
-    first for all of them. Raises `EncodeError` where `encode_records` does, once it gets there.
+    A caller that lets go of each piece before the next, having written it to a file, needs no more
+    memory than the first took. Raises `EncodeError` where `encode_records` does, when it is there.
     """
     records_per_batch = to_int(records_per_batch, "records_per_batch")
     if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -386,7 +386,7 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     validate_nulls(array, "headers")
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
     if (np.diff(ends)[np.asarray(array.is_null())] > 0).any():
-        # A null stands for no headers, and has some behind it, which are left behind.
+        # A null stands for no headers; those that it covers are left out.
         validate(array, "headers", full=True)
         return pc.fill_null(array, [])
     return pa.ListArray.from_arrays(array.offsets, array.values)

@@ -73,7 +73,7 @@ def moment(milliseconds: int) -> int | None:
 def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
 
-    Gives which of them are none of the nulls; None where there are no nulls.
+    Gives which of them are not null; None where there are no nulls.
     """
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > _LAST_MOMENT:

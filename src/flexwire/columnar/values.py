@@ -1,6 +1,6 @@
 """How values stand in columns, where a column says it otherwise than a message does.
 
-Whoever makes columns of values goes by these: the reference executor of rows, the columns of
+All that makes columns of values goes by these: the reference executor of rows, the columns of
 objects, and the defaults that kernels fill in.
 """
 

@@ -88,7 +88,7 @@ _COLUMNS = (
     "compression",
     "base_offset",
     "last_offset",
-    # Where the batch begins among the bytes of its partition: what tells two batches apart.
+    # Where the batch begins among the bytes of its partition: by which two batches are told apart.
     "batch_position",
     "batch_size",
     "batch_records",
@@ -154,7 +154,7 @@ def _text(column: str | None) -> Column:
 
 
 def name_topics(carriers: DataFrame, metadata: DataFrame | None) -> DataFrame:
-    """Name the topics that a message tells by id only, from the Metadata responses captured."""
+    """Name the topics that a message names by id only, from the Metadata responses captured."""
     if metadata is None:
         return carriers
     topics = metadata.select(F.explode("body.topics").alias("topic"))

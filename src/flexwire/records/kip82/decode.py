@@ -122,7 +122,7 @@ def decode_message_set(
     so. ``max_inflated`` bounds the bytes that one wrapper may inflate to. ``dialect`` is that of
     the headers, which are read when they are asked for.
 
-    A damaged message raises `RecordError`; when its size is sound the iteration can go on behind
+    A damaged message raises `RecordError`; when its size is sound the iteration can go on after
     it, otherwise it is over.
     """
     return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.editions import editions_of
 from flexwire.check.breaking.report import compare
 from flexwire.check.config import Config, named
 from flexwire.check.formats import github_actions, junit, sarif, text
 from flexwire.check.formats import json as json_format
 from flexwire.check.lint import lint, read_message
 from flexwire.errors import SpecError
+from flexwire.schema.editions import editions_of
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
 from fuzz.law import LawBrokenError

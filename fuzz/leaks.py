@@ -6,29 +6,24 @@ of all that was written for any of them. One that is found is an error.
 
 from __future__ import annotations
 
-import argparse
 import random
-import secrets
 import sys
 import tempfile
 from pathlib import Path
 
 from flexwire.spark.analyze import SMALL_JAVA, analyze
 from flexwire.spark.session import session
+from fuzz.arguments import asked
 from tests.spark.planted import Planted, plant
 from tests.spark.test_secrets import found
 
 
 def main() -> int:
     """Run what the command line asks for; 1 where a secret is shown."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.leaks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="captures to analyze")
-    parser.add_argument("--seed", type=int, default=None, help="the same words again")
-    given = parser.parse_args()
-    seed = secrets.randbits(32) if given.seed is None else given.seed
+    given = asked("fuzz.leaks", __doc__, rounds=3, of="captures to analyze")
     spark = session("flexwire leaks", memory="1g", conf=SMALL_JAVA)
     shown = 0
-    for number in range(seed, seed + given.rounds):
+    for number in range(given.seed, given.seed + given.rounds):
         planted = Planted(random.Random(number))  # noqa: S311 - chance, not a secret
         plant(planted)
         with tempfile.TemporaryDirectory(prefix="flexwire-leaks-") as place:

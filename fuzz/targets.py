@@ -74,7 +74,7 @@ def pairs() -> tuple[tuple[str, int], ...]:
         (name, version)
         for name in catalog().names()
         for version in catalog().entry(name).versions
-        if catalog().entry(name).has(version)
+        if version in catalog().entry(name).versions
     )
 
 

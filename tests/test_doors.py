@@ -302,7 +302,7 @@ DOORS = {
             "timestamp_type": ("CreateTime", set()),
         },
     ),
-    "wire.Field": Door(wire.Field, {"name": ("a", TEXTS), "type_": (wire.INT32, set())}),
+    "wire.Field": Door(wire.Field, {"name": ("a", TEXTS), "type": (wire.INT32, set())}),
     "wire.Schema": Door(
         wire.Schema,
         {
@@ -417,7 +417,7 @@ def test_an_attribute_that_was_deleted_is_named(release: str | None) -> None:
 
 
 def test_values_that_have_no_end_are_refused() -> None:
-    fetch = flexwire.message("FetchRequest")
+    fetch: Any = flexwire.message("FetchRequest")
     endless = _endless()
     for wrong in (endless, [endless], {"a": endless}):
         with pytest.raises(EncodeError):

@@ -6,11 +6,11 @@ import pytest
 
 from flexwire.check.allow import allows
 from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.editions import editions_of
 from flexwire.check.breaking.report import compare
 from flexwire.check.config import LINT, Config, named
 from flexwire.check.lint import lint
 from flexwire.check.rules import rules
+from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
 from flexwire.schema.text import SpecText
 from tests.check.pages import findings

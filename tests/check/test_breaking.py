@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes
-from flexwire.check.breaking.editions import released_editions
+from flexwire.check.breaking.changes import Change, breaking_rules, changes
 from flexwire.check.breaking.matching import match
 from flexwire.check.breaking.rule import Breaks, continued
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition, released_editions
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
 

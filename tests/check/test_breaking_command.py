@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import Edition, breaking_rules, changes
+from flexwire.check.breaking.changes import breaking_rules, changes
 from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
 from flexwire.schema.error_tags import tag_errors
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.text import SpecText

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.breaking.editions import editions_of
 from flexwire.check.breaking.report import compare
 from flexwire.check.config import BREAKING, Config, named
+from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.check.breaking.changes import Edition, breaking_rules, changes
+from flexwire.check.breaking.changes import breaking_rules, changes
 from flexwire.check.breaking.rule import Breaks
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import Edition, Given, Place
-from flexwire.check.breaking.editions import released_editions
 from flexwire.check.breaking.matching import match
 from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition, Given, Place, released_editions
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from flexwire.check.breaking.changes import Edition, breaking_rules, changes
+from flexwire.check.breaking.changes import breaking_rules, changes
 from flexwire.check.config import LINT, Config
+from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from tests.check.pages import findings
 

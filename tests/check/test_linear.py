@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.check.breaking.changes import breaking_rules, changes
-from flexwire.check.breaking.editions import editions_of
 from flexwire.check.config import ALL, LINT, Config, named
 from flexwire.check.lint import lint
+from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
 
 if TYPE_CHECKING:

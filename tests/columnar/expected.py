@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from flexwire.codec import Encoding
 from flexwire.columnar import message_type, reference
-from flexwire.columnar.schemas import schemas_of
 from flexwire.errors import CodecError, UnknownMessageError
+from flexwire.schema.served import served_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +24,14 @@ def decoded(
     absent: str = "null",
 ) -> tuple[pa.Array, list[Any]]:
     """Give the column and, for each row, its error or None."""
-    schemas = schemas_of(message)
+    served = served_of(message)
     values: list[Any] = []
     errors: list[Any] = []
     for raw, version in zip(rows, versions, strict=True):
         value = error = None
         try:
             if raw is not None:
-                schema = schemas.schema(version, encoding)
+                schema = served.schema(version, encoding)
                 value = reference.read_row(schema, raw, absent_are_null=absent == "null")
         except CodecError as caught:
             error = {"reason": caught.reason, "path": caught.path, "offset": caught.offset}
@@ -46,14 +46,14 @@ def written(
     message: Any, rows: Sequence[Any], versions: Sequence[int], encoding: Encoding = Encoding.KAFKA
 ) -> tuple[list[bytes | None], list[Any]]:
     """Give each row's bytes or None, and its error or None."""
-    schemas = schemas_of(message)
+    served = served_of(message)
     values: list[bytes | None] = []
     errors: list[Any] = []
     for row, version in zip(rows, versions, strict=True):
         value = error = None
         try:
             if row is not None:
-                value = reference.write_row(schemas.schema(version, encoding), row)
+                value = reference.write_row(served.schema(version, encoding), row)
         except CodecError as caught:
             error = {"reason": caught.reason, "path": caught.path, "offset": caught.offset}
         values.append(value)

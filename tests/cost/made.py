@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.codec.message import message_of
-from flexwire.cost.meter import At, Meter, Sent, Side
+from flexwire.cost.meter import At, Meter, Sent, WrittenAs
 from flexwire.cost.specs import Specs
+from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.wire.encoding import Encoding
 
@@ -45,7 +45,7 @@ def compare(
     encodings: tuple[Encoding, Encoding] = (Encoding.KAFKA, Encoding.KAFKA),
 ) -> Meter:
     sides = [
-        Side(Specs({one.spec.name: one}), encoding)
+        WrittenAs(Specs({one.spec.name: one}), encoding)
         for one, encoding in zip((old, new), encodings, strict=True)
     ]
     meter = Meter(sides[0], sides[1], at)

@@ -9,7 +9,7 @@ import pytest
 from flexwire.capture import messages
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
-from flexwire.cost.meter import Meter, Sent, Side
+from flexwire.cost.meter import Meter, Sent, WrittenAs
 from flexwire.cost.specs import bundled_specs
 from flexwire.errors import CaptureError
 from flexwire.schema.spec import MessageType
@@ -181,7 +181,7 @@ def test_damage_is_counted_and_never_stops_the_reading(tmp_path: Path) -> None:
         for _ in range(seeded.randrange(1, 8)):
             raw[seeded.randrange(8, len(raw))] = seeded.randrange(256)
         path.write_bytes(raw[: seeded.randrange(len(raw) // 2, len(raw) + 1)])
-        meter = Meter(Side(specs), Side(specs))
+        meter = Meter(WrittenAs(specs), WrittenAs(specs))
         count = 0
         try:
             for one in read_messages([path]):

@@ -6,7 +6,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.cost.error_tags import ErrorTagged, only
-from flexwire.cost.meter import At, Meter, Sent, Side
+from flexwire.cost.meter import At, Meter, Sent, WrittenAs
 from flexwire.cost.specs import bundled_specs
 from flexwire.cost.tagging import Share, TaggedNow
 from flexwire.schema.catalog import catalog
@@ -20,7 +20,7 @@ NULLABLE = TEXT | {"nullableVersions": "0+", "default": "null"}
 
 def tagged(name: str, version: int, *messages: Any, at: At = At.SENT) -> Meter:
     old = bundled_specs()
-    meter = Meter(Side(old), Side(ErrorTagged(old)), at)
+    meter = Meter(WrittenAs(old), WrittenAs(ErrorTagged(old)), at)
     for one in messages:
         meter.add(Sent(name, None, None, version, one.encode(version)))
     return meter

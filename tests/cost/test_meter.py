@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, Side
+from flexwire.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, WrittenAs
 from flexwire.cost.specs import Specs, bundled_specs
 from flexwire.cost.vectors import read_vectors
 from flexwire.errors import EncodeError
@@ -29,7 +29,7 @@ def vectors() -> list[Sent]:
 
 def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) -> Meter:
     specs = bundled_specs()
-    meter = Meter(Side(specs, old), Side(specs, new))
+    meter = Meter(WrittenAs(specs, old), WrittenAs(specs, new))
     for _ in range(times):
         for one in vectors()[::every]:
             meter.add(one)
@@ -105,7 +105,7 @@ def test_headers_are_counted_apart_and_follow_flexibility() -> None:
         ("ControlledShutdownRequest", 7, MessageType.REQUEST, header, (8, 8)),
     ]
     for name, api_key, kind, head, expected in cases:
-        meter = Meter(Side(specs, Encoding.FIXED), Side(specs, Encoding.FLEXIBLE))
+        meter = Meter(WrittenAs(specs, Encoding.FIXED), WrittenAs(specs, Encoding.FLEXIBLE))
         raw = message(name)().encode(0)
         meter.add(Sent(name, api_key, kind, 0, raw, head))
         (row,) = meter.rows.values()
@@ -119,7 +119,7 @@ def test_a_draft_writes_the_header_too() -> None:
     specs = bundled_specs()
     sizes = {}
     for encoding in (Encoding.KAFKA, Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS):
-        meter = Meter(Side(specs), Side(specs, encoding))
+        meter = Meter(WrittenAs(specs), WrittenAs(specs, encoding))
         raw = message("MetadataRequest")(topics=[]).encode(9)
         meter.add(Sent("MetadataRequest", 3, MessageType.REQUEST, 9, raw, header))
         (row,) = meter.rows.values()
@@ -170,7 +170,7 @@ def test_a_value_that_does_not_fit_is_left_out_and_counted() -> None:
 
 def test_a_credential_is_not_shown_in_an_example() -> None:
     specs = bundled_specs()
-    meter = Meter(Side(specs), Side(specs, Encoding.FIXED))
+    meter = Meter(WrittenAs(specs), WrittenAs(specs, Encoding.FIXED))
     made = message("SaslAuthenticateRequest")(
         auth_bytes=b"secret", unknown_tagged_fields={1: b"secret"}
     )
@@ -197,7 +197,7 @@ def test_the_new_specs_may_lack_a_message_or_a_version() -> None:
     old = spec({"name": "Size", "type": "int32"}, valid="0-2")
     meter = compare(old, spec(valid="1-2"), body(old))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such version")]
-    meter = Meter(Side(Specs({"Ping": old})), Side(Specs({})))
+    meter = Meter(WrittenAs(Specs({"Ping": old})), WrittenAs(Specs({})))
     meter.add(sent(body(old)))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such message")]
 
@@ -217,7 +217,7 @@ def test_a_message_of_another_name_is_found_by_its_api_key() -> None:
     fields = ({"name": "Size", "type": "int32"},)
     about: dict[str, Any] = {"apiKey": 2, "type": "request"}
     old, new = spec(*fields, name="OldRequest", **about), spec(*fields, name="NewRequest", **about)
-    meter = Meter(Side(Specs({"OldRequest": old})), Side(Specs({"NewRequest": new})))
+    meter = Meter(WrittenAs(Specs({"OldRequest": old})), WrittenAs(Specs({"NewRequest": new})))
     meter.add(Sent("OldRequest", 2, MessageType.REQUEST, 0, body(old)))
     assert totals(meter) == (5, 5)
     meter.add(Sent("OtherRequest", 2, MessageType.REQUEST, 0, body(old)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flexwire.check.breaking.changes import Edition
+from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flexwire.guide.changes import Step, steps
 from flexwire.guide.pages import make_pages, tell
-from flexwire.guide.rows import ASPECTS, Row
+from flexwire.guide.rows import ASPECTS, FieldRow
 from tests.guide.built import Tables, messages, page_of, site, tables
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 MESSAGES = pytest.mark.parametrize("name", sorted(messages()))
 
 
-def follow(old: Sequence[Row], new: Sequence[Row], way: Sequence[Step]) -> Iterator[Row]:
+def follow(
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[Step]
+) -> Iterator[FieldRow]:
     """The old rows, with only what the steps say taken from the new ones."""
     at = 0
     for step in way:
@@ -40,7 +42,7 @@ def follow(old: Sequence[Row], new: Sequence[Row], way: Sequence[Step]) -> Itera
     assert at == len(old)
 
 
-def plain(rows: Sequence[Row]) -> list[Row]:
+def plain(rows: Sequence[FieldRow]) -> list[FieldRow]:
     return [replace(row, versions="", about="") for row in rows]
 
 
@@ -70,8 +72,8 @@ def test_every_other_layout_leads_to_the_one_of_the_page() -> None:
                 assert shown or layout.flexible != version.flexible
 
 
-def row(path: str, wire: str = "INT8") -> Row:
-    return Row(path, path, 0, "int8", wire, "0", ())
+def row(path: str, wire: str = "INT8") -> FieldRow:
+    return FieldRow(path, path, 0, "int8", wire, "0", ())
 
 
 ROWS = st.lists(
@@ -81,7 +83,9 @@ ROWS = st.lists(
 
 
 @given(old=ROWS, new=ROWS)
-def test_steps_lead_anywhere_with_as_few_moves_as_can_be(old: list[Row], new: list[Row]) -> None:
+def test_steps_lead_anywhere_with_as_few_moves_as_can_be(
+    old: list[FieldRow], new: list[FieldRow]
+) -> None:
     way = steps(old, new)
     assert list(follow(old, new, way)) == new
     assert [step.new for step in way if step.new is not None] == list(range(len(new)))

@@ -14,7 +14,7 @@ from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import ZERO_UUID, resolve
 from flexwire.schema.spec import MessageType
-from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
+from flexwire.wire.schema import Field, NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.types import Array
 from tests.guide.built import messages, page_of, tables
 from tests.guide.specs import edition
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import FieldSpec
-    from flexwire.wire.schema import Field
 
 NAMES = catalog().names()
 # Written down by hand, because a default's text is the page's own.
@@ -271,10 +270,7 @@ def test_structures_that_share_structures_are_compared_in_no_time() -> None:
     for _ in range(2):
         inner = resolve(edition("M", "data")["M"].spec, 0)
         for at in range(60):
-            fields = tuple(
-                inner.fields[0].__class__(name, name, name, inner) for name in ("a", "b")
-            )
-            inner = Schema(f"S{at}", fields)
+            inner = Schema(Field("a", inner), Field("b", inner), name=f"S{at}")
         schemas.append(inner)
     assert same_bytes(*schemas)
 

@@ -8,10 +8,10 @@ from html import unescape
 
 import pytest
 
-from flexwire.check.breaking.editions import released_editions
 from flexwire.guide import given_messages, render
 from flexwire.guide.messages import _in_a_row
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import released_editions
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from tests.guide.built import messages, page_of, site

@@ -1,6 +1,6 @@
-"""ARCHITECTURE.md shows what is there: every room, and every file with what it says of itself.
+"""ARCHITECTURE.md shows every room and says what holds each law; docs/files.md shows every file.
 
-Write the file map anew with ``python -m tests.house.test_map``.
+Write docs/files.md anew with ``python -m tests.house.test_map``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
 # What every package has says nothing about this one.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
-BEGIN, END = "<!-- file map: begin -->\n", "<!-- file map: end -->\n"
+FILES = ROOT / "docs" / "files.md"
+HEAD = """# Files
+
+What each file of `src/flexwire` is for, as it says itself. The rooms, and the laws between them,
+are in [ARCHITECTURE.md](../ARCHITECTURE.md). Written by `python -m tests.house.test_map`.
+
+"""
+MOST_LINES = 150
 
 
 def rooms(page: str) -> list[str]:
@@ -42,7 +49,7 @@ def file_map(package: Path) -> str:
                 if file.name != "__init__.py":
                     text += f"- `{file.relative_to(room).as_posix()}`: {first_sentence(file)}\n"
             text += "\n"
-    return text
+    return text.rstrip("\n") + "\n"
 
 
 def first_sentence(file: Path) -> str:
@@ -51,17 +58,31 @@ def first_sentence(file: Path) -> str:
     return " ".join(told.split("\n\n")[0].split())
 
 
-def between_marks(page: str) -> str:
-    return page.split(BEGIN)[1].split(END, maxsplit=1)[0]
+def laws(page: str) -> list[str]:
+    """The items of the list of laws, each on one line."""
+    told = page.split("## Laws", maxsplit=1)[1]
+    return [" ".join(one.split()) for one in told.split("\n- ")[1:]]
 
 
 def test_the_map_shows_what_is_there_and_nothing_else() -> None:
-    before_the_files = PAGE.read_text(encoding="utf-8").split(BEGIN)[0]
-    assert sorted(rooms(before_the_files)) == sorted(tree(PACKAGE))
+    assert sorted(rooms(PAGE.read_text(encoding="utf-8"))) == sorted(tree(PACKAGE))
+
+
+def test_the_page_is_read_in_one_go() -> None:
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_every_law_names_the_test_that_holds_it() -> None:
+    found = laws(PAGE.read_text(encoding="utf-8"))
+    assert len(found) > 30
+    for law in found:
+        named = re.findall(r"`((?:\w+/)?test_\w+\.py)`", law)
+        assert named or "No test" in law, law
+        assert [one for one in named if not (ROOT / "tests" / one).exists()] == [], law
 
 
 def test_the_file_map_is_what_the_files_say_of_themselves() -> None:
-    assert between_marks(PAGE.read_text(encoding="utf-8")) == file_map(PACKAGE)
+    assert FILES.read_text(encoding="utf-8") == HEAD + file_map(PACKAGE)
 
 
 def test_every_package_says_what_it_is() -> None:
@@ -82,10 +103,8 @@ def test_a_file_that_is_new_or_says_something_else_changes_the_map(tmp_path: Pat
     room = tmp_path / "wire"
     room.mkdir()
     (room / "reader.py").write_text('"""Reads.\n\nAnd more."""\n', encoding="utf-8")
-    assert file_map(tmp_path) == "**`wire/`**\n\n- `reader.py`: Reads.\n\n"
+    assert file_map(tmp_path) == "**`wire/`**\n\n- `reader.py`: Reads.\n"
 
 
 if __name__ == "__main__":
-    whole = PAGE.read_text(encoding="utf-8")
-    head, tail = whole.split(BEGIN)[0], whole.split(END)[1]
-    PAGE.write_text(head + BEGIN + file_map(PACKAGE) + END + tail, encoding="utf-8")
+    FILES.write_text(HEAD + file_map(PACKAGE), encoding="utf-8")

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.parties import Client, Party
 from flexwire.report import Facts, render
 from flexwire.report.audit_facts import (
     Audit,
-    AuditedClient,
     NewestShare,
     PinningSetting,
 )
 from flexwire.report.facts import (
     ApiFacts,
-    Client,
     ClientFacts,
     CompressionUse,
     DecodeFailure,
@@ -42,7 +41,7 @@ from tests.report.sample import EMPTY, SAMPLE, START, big, finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.report.audit_facts import AuditVerdict
+    from flexwire.parties import AuditVerdict
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}"
 
@@ -75,7 +74,7 @@ def hostile(text: str) -> Facts:
 
 
 def hostile_audit(text: str) -> Audit:
-    client = AuditedClient(text, text, text, text, text)
+    client = Party(text, text, text, text, text)
     known: dict[str, Any] = {
         "evidence": text, "reason": text, "api_key": 1, "api_name": text, "version": 1,
         "offered": text, "last_accepting_release": text, "first_refusing_release": text,

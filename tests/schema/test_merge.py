@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flexwire.schema.merge import MergedField, Served, merge
+from flexwire.schema.merge import MergedField, merge
 from flexwire.schema.parse import parse_spec
 from flexwire.versions import Versions
 
+if TYPE_CHECKING:
+    from flexwire.schema.union import ServedSpec
 
-def served(versions: str, *fields: dict[str, Any], flexible: str = "2+") -> Served:
+
+def served(versions: str, *fields: dict[str, Any], flexible: str = "2+") -> ServedSpec:
     spec = {
         "type": "data",
         "name": "Foo",
@@ -25,7 +28,7 @@ def bar(versions: str, type_: str = "string", **more: Any) -> dict[str, Any]:
     return {"name": "Bar", "type": type_, "versions": versions, **more}
 
 
-def merged(*specs: Served) -> MergedField:
+def merged(*specs: ServedSpec) -> MergedField:
     return merge(specs)["Foo"]["bar"]
 
 

@@ -151,8 +151,7 @@ def test_the_least_size_of_structures_that_double_is_found_at_once() -> None:
     inner: Schema | None = None
     for _ in range(60):
         kind = types.INT8 if inner is None else inner
-        fields = tuple(Field(name, name, name, kind) for name in ("left", "right"))
-        inner = Schema("Pair", fields)
+        inner = Schema(Field("left", kind), Field("right", kind), name="Pair")
     assert inner is not None
     assert inner.least_size == 2**60
 

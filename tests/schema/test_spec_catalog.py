@@ -74,8 +74,17 @@ def test_a_patch_that_changed_something_stands_beside_the_newest() -> None:
 
 def test_versions_that_were_never_released_are_holes() -> None:
     key = catalog().entry("GroupMetadataKey")
-    assert (str(key.versions), 1 in key.versions, key.has(1)) == ("0,2", False, False)
+    assert (str(key.versions), 1 in key.versions) == ("0,2", False)
+    with pytest.raises(UnknownMessageError, match=r"has no version 1; released are 0,2"):
+        key.spec(1)
     assert str(catalog().entry("OffsetCommitKey").versions) == "0-1"
+
+
+def test_the_versions_of_a_message_are_those_that_a_spec_serves() -> None:
+    for entry in map(catalog().entry, catalog().names()):
+        served = [version for _, versions in entry.specs() for version in versions]
+        assert Versions.of(served) == entry.versions
+        assert len(served) == len(entry.versions)
 
 
 def test_the_index_and_the_files_name_the_same_messages() -> None:
@@ -127,7 +136,8 @@ def test_a_request_has_its_response(api_key: int) -> None:
     assert request.versions == response.versions
     assert request.flexible_versions == response.flexible_versions
     for version in request.versions:
-        assert catalog().by_api_key(api_key, MessageType.REQUEST, version).has(version)
+        found = catalog().by_api_key(api_key, MessageType.REQUEST, version)
+        assert version in found.versions
 
 
 def test_a_preview_is_read_at_its_release() -> None:

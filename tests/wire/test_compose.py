@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from flexwire import wire
+from flexwire.codec import message
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.wire import (
     COMPACT_BYTES,
@@ -194,3 +195,18 @@ def test_what_cannot_be_a_schema_is_refused_when_it_is_composed() -> None:
     for array_of in (ArrayOf, CompactArrayOf):
         with pytest.raises(ValueError, match="an array of structure, which takes no bytes"):
             array_of(Schema())
+
+
+def test_what_is_composed_and_what_a_message_has_are_of_one_class() -> None:
+    header = message("RequestHeader").definition.schema(2)
+    assert type(header) is Schema
+    assert {type(one) for one in header.fields} == {Field}
+    raw = bytes.fromhex("0012 0003 00000007 0001 61 00")
+    assert header.encode(header.decode(raw)) == raw
+    composed = Schema(
+        *(Field(one.name, one.type, one.default, one.attribute) for one in header.fields),
+        optional_fields={},
+        name="RequestHeader",
+    )
+    assert composed.layout() == header.layout()
+    assert composed.decode(raw) == header.decode(raw)

@@ -40,9 +40,9 @@ def schema_breaking(
     also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE, JSON and SUPPORT. Exits
     with 100 where something breaks.
     """
-    from flexwire.check.breaking.editions import read_editions
     from flexwire.check.breaking.report import compare
     from flexwire.check.config import BREAKING, ConfigError
+    from flexwire.schema.editions import read_editions
 
     try:
         if explain is not None:

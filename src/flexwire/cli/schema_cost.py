@@ -12,7 +12,7 @@ import click
 from flexwire.cli.options import ENCODINGS, InputError
 
 if TYPE_CHECKING:
-    from flexwire.cost.meter import Meter, Side
+    from flexwire.cost.meter import Meter, WrittenAs
     from flexwire.cost.specs import Specs
     from flexwire.schema.parse import Mode
 
@@ -130,10 +130,10 @@ def _sides(
     against_encoding: str,
     *,
     tagged: bool,
-) -> tuple[Side, Side, tuple[str, str]]:
+) -> tuple[WrittenAs, WrittenAs, tuple[str, str]]:
     """Give the old side, the new side, and what they are called."""
     from flexwire.cost.error_tags import ErrorTagged
-    from flexwire.cost.meter import Side
+    from flexwire.cost.meter import WrittenAs
     from flexwire.wire.encoding import Encoding
 
     before = _specs(against, mode)
@@ -146,15 +146,15 @@ def _sides(
     else:
         name, changed = f"{name} as {against_encoding}", f"{changed} as {encoding}"
     return (
-        Side(before, Encoding(against_encoding)),
-        Side(after, Encoding(encoding)),
+        WrittenAs(before, Encoding(against_encoding)),
+        WrittenAs(after, Encoding(encoding)),
         (name, changed),
     )
 
 
 def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
-    from flexwire.check.breaking.editions import read_editions
     from flexwire.cost.specs import Specs, bundled_specs
+    from flexwire.schema.editions import read_editions
 
     return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 

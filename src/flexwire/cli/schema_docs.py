@@ -103,9 +103,9 @@ def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: M
 
 def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
     """Give the files of the web site."""
-    from flexwire.check.breaking.editions import read_editions
     from flexwire.guide import bundled_messages, given_messages, render
     from flexwire.schema.catalog import catalog
+    from flexwire.schema.editions import read_editions
 
     bundled = catalog()
     if not paths:

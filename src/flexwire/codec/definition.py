@@ -1,28 +1,26 @@
-"""All that is compiled of one message: its classes, and per version its schema and codec."""
+"""All that is compiled of one message that is served: its classes, and per version its codec."""
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from flexwire.arguments import to_bytes, to_version
+from flexwire.arguments import to_bytes
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
 from flexwire.codec.plain import from_plain, to_plain
-from flexwire.codec.source import Refused
+from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
-from flexwire.schema.alike import former_names
-from flexwire.schema.resolve import effective, resolve
+from flexwire.schema.served import key_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.reader import Reader
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from flexwire.schema.spec import MessageSpec
-    from flexwire.versions import Versions
+    from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
 
 # What generated code may raise on bytes or values out of the ordinary.
@@ -35,113 +33,46 @@ _OUT_OF_THE_ORDINARY = (
     AttributeError,
     OverflowError,
 )
-# An enum's hash is slow, and nearly everyone asks for Kafka's encoding.
-_Key = int | tuple[int, Encoding]
 _KAFKA = Encoding.KAFKA
-
-
-def _key(version: int, encoding: Encoding) -> _Key:
-    return version if encoding is _KAFKA else (version, encoding)
 
 
 class ExecutorsDisagreeError(FlexwireError):
     """Generated code refused bytes that the reference executor takes: a fault in flexwire."""
 
 
-class SpecSource(Protocol):
-    """Where a message's specs come from: an entry of a catalog."""
-
-    @property
-    def name(self) -> str:
-        """The message's name."""
-
-    @property
-    def releases(self) -> Mapping[str, Versions]:
-        """The valid versions in each release that has the message."""
-
-    def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Give the spec whose layout holds for the version."""
-
-    def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
-        """Give every spec that serves a version, the newest first."""
-
-
 class Definition:
-    """One message of a catalog, or as one release of Kafka had it."""
+    """The classes of one message that is served, and its codec by version."""
 
     def __init__(
         self,
-        entry: SpecSource,
+        served: Served,
         base: type[MessageStruct],
         *,
-        release: str | None,
         module: str,
         restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
     ) -> None:
-        self.entry = entry
+        self.served = served
+        self.name = served.name
         self._restore = restore
-        self.release = release
-        self._specs = [spec for spec, _ in entry.specs()] if release is None else self._of(release)
-        self.classes = ClassBuilder(self._specs, module).build(base)
-        self.root = self.classes[entry.name]
+        self.classes = ClassBuilder(served, module).build(base)
+        self.root = self.classes[served.name]
         for made in self.classes.values():
             made.definition = self
         # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
-        self._schemas: dict[_Key, Schema] = {}
-        self._former_names: dict[int, dict[str, dict[str, str]]] = {}
-        self._decoders: dict[_Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
-        self._encoders: dict[_Key, Callable[[bytearray, Any], None]] = {}
-
-    def _of(self, release: str) -> list[MessageSpec]:
-        versions = self.entry.releases.get(release)
-        found: list[MessageSpec] = []
-        for version in reversed(list(versions or [])):
-            spec = self.entry.spec(version, release)
-            if spec not in found:
-                found.append(spec)
-        if not found:
-            self.entry.spec(0, release)
-        return found
+        self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
+        self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Say how another process finds this message's classes."""
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Give the resolved schema; raises `UnknownMessageError` for an unreleased version.
-
-        The same object for every encoding that writes the version in the same way.
-        """
-        key = _key(version, encoding)
-        found = self._schemas.get(key)
-        if found is None:
-            version = to_version(version)
-            spec = self.entry.spec(version, self.release)
-            if encoding is not effective(spec, version, encoding):
-                found = self.schema(version)
-            else:
-                others = [one for one in self._specs if one is not spec]
-                found = resolve(spec, version, others, encoding)
-            self._schemas[key] = found
-        return found
-
-    def former_names(self, version: int) -> dict[str, dict[str, str]]:
-        """What the version's fields are called in other releases; see `alike.former_names`."""
-        found = self._former_names.get(version)
-        if found is None:
-            schema = self.schema(version)
-            specs = [
-                self.entry.spec(version, release)
-                for release, valid in self.entry.releases.items()
-                if version in valid
-            ]
-            others = {id(spec): resolve(spec, version) for spec in specs}
-            found = self._former_names[version] = former_names(schema, others.values())
-        return found
+        """Give the resolved schema of a version; see `Served.schema`."""
+        return self.served.schema(version, encoding)
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:
-        told = [self.entry.name, f"v{version}", self.release]
+        told = [self.name, f"v{version}", self.served.release]
         told += [encoding.value if encoding is not Encoding.KAFKA else None, what]
         return f"<flexwire {' '.join(word for word in told if word)}>"
 
@@ -162,7 +93,7 @@ class Definition:
             raise DecodeError(
                 f"the message ends here but {len(raw) - end} bytes follow",
                 offset=end,
-                message=self.entry.name,
+                message=self.name,
                 version=version,
             )
         return decoded
@@ -187,14 +118,14 @@ class Definition:
         except _OUT_OF_THE_ORDINARY as error:
             self.decode_reference(data, version, offset, encoding=encoding)
             raise ExecutorsDisagreeError(
-                f"{self.entry.name} v{version}, {encoding.value}: "
+                f"{self.name} v{version}, {encoding.value}: "
                 "generated code refused bytes that decode"
             ) from error
 
     def _decoder(
         self, version: int, encoding: Encoding
     ) -> Callable[[bytes, int, int], tuple[Any, int]]:
-        key, schema = _key(version, encoding), self.schema(version, encoding)
+        key, schema = key_of(version, encoding), self.schema(version, encoding)
         if key not in self._decoders:
             if encoding is not _KAFKA and schema is self.schema(version):
                 self._decoders[key] = self._decoder(version, _KAFKA)
@@ -223,7 +154,7 @@ class Definition:
         return bytes(out)
 
     def _encoder(self, version: int, encoding: Encoding) -> Callable[[bytearray, Any], None]:
-        key, schema = _key(version, encoding), self.schema(version, encoding)
+        key, schema = key_of(version, encoding), self.schema(version, encoding)
         if key not in self._encoders:
             if encoding is not _KAFKA and schema is self.schema(version):
                 self._encoders[key] = self._encoder(version, _KAFKA)
@@ -234,14 +165,14 @@ class Definition:
 
     # The reference executor.
 
-    def read_plain(
+    def read_mapping(
         self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> dict[str, Any]:
         """Read with the wire types, into a mapping."""
         try:
             return self.schema(version, encoding).read(reader)
         except DecodeError as error:
-            raise error.within(self.entry.name, version) from None
+            raise error.within(self.name, version) from None
 
     def decode_reference(
         self,
@@ -254,7 +185,7 @@ class Definition:
     ) -> tuple[MessageStruct, int]:
         """Decode with the wire types; the judge of what `decode` gives."""
         reader = Reader(data, offset, lenient=lenient)
-        plain = self.read_plain(reader, version, encoding)
+        plain = self.read_mapping(reader, version, encoding)
         return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
 
     def encode_reference(
@@ -266,5 +197,5 @@ class Definition:
             schema = self.schema(version, encoding)
             schema.write(writer, to_plain(message, schema))
         except CodecError as error:
-            raise error.within(self.entry.name, version) from None
+            raise error.within(self.name, version) from None
         return bytes(writer.buffer)

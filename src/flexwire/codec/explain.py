@@ -68,7 +68,7 @@ def explain(
     reader = _ExplainingReader(data, lenient=lenient)
     error: DecodeError | None = None
     try:
-        message.definition.read_plain(reader, version, encoding)
+        message.definition.read_mapping(reader, version, encoding)
         if reader.position != len(data) and not lenient:
             reason = f"the message ends here but {len(data) - reader.position} bytes follow"
             error = DecodeError(reason, offset=reader.position)

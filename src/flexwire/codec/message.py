@@ -6,21 +6,22 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
-from flexwire.codec.definition import Definition, SpecSource
+from flexwire.codec.definition import Definition
 from flexwire.codec.executors import kernel_functions, paying_functions
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
-from flexwire.errors import CodecError, DecodeError, JsonFormError, UnknownMessageError
+from flexwire.errors import CodecError, DecodeError, JsonFormError
 from flexwire.schema.catalog import catalog, on_change
+from flexwire.schema.served import SpecSource, served_of
 from flexwire.schema.spec import MessageSpec
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from flexwire.versions import Versions
+    from flexwire.schema.served import Served
 
 
 _KAFKA = Encoding.KAFKA
@@ -168,7 +169,7 @@ class Message(MessageStruct, gc=False):
                 plain = read_json(obj, schema)
             except JsonFormError:
                 # Most forms have this release's names, so that nobody asks for the others.
-                names = cls.definition.former_names(version)
+                names = cls.definition.served.former_names(version)
                 if not names:
                     raise
                 plain = read_json(obj, schema, names)
@@ -192,9 +193,8 @@ def message(name: str, release: str | None = None) -> type[Message]:
     with _DEFINING:
         if key not in _DEFINED:
             module = "flexwire.messages" if release is None else f"flexwire.messages@{release}"
-            _DEFINED[key] = _define(
-                catalog().entry(name), release, module, (_restore, (name, release))
-            )
+            served = served_of(name, release)
+            _DEFINED[key] = _define(served, module, (_restore, (name, release)))
         return _DEFINED[key]
 
 
@@ -206,9 +206,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
         if spec not in _OWN:
-            _OWN[spec] = _define(
-                _OneSpec(spec), None, "flexwire.messages@own", (_restore_own, (spec,))
-            )
+            _OWN[spec] = _define(served_of(spec), "flexwire.messages@own", (_restore_own, (spec,)))
         return _OWN[spec]
 
 
@@ -222,15 +220,14 @@ on_change(_DEFINED.clear)
 
 
 def _define(
-    entry: SpecSource,
-    release: str | None,
+    served: Served,
     module: str,
     restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
 ) -> type[Message]:
-    definition = Definition(entry, Message, release=release, module=module, restore=restore)
+    definition = Definition(served, Message, module=module, restore=restore)
     made = definition.root
     assert issubclass(made, Message)  # noqa: S101 - Message was the base given
-    made.entry = entry
+    made.entry = served.entry
     return made
 
 
@@ -240,24 +237,3 @@ def _restore(name: str, release: str | None, struct: str, values: tuple[Any, ...
 
 def _restore_own(spec: MessageSpec, struct: str, values: tuple[Any, ...]) -> MessageStruct:
     return message_of(spec).definition.classes[struct](*values)
-
-
-class _OneSpec:
-    """The source of specs of a message that has one spec and no history."""
-
-    def __init__(self, spec: MessageSpec) -> None:
-        self.name = spec.name
-        self.releases: Mapping[str, Versions] = {}
-        self._spec = spec
-
-    def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        if release is not None:
-            raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
-        if version not in self._spec.valid_versions:
-            raise UnknownMessageError(
-                f"{self.name} has no version {version}; it has {self._spec.valid_versions}"
-            )
-        return self._spec
-
-    def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
-        return ((self._spec, self._spec.valid_versions),)

@@ -25,7 +25,7 @@ def to_plain(value: Any, kind: Type) -> Any:
         return [_within(f"[{at}]", item, kind.element) for at, item in enumerate(value)]
     if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
         return value
-    fields = {one.attribute: one for one in kind.fields}
+    fields = kind.by_attribute
     given = {name: _attribute(value, name, fields.get(name)) for name in value.__struct_fields__}
     return {
         name: _within(fields[name].json_name, one, fields[name].type) if name in fields else one

@@ -15,10 +15,11 @@ from flexwire.schema.resolve import MOST_NESTED, parse_default
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Self
 
-    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.schema.served import Served
+    from flexwire.schema.spec import FieldSpec
 
 
 # A structure held by value is made with the one that holds it, and specs may double it each level.
@@ -79,29 +80,19 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
 
 class ClassBuilder:
-    """Builds the classes of one message from every spec that serves one of its versions.
+    """Builds the classes of one message, with the fields of all the versions that are served.
 
-    The newest spec comes first: its defaults and the order of its fields win.
+    The newest spec's defaults and the order of its fields win.
     """
 
-    def __init__(self, specs: Iterable[MessageSpec], module: str) -> None:
-        self.specs = tuple(specs)
+    def __init__(self, served: Served, module: str) -> None:
         self.module = module
-        self.message_name = self.specs[0].name
-        self.source = self.specs[0].source or self.message_name
-        self.fields: dict[str, dict[str, FieldSpec]] = {}
+        self.message_name = served.name
+        self.source = served.specs[0][0].source or served.name
+        self.fields = served.fields
         self.classes: dict[str, type[MessageStruct]] = {}
         # How many objects a default object of a structure is made of.
         self.sizes: dict[str, int] = {}
-        for spec in self.specs:
-            self._collect(self.message_name, spec.fields)
-            for name, fields in spec.structs().items():
-                self._collect(name, fields)
-
-    def _collect(self, struct: str, fields: tuple[FieldSpec, ...]) -> None:
-        known = self.fields.setdefault(struct, {})
-        for one in fields:
-            known.setdefault(one.attribute, one)
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
         """Give the classes by structure name; the message's own derives from ``base``."""
@@ -125,7 +116,8 @@ class ClassBuilder:
                 f"more than {MOST_NESTED} structures inside each other", source=self.source
             )
         self.sizes[name] = 1
-        fields = [self._field(name, one, open_) for one in self.fields[name].values()]
+        newest = [mentions[0][0] for mentions in self.fields[name].values()]
+        fields = [self._field(name, one, open_) for one in newest]
         fields.append((UNKNOWN_TAGGED_FIELDS, Any, {}))
         made: type[Any] = msgspec.defstruct(
             name, fields, bases=(base,), module=self.module, gc=False

@@ -14,15 +14,15 @@ from flexwire.columnar.doors import versions_of
 from flexwire.columnar.program import Program, address
 from flexwire.columnar.reference import read_row
 from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Run, Versions, gather
-from flexwire.columnar.schemas import schemas_of
 from flexwire.columnar.types import message_type
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.schema.catalog import per_catalog
+from flexwire.schema.served import served_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
-    from flexwire.columnar.schemas import MessageLike
     from flexwire.kernels.engine import Kernel
+    from flexwire.schema.served import MessageLike
     from flexwire.wire.schema import Schema
 
     Words = np.ndarray[Any, Any]
@@ -98,9 +98,9 @@ def decode_messages(
 def _program(
     message: MessageLike, versions: tuple[int, ...], encoding: Encoding, absent: Absent
 ) -> Program:
-    schemas = schemas_of(message)
+    served = served_of(message)
     return Program(
-        {version: schemas.schema(version, encoding) for version in versions},
+        {version: served.schema(version, encoding) for version in versions},
         message_type(message),
         writing=False,
         absent_are_null=absent == "null",

@@ -10,11 +10,11 @@ import pyarrow as pa
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.rows import Mode, Versions
-from flexwire.columnar.schemas import check_message
+from flexwire.schema.served import check_message
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
-    from flexwire.columnar.schemas import MessageLike
+    from flexwire.schema.served import MessageLike
 
 _ENDS = 2
 

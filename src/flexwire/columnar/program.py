@@ -29,7 +29,7 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# What `L.NUMBERS` takes, and how many bytes of them at most: the kernel that writes has room for
+# What `W.NUMBERS` takes, and how many bytes of them at most: the kernel that writes has room for
 # them before it begins.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
@@ -203,7 +203,7 @@ class Program:
                 width = _WIDTHS[code]
                 if width != node.width:
                     wide = {L.O_COLUMN: column, L.O_LEAST: code, L.O_WIDTH: node.width}
-                    self._emit(L.WIDENED, wide)
+                    self._emit(W.WIDENED, wide)
                 elif code in _PLAIN:
                     self._number(code, width, column)
                 else:
@@ -213,7 +213,7 @@ class Program:
         """Have a number done with those that it stands beside."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
-            number = self._emit(L.NUMBERS)
+            number = self._emit(W.NUMBERS)
             self._numbers = number
             self._rows[number] = []
         place = self._word(number, L.O_WIDTH)
@@ -234,7 +234,7 @@ class Program:
             L.O_LEAST: bulk or element.least_size,
             L.O_WIDTH: bulk,
         }
-        array = self._emit(L.BULK if bulk else W.ARRAY, words)
+        array = self._emit(W.BULK if bulk else W.ARRAY, words)
         if not bulk:
             body = self._here()
             self._value(element, node.element, depth + 1)
@@ -245,9 +245,9 @@ class Program:
     def _make_table(self, array: int) -> None:
         """Have an array read and written column by column if its elements are but numbers."""
         codes = [one[L.O_CODE // 8] for one in self._operations[array + 1 :]]
-        if codes == [L.NUMBERS, L.NEXT]:
+        if codes == [W.NUMBERS, L.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
-        elif codes == [L.NUMBERS, L.TAGS, L.TAG, L.NEXT] and not self._word(array + 3, L.O_KNOWN):
+        elif codes == [W.NUMBERS, L.TAGS, L.TAG, L.NEXT] and not self._word(array + 3, L.O_KNOWN):
             # Its tagged fields are mostly none, in one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
@@ -299,7 +299,7 @@ class Program:
         tags = np.isin(codes, [L.TAGS, L.TAG])
         fills = np.isin(codes, [L.FILL, L.CHECK])
         for word in _ROWS:
-            self.operations[codes == L.NUMBERS, word // 8] += address(rows)
+            self.operations[codes == W.NUMBERS, word // 8] += address(rows)
         self.operations[tags, L.O_KNOWNS // 8] += address(known)
         self.operations[codes == L.TAG, L.O_REFUSEDS // 8] += address(refused)
         self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)

@@ -11,18 +11,18 @@ import pyarrow as pa
 
 from flexwire.columnar import buffers
 from flexwire.columnar.program import address
-from flexwire.columnar.schemas import schemas_of
 from flexwire.columnar.validity import validate
 from flexwire.errors import CodecError, FlexwireError, UnknownMessageError
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
+from flexwire.schema.served import served_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.columnar.program import Program
-    from flexwire.columnar.schemas import MessageLike
     from flexwire.kernels.engine import Kernel
+    from flexwire.schema.served import MessageLike
     from flexwire.wire.encoding import Encoding
     from flexwire.wire.schema import Schema
 
@@ -85,7 +85,7 @@ class Rows(ABC):
     def __init__(
         self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
     ) -> None:
-        self.schemas = schemas_of(message)
+        self.served = served_of(message)
         self.data = data
         self.versions = versions
         self.encoding = encoding
@@ -100,7 +100,7 @@ class Rows(ABC):
         """Give a version that there is; raises `UnknownMessageError`."""
         if version is None:
             raise UnknownMessageError("no version is given")
-        self.schemas.schema(version, self.encoding)
+        self.served.schema(version, self.encoding)
         return version
 
     @abstractmethod
@@ -149,9 +149,9 @@ class Rows(ABC):
         try:
             if self.refused[row] == TOO_LARGE:
                 _refuse_too_large()
-            return self.reference(self.schemas.schema(version, self.encoding), row)
+            return self.reference(self.served.schema(version, self.encoding), row)
         except CodecError as error:
-            raise error.within(self.schemas.name, version) from None
+            raise error.within(self.served.name, version) from None
 
 
 class Run:

@@ -23,37 +23,38 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexwire.columnar.schemas import check_message, schemas_of
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import per_catalog
-from flexwire.wire import types
-from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema, struct_of
+from flexwire.schema.resolve import resolve
+from flexwire.schema.served import check_message, served_of
+from flexwire.schema.union import types_of
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from flexwire.columnar.schemas import MessageLike
+    from flexwire.schema.served import MessageLike, Served
+    from flexwire.schema.spec import FieldType
 
 # More than a hundred times what Kafka's largest message has.
 MOST_COLUMNS = 10_000
 # A tag is an unsigned varint of 32 bits, which an int would not hold.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
 
-_PLAIN = {
-    types.String: pa.string(),
-    types.Uuid: pa.string(),
-    types.Bytes: pa.binary(),
-    types.Boolean: pa.bool_(),
-    types.Float64: pa.float64(),
-}
-_INTEGERS = {
-    "INT8": pa.int8(),
-    "INT16": pa.int16(),
-    "UINT16": pa.int32(),
-    "INT32": pa.int32(),
-    "UINT32": pa.int64(),
-    "INT64": pa.int64(),
+_PRIMITIVES = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "uint16": pa.int32(),
+    "int32": pa.int32(),
+    "uint32": pa.int64(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "uuid": pa.string(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "records": pa.binary(),
 }
 
 
@@ -74,37 +75,52 @@ def message_type(message: MessageLike) -> pa.StructType:
 @per_catalog
 @cache
 def _message_type(message: MessageLike) -> pa.StructType:
-    found = schemas_of(message)
-    schemas = found.every_field()
-    if any(_columns(schema, {}) > MOST_COLUMNS for schema in schemas):
-        raise SpecError(f"more than {MOST_COLUMNS} columns", source=found.name)
-    return merge(found.name, [_struct_type(schema) for schema in schemas])
+    served = served_of(message)
+    for spec, versions in served.specs:
+        # Raises `SpecError` for what has no layout, and so no columns.
+        resolve(spec, versions.highest)
+    return _Columns(served).message()
 
 
-def _columns(schema: Schema, counted: dict[str, int]) -> int:
-    """Count the columns of a structure: a spec may use one very often, each time anew."""
-    if schema.name not in counted:
-        inner = (struct_of(one.type) for one in schema.fields)
-        counted[schema.name] = sum(1 if one is None else _columns(one, counted) for one in inner)
-    return counted[schema.name]
+class _Columns:
+    """The columns of a message: those of the union of its fields."""
 
+    def __init__(self, served: Served) -> None:
+        self.name = served.name
+        self.fields = served.fields
+        self.counted: dict[str, int] = {}
 
-def _struct_type(schema: Schema) -> pa.StructType:
-    fields = [pa.field(one.attribute, _type(one.type)) for one in schema.fields]
-    return pa.struct([*fields, pa.field(UNKNOWN_TAGGED_FIELDS, RAW_TAGGED_FIELDS)])
+    def message(self) -> pa.StructType:
+        if self.count(self.name, ()) > MOST_COLUMNS:
+            raise SpecError(f"more than {MOST_COLUMNS} columns", source=self.name)
+        return self.struct(self.name, self.name)
 
+    def count(self, name: str, open_: tuple[str, ...]) -> int:
+        """Count the columns of a structure: a spec may use one very often, each time anew."""
+        if name in open_:
+            # Of no one spec, but of several together.
+            raise SpecError(f"structure {name} contains itself", source=self.name)
+        if name not in self.counted:
+            within = (*open_, name)
+            self.counted[name] = sum(
+                max(self.count(kind.name, within) if kind.is_struct else 1 for kind in kinds)
+                for kinds in map(types_of, self.fields[name].values())
+            )
+        return self.counted[name]
 
-def _type(kind: types.Type) -> pa.DataType:
-    match kind:
-        case types.Array():
-            return pa.list_(_type(kind.element))
-        case NullableStruct():
-            return _struct_type(kind.schema)
-        case Schema():
-            return _struct_type(kind)
-        case types.Integer():
-            return _INTEGERS[kind.name]
-    return _PLAIN[type(kind)]
+    def struct(self, path: str, name: str) -> pa.StructType:
+        fields = [
+            (attribute, self.field(f"{path}.{attribute}", types_of(mentions)))
+            for attribute, mentions in self.fields[name].items()
+        ]
+        return pa.struct([*fields, (UNKNOWN_TAGGED_FIELDS, RAW_TAGGED_FIELDS)])
+
+    def field(self, path: str, kinds: Iterable[FieldType]) -> pa.DataType:
+        return merge(path, [self.type(path, kind) for kind in kinds])
+
+    def type(self, path: str, kind: FieldType) -> pa.DataType:
+        one = self.struct(path, kind.name) if kind.is_struct else _PRIMITIVES[kind.name]
+        return pa.list_(one) if kind.is_array else one
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:

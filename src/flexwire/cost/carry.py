@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.check.breaking.pairs import Side, structure_pairs
 from flexwire.cost.fields import TAGGED_FIELDS, UNKNOWN, field_path
 from flexwire.errors import SpecError
+from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
 from flexwire.wire.types import Array
 
@@ -34,7 +34,7 @@ def renames(
     Raises `SpecError` for what cannot be laid out.
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for pair in structure_pairs(Side(*old), Side(*new)):
+    for pair in structure_pairs(SpecVersion(*old), SpecVersion(*new)):
         changed = {
             one.field.attribute: other.field.attribute
             for one, other in pair.both()
@@ -51,11 +51,10 @@ def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Fiel
     None where the new one has no such field; one that only its encoding cannot carry it has.
     """
     names = renamed.get((old.name, new.name), {})
-    there = {one.attribute: one for one in new.fields}
     for one in old.fields:
         if _is_missing(one):
             continue
-        match = there.get(names.get(one.attribute, one.attribute))
+        match = new.by_attribute.get(names.get(one.attribute, one.attribute))
         yield one, None if match is None or _is_missing(match) else match
 
 
@@ -124,7 +123,7 @@ class Carrier:
         """Give the value with the fields that the new schema has.
 
         Counts in ``lost``, by path, the values that are not their field's default and have no
-        place there. What the new schema has and cannot hold stays: writing it tells.
+        place there. A value that the new field cannot hold stays: writing it raises.
         """
         if self._is_same:
             return value

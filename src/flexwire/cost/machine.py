@@ -15,7 +15,7 @@ from flexwire.cost.sizes import Sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.cost.meter import Meter, Pair, Row
+    from flexwire.cost.meter import MessageCost, Meter, Pair
     from flexwire.cost.tagging import Share
 
 _SIDE = ("total", "min", "median", "max")
@@ -33,15 +33,15 @@ CSV_COLUMNS = (
 )
 
 
-def sorted_rows(meter: Meter) -> list[Row]:
-    """Give the rows of which there are messages, what saves most first."""
+def sorted_rows(meter: Meter) -> list[MessageCost]:
+    """Give the rows that have messages, what saves most first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 
 
-def by_api(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
     """Give the rows of requests and responses by their API, what saves most first."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    found: dict[str, list[MessageCost]] = defaultdict(list)
     for row in rows:
         if row.api is not None:
             found[row.api].append(row)
@@ -87,7 +87,7 @@ def to_csv(meter: Meter) -> str:
     return out.getvalue()
 
 
-def _parts(row: Row) -> Iterator[tuple[str, str, Pair]]:
+def _parts(row: MessageCost) -> Iterator[tuple[str, str, Pair]]:
     yield "whole", "", row.whole
     yield "header", "", row.header
     yield "body", "", row.body
@@ -95,7 +95,7 @@ def _parts(row: Row) -> Iterator[tuple[str, str, Pair]]:
         yield "field", path, pair
 
 
-def _added_up(rows: Iterable[Row]) -> dict[str, Any]:
+def _added_up(rows: Iterable[MessageCost]) -> dict[str, Any]:
     old, new, saved = Sizes(), Sizes(), Sizes()
     sent = headers = changed = 0
     for row in rows:
@@ -115,7 +115,7 @@ def _added_up(rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: MessageCost) -> dict[str, Any]:
     return {
         "message": row.name,
         "version": row.version,

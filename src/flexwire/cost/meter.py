@@ -21,15 +21,15 @@ from flexwire.wire.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.check.breaking.changes import Edition
     from flexwire.codec import Message
     from flexwire.cost.carry import Renames
     from flexwire.cost.specs import Specs
+    from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""So many reasons why something was not compared are told apart: hostile traffic invents them."""
+"""So many reasons why something was not compared are kept apart: hostile traffic invents more."""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
@@ -50,7 +50,7 @@ class At(Enum):
 
 
 class Sent(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; what stands alone has no header."""
+    """A message as it was sent, in Kafka's encoding; without header where it came alone."""
 
     name: str
     api_key: int | None
@@ -61,7 +61,7 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class WrittenAs:
     """One side of a comparison: its specs, and how a message is written."""
 
     specs: Specs
@@ -82,12 +82,12 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Row:
+class MessageCost:
     """What the messages of one name and version cost; ``whole`` is the header and the body.
 
-    ``api`` is the API that the message belongs to, None of what is neither request nor response.
+    ``api`` is the API that the message belongs to, None if it is neither request nor response.
     ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
-    has for each message what it is smaller on the new side. ``sent`` counts the bytes of the
+    has for each message by how much it is smaller on the new side. ``sent`` counts the bytes of the
     bodies as they were, ``lost`` by path the values for which the new side has no field, and
     ``losing`` the messages that had one.
     """
@@ -166,7 +166,7 @@ class _Way:
 class _Plan:
     """What happens to the messages of one name and version.
 
-    They are read as ``read`` says and, where the versions to compare at are others, taken to the
+    They are read as ``read`` says and, where other versions are to be compared, taken to the
     old specs' newest version; from there ``change`` leads to the new side.
     """
 
@@ -175,7 +175,7 @@ class _Plan:
     change: Carrier
     old: _Way
     new: _Way
-    row: Row
+    row: MessageCost
     is_same: bool
     # For fields that are renamed: the new path by the old one.
     paths: Mapping[str, str]
@@ -188,11 +188,11 @@ class Meter:
     different sizes.
     """
 
-    def __init__(self, old: Side, new: Side, at: At = At.SENT) -> None:
+    def __init__(self, old: WrittenAs, new: WrittenAs, at: At = At.SENT) -> None:
         self.old = old
         self.new = new
         self.at = at
-        self.rows: dict[tuple[str, int], Row] = {}
+        self.rows: dict[tuple[str, int], MessageCost] = {}
         self.uncompared: dict[tuple[str, str], Uncompared] = {}
         self._plans: dict[tuple[Any, ...], _Plan | str] = {}
 
@@ -298,7 +298,7 @@ class Meter:
             shares = [Share(one) for one in tagged_now(was.schema, is_.schema, renamed)]
             kind = old.spec.type
             api = kind.api_name(name) if kind.is_api else None
-            row = Row(name, version, old_version, target[1], api, shares=shares)
+            row = MessageCost(name, version, old_version, target[1], api, shares=shares)
             self.rows[name, version] = row
         return _Plan(
             read,
@@ -329,7 +329,7 @@ def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Rena
     return renames((old.at(version), version), (new.at(shared), shared))
 
 
-def _way(side: Side, edition: Edition, version: int, sent: Sent) -> _Way:
+def _way(side: WrittenAs, edition: Edition, version: int, sent: Sent) -> _Way:
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:

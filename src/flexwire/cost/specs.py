@@ -1,13 +1,13 @@
-"""The message specs of one side of a comparison, whoever brings them."""
+"""The message specs of one side of a comparison: Kafka's bundled ones, a user's own, or both."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 

@@ -13,7 +13,7 @@ from flexwire.cost.sizes import Sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.cost.meter import Meter, Row
+    from flexwire.cost.meter import MessageCost, Meter
     from flexwire.cost.tagging import Share
 
 Table = list[tuple[str, ...]]
@@ -48,7 +48,7 @@ def write(meter: Meter, question: str, *, width: int, whole: bool) -> str:
     return "".join([*parts, *_uncompared(meter, width, whole=whole)])
 
 
-def _messages(rows: list[Row], width: int, *, whole: bool) -> list[str]:
+def _messages(rows: list[MessageCost], width: int, *, whole: bool) -> list[str]:
     if not rows:
         return ["no message was compared\n"]
     table: Table = [("message", "version", *_SAVING)]
@@ -60,7 +60,7 @@ def _messages(rows: list[Row], width: int, *, whole: bool) -> list[str]:
     return _laid_out(table, width, whole=whole, texts=2, feet=(total, both))
 
 
-def _apis(rows: list[Row]) -> Table:
+def _apis(rows: list[MessageCost]) -> Table:
     table: Table = [("api", *_SAVING)]
     apis = by_api(rows)
     if len(apis) < len(rows):
@@ -68,7 +68,7 @@ def _apis(rows: list[Row]) -> Table:
     return table
 
 
-def _saving(rows: list[Row]) -> tuple[str, ...]:
+def _saving(rows: list[MessageCost]) -> tuple[str, ...]:
     """Give the cells of `_SAVING` for some rows together."""
     saved = Sizes()
     for row in rows:
@@ -78,7 +78,7 @@ def _saving(rows: list[Row]) -> tuple[str, ...]:
     return f"{saved.count:,}", *_sums(old, new), f"{saved.least:,}", f"{saved.median:,}"
 
 
-def _versions(row: Row) -> str:
+def _versions(row: MessageCost) -> str:
     if row.version == row.old_version == row.new_version:
         return str(row.version)
     change = f"{row.old_version}→{row.new_version}"
@@ -94,7 +94,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _fields(rows: Iterable[Row]) -> Table:
+def _fields(rows: Iterable[MessageCost]) -> Table:
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         for path, pair in row.fields.items():
@@ -107,7 +107,7 @@ def _fields(rows: Iterable[Row]) -> Table:
     return table
 
 
-def _tagged(rows: Iterable[Row]) -> Table:
+def _tagged(rows: Iterable[MessageCost]) -> Table:
     by_field: dict[str, list[Share]] = defaultdict(list)
     by_name: dict[str, list[Share]] = defaultdict(list)
     for row in rows:
@@ -136,7 +136,7 @@ def _break_even(shares: Iterable[Share]) -> str:
     return "-".join(dict.fromkeys((ends[0], ends[-1]))) if ends else ""
 
 
-def _dropped(rows: Iterable[Row]) -> Table:
+def _dropped(rows: Iterable[MessageCost]) -> Table:
     table: Table = [("values without a field on the new side", "times")]
     for row in rows:
         table += [(f"{row.name} {row.version} {path}", f"{n:,}") for path, n in row.lost.items()]

@@ -11,7 +11,7 @@ from flexwire.guide.rows import ASPECTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.guide.rows import Row
+    from flexwire.guide.rows import FieldRow
 
 Kind = Literal["same", "changed", "added", "removed"]
 
@@ -37,7 +37,7 @@ class Step:
         return "changed" if self.aspects else "same"
 
 
-def steps(old: Sequence[Row], new: Sequence[Row]) -> list[Step]:
+def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
     """Lead from the old fields to the new ones, in order: every field of both is in one step.
 
     Fields are the same by their paths; as many as can be keep their order.
@@ -54,12 +54,12 @@ def steps(old: Sequence[Row], new: Sequence[Row]) -> list[Step]:
     return made
 
 
-def _changed(old: Row, new: Row) -> tuple[str, ...]:
+def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
     pairs = zip(ASPECTS, old.aspects, new.aspects, strict=True)
     return tuple(aspect for aspect, before, after in pairs if before != after)
 
 
-def _kept(old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, int]]:
+def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
     """The most fields of both that stand in the same order in both, as pairs of places."""
     places = {row.path: place for place, row in enumerate(new)}
     both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]

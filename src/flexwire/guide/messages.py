@@ -7,13 +7,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition
 from flexwire.errors import SpecError
 from flexwire.guide.changes import Step, steps
-from flexwire.guide.rows import Room, Row, make_rows
+from flexwire.guide.rows import FieldRow, Room, make_rows
 from flexwire.protocol.headers import header_version
 from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
 from flexwire.schema.merge import merge
 from flexwire.schema.resolve import resolve
 from flexwire.versions import Versions
@@ -39,7 +39,7 @@ class Layout:
     releases: tuple[str, ...]
     renamed: bool
     flexible: bool
-    rows: tuple[Row, ...]
+    rows: tuple[FieldRow, ...]
     steps: tuple[Step, ...]
 
 
@@ -66,7 +66,7 @@ class Version:
     number: int
     flexible: bool
     header: int | None
-    rows: tuple[Row, ...]
+    rows: tuple[FieldRow, ...]
     support: Support
     marks: tuple[str, ...]
 

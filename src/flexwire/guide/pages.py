@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from flexwire.guide.changes import Step
     from flexwire.guide.messages import Message, Version
-    from flexwire.guide.rows import Row
+    from flexwire.guide.rows import FieldRow
 
 # A step between two rows in the data of a page: what of it changed, as the bits of a number.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
@@ -38,7 +38,7 @@ class Told:
     """A step in words: the field that it is about, and for each aspect its old and new value."""
 
     kind: str
-    row: Row
+    row: FieldRow
     values: tuple[tuple[str, str, str], ...] = ()
 
     @property
@@ -158,7 +158,7 @@ def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tupl
             yield before.name, before.value, after.value
 
 
-def tell(old: Sequence[Row], new: Sequence[Row], way: Iterable[Step]) -> Iterator[Told]:
+def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
     """The steps that change something, in words."""
     for step in way:
         if step.old is None and step.new is not None:
@@ -171,7 +171,7 @@ def tell(old: Sequence[Row], new: Sequence[Row], way: Iterable[Step]) -> Iterato
             yield Told(step.kind, after, tuple(values))
 
 
-def word(row: Row, aspect: str) -> str:
+def word(row: FieldRow, aspect: str) -> str:
     """An aspect of a row as text."""
     value = getattr(row, aspect)
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)

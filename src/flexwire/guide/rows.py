@@ -28,11 +28,11 @@ LARGEST = 1_000_000
 _ROW = 100
 _LONGEST_TEXT = 1000
 ASPECTS = ("type", "wire", "default", "properties")
-"""What a field can have otherwise in another version, as `Row` names it."""
+"""What a field can have otherwise in another version, as `FieldRow` names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FieldRow:
     """A field of one version.
 
     ``path`` are the names of the spec from the message on, with dots between; ``depth`` counts the
@@ -64,7 +64,7 @@ class Room:
         self.message = message
         self.left = left
 
-    def take(self, row: Row) -> None:
+    def take(self, row: FieldRow) -> None:
         """Make room for a field; raises `SpecError` where there is none left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
@@ -74,7 +74,7 @@ class Room:
 
 def make_rows(
     spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
-) -> tuple[Row, ...]:
+) -> tuple[FieldRow, ...]:
     """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
 
     What is inside a structure follows the field that holds it. ``present`` has the versions of
@@ -83,7 +83,7 @@ def make_rows(
     structs = spec.structs() | {spec.name: spec.fields}
     specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
 
-    def walk(structure: Schema, prefix: str, depth: int) -> Iterator[Row]:
+    def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:
         for one in (*structure.inline, *structure.tagged.values()):
             key = structure.name, one.attribute
             row = _row(one, specs[key], prefix, depth, present[key])
@@ -96,8 +96,8 @@ def make_rows(
     return tuple(walk(schema, "", 0))
 
 
-def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> Row:
-    return Row(
+def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
+    return FieldRow(
         path=prefix + one.name,
         name=one.name,
         depth=depth,
@@ -116,7 +116,7 @@ def wire_form(kind: Type) -> str:
     >>> from flexwire.wire.types import String
     >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
-    >>> wire_form(NullableStruct(Schema("Cursor", ())))
+    >>> wire_form(NullableStruct(Schema(name="Cursor")))
     'structure behind an int8: -1 for null, else 1'
     """
     if isinstance(kind, Array):

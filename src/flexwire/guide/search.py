@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from flexwire.guide.messages import Message
     from flexwire.guide.pages import Page
-    from flexwire.guide.rows import Row
+    from flexwire.guide.rows import FieldRow
 
 
 def write_index(pages: Sequence[Page], mark: str) -> str:
@@ -48,12 +48,12 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 
 
-def place_of(number: int, message: Message, row: Row) -> str:
+def place_of(number: int, message: Message, row: FieldRow) -> str:
     """The name of a row's place on its page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
-def _fields(message: Message) -> Iterator[tuple[Row, str]]:
+def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
     seen: set[tuple[str, str]] = set()
     for version in reversed(message.versions):
         for row in version.rows:

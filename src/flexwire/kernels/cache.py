@@ -210,7 +210,9 @@ def digest() -> str:
     """Name all that the compiled kernels depend on, in 16 hex digits."""
     sha = hashlib.sha256(f"{sys.version} {platform.machine()}".encode())
     package = _ROOM.parent
-    for file in sorted([*_ROOM.rglob("*.py"), *(package / one for one in _NUMBERS)]):
+    # A package in a zip is no directory, and numba compiles none of it.
+    files = [*_ROOM.rglob("*.py"), *(package / one for one in _NUMBERS)] if _ROOM.is_dir() else []
+    for file in sorted(files):
         sha.update(str(file.relative_to(package)).encode())
         sha.update(file.read_bytes())
     return sha.hexdigest()[:16]

@@ -65,7 +65,7 @@ def with_version(names: tuple[str, ...], version: int, release: str | None = Non
     """Give the first of these messages that has the version, or the first."""
     for name in names:
         entry = catalog().entry(name)
-        if release is None and entry.has(version):
+        if release is None and version in entry.versions:
             return name
         if release is not None and version in entry.releases.get(release, Versions.NONE):
             return name

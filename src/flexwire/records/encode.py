@@ -36,6 +36,7 @@ Fields: TypeAlias = Mapping[str, int | None]
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
 # What a wrapper message, and a record batch, has of them.
+_HEADER_BITS = {name: 8 * struct.calcsize(code) for name, code in HEADER_FIELDS.items()}
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -170,8 +171,8 @@ def seal_batch(
     }
     header = HEADER.pack(
         *(
-            known[name] if name in known else _number(fields, name, 8 * struct.calcsize(code))
-            for name, code in HEADER_FIELDS.items()
+            known[name] if name in known else _number(fields, name, bits)
+            for name, bits in _HEADER_BITS.items()
         )
     )
     crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)

@@ -91,7 +91,7 @@ def use_carried(carried: Carried | None) -> None:
 
     archive = zipfile.ZipFile(io.BytesIO(packed))
     archive.filename = place
-    _activate(Catalog(zipfile.Path(archive), place=place, carried=carried))
+    _activate(Catalog(zipfile.Path(archive), carried=carried))
 
 
 def per_catalog(cached: _C) -> _C:
@@ -109,16 +109,17 @@ def bundled_catalog() -> Catalog:
     """The catalog that ships in the package, which may lie in a zip."""
     beside = Path(__file__).with_name("bundled")
     if beside.is_dir():
-        return Catalog(beside, place=None)
+        return Catalog(beside, bundled=True)
     # Importing this takes 5 ms, as long as the index.
     from importlib.resources import files  # noqa: PLC0415 - see above
 
-    return Catalog(files("flexwire.schema") / "bundled", place=None)
+    return Catalog(files("flexwire.schema") / "bundled", bundled=True)
 
 
 class Catalog:
     """The messages of a directory that `import_specs` wrote.
 
+    ``bundled`` is the one that ships in the package, ``carried`` is of one from another process.
     Raises `SpecError` where there is none.
     """
 
@@ -126,14 +127,15 @@ class Catalog:
         self,
         root: Path | Traversable,
         *,
-        place: str | None = "",
+        bundled: bool = False,
         carried: Carried | None = None,
     ) -> None:
         # In a zip it is a path that only `read` can follow.
         self.root = Path(str(root))
         self._files = root
-        # Where a catalog of one's own lies; None for the one that ships in the package.
-        self.place = str(root) if place == "" else place
+        # Where a catalog of one's own lies, or lay before it was carried here; what ships in the
+        # package has no place.
+        self.place = None if bundled else carried[0] if carried else str(root)
         self._carried = carried
         try:
             index = json.loads(self.read(INDEX))
@@ -236,7 +238,7 @@ class Catalog:
         if version is None:
             return entries[0]
         for entry in entries:
-            if entry.has(version):
+            if version in entry.versions:
                 return entry
         newest = entries[0]
         raise UnknownMessageError(

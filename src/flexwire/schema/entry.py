@@ -102,10 +102,6 @@ class Entry:
             self._parsed[number] = parse_node(text, nodes[number], mode="strict")
         return self._parsed[number]
 
-    def has(self, version: int) -> bool:
-        """Whether any release has the version."""
-        return version in self._defaults
-
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
         """The spec whose layout holds for the version: in ``release``, or in the newest with it.
 

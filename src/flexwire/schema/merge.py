@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flexwire.schema.resolve import parse_default
+from flexwire.schema.union import types_of, union
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec
-
-# A spec, and the versions it gives their layout.
-Served = tuple["MessageSpec", Versions]
+    from flexwire.schema.spec import FieldSpec, FieldType
+    from flexwire.schema.union import Mention, ServedSpec
 
 
 @dataclass(slots=True)
@@ -26,7 +25,7 @@ class MergedField:
     """
 
     highest: int
-    mentions: list[tuple[FieldSpec, Versions]] = field(default_factory=list)
+    mentions: list[Mention]
 
     @property
     def newest(self) -> FieldSpec:
@@ -41,7 +40,7 @@ class MergedField:
     @property
     def types(self) -> tuple[FieldType, ...]:
         """The field's type; several where specs differ."""
-        return tuple(dict.fromkeys(one.type for one, _ in self.mentions))
+        return types_of(self.mentions)
 
     @property
     def tags(self) -> tuple[int, ...]:
@@ -86,16 +85,13 @@ class MergedField:
         return str(found)
 
 
-def merge(specs: Sequence[Served]) -> dict[str, dict[str, MergedField]]:
+def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
     """Give the fields of the message and of its structures, by structure name and attribute.
 
-    The message comes first. ``specs`` are those that serve versions, the newest first.
+    The order is that of `union`; ``specs`` are those that serve versions, the newest first.
     """
-    merged: dict[str, dict[str, MergedField]] = {}
     highest = max(served.highest for _, served in specs)
-    for spec, served in specs:
-        for name, fields in ({spec.name: spec.fields} | spec.structs()).items():
-            known = merged.setdefault(name, {})
-            for one in fields:
-                known.setdefault(one.attribute, MergedField(highest)).mentions.append((one, served))
-    return merged
+    return {
+        name: {attribute: MergedField(highest, mentions) for attribute, mentions in fields.items()}
+        for name, fields in union(specs).items()
+    }

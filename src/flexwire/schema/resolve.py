@@ -7,24 +7,26 @@ own rules where the released code says more.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import SpecError
+from flexwire.schema.union import union
+from flexwire.versions import Versions
 from flexwire.wire import types
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import RANGES
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
+from flexwire.wire.uuid_text import parse_uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.schema.union import ServedSpec
 
 _FIXED_WIDTH = {
     "bool": types.BOOLEAN,
@@ -55,7 +57,7 @@ _FORMS = {
 def resolve(
     spec: MessageSpec,
     version: int,
-    others: Sequence[MessageSpec] = (),
+    others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
     """Give the schema of ``version``; the version is taken as it is, valid or not.
@@ -86,7 +88,7 @@ class _Resolver:
         self,
         spec: MessageSpec,
         version: int,
-        others: Sequence[MessageSpec],
+        others: Sequence[ServedSpec],
         encoding: Encoding,
     ) -> None:
         self.spec = spec
@@ -100,14 +102,13 @@ class _Resolver:
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.structs() | {spec.name: spec.fields}
         # The fields that only other specs have, by structure.
-        self.elsewhere: dict[str, dict[str, FieldSpec]] = {}
-        for other in others:
-            for name, fields in (other.structs() | {other.name: other.fields}).items():
-                known = {one.attribute for one in self.structs.setdefault(name, ())}
-                found = self.elsewhere.setdefault(name, {})
-                for one in fields:
-                    if one.attribute not in known:
-                        found.setdefault(one.attribute, one)
+        self.elsewhere: dict[str, list[FieldSpec]] = {}
+        if others:
+            own = (spec, Versions(version, version))
+            for name, fields in union([own, *others]).items():
+                mine = {one.attribute for one in self.structs.setdefault(name, ())}
+                others_say = (said for attribute, said in fields.items() if attribute not in mine)
+                self.elsewhere[name] = [mentions[0][0] for mentions in others_say]
         self.open: list[str] = []
         self.made: dict[str, Schema] = {}
 
@@ -128,9 +129,7 @@ class _Resolver:
                 source=self.spec.source or self.spec.name,
             )
         resolved = tuple(self.field(one) for one in fields)
-        resolved += tuple(
-            self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, {}).values()
-        )
+        resolved += tuple(self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, ()))
         refused = frozenset(
             one.tag
             for one in fields
@@ -138,7 +137,9 @@ class _Resolver:
         )
         self.open.pop()
         form = _FORMS.get(self.encoding, TagForm.SECTION)
-        return Schema(name, resolved, self.has_tags, refused, form)
+        return Schema.resolved(
+            name, resolved, flexible=self.has_tags, refused_tags=refused, form=form
+        )
 
     def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
         presence = presence or self.presence(one)
@@ -234,7 +235,7 @@ def parse_default(one: FieldSpec, source: str = "<spec>") -> Any:
         if one.type.is_array or one.type.is_struct:
             return _empty(text, () if one.type.is_array else {})
         return _SCALARS[one.type.name](text)
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise SpecError(
             f"field {one.name}: default {text!r} is not a {one.type}: {error}",
             source=source,
@@ -272,7 +273,7 @@ def _uuid(text: str) -> uuid.UUID:
         return ZERO_UUID
     if not _UUID.fullmatch(text):
         raise ValueError("write 22 characters of base64url")
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+    return parse_uuid_text(text[:22])
 
 
 def _double(text: str) -> float:

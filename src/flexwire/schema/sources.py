@@ -24,6 +24,8 @@ from flexwire.schema.write import write_spec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.schema.entry import Entry
+
 # The largest released spec has 13 kB.
 LARGEST = 1 << 20
 JARS = frozenset({".jar", ".zip"})
@@ -269,17 +271,25 @@ def _inside(
 
 def _from_release(path: str) -> Iterator[Source]:
     """What the catalog has of a release, written anew: facts, and no prose."""
+    release, entries = released(path.removeprefix(RELEASE))
+    for entry in entries:
+        text = write_spec(entry.whole_spec(release))
+        file = f"{entry.module}/{entry.name}.json"
+        made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+        yield replace(made, release=release)
+
+
+def released(asked: str) -> tuple[str, list[Entry]]:
+    """Give a release of the catalog and the messages that it has; "4.0" is the newest 4.0.
+
+    Raises `SpecError` for a release that is not there.
+    """
     try:
-        release = catalog().release(path.removeprefix(RELEASE))
+        release = catalog().release(asked)
     except UnknownMessageError as error:
-        raise SpecError(str(error), source=path) from None
-    for name in catalog().names():
-        entry = catalog().entry(name)
-        if release in entry.releases:
-            text = write_spec(entry.whole_spec(release))
-            file = f"{entry.module}/{name}.json"
-            made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
-            yield replace(made, release=release)
+        raise SpecError(str(error), source=f"{RELEASE}{asked}") from None
+    entries = map(catalog().entry, catalog().names())
+    return release, [entry for entry in entries if release in entry.releases]
 
 
 def _from_git(revision: str, path: str) -> Iterator[Source]:

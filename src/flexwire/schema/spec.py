@@ -49,6 +49,9 @@ class Position:
     column: int = 0
 
 
+FIRST = Position(1, 1)
+"""Where what concerns a message as a whole is told; no field stands there."""
+
 PRIMITIVES = frozenset(
     {
         "bool",

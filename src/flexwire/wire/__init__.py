@@ -20,12 +20,11 @@ from flexwire.wire.compose import (
     CompactNullableBytes,
     CompactNullableString,
     CompactString,
-    Field,
-    Schema,
     TaggedFields,
     TaggedFieldsSection,
 )
 from flexwire.wire.encoding import Encoding
+from flexwire.wire.schema import Field, Schema
 from flexwire.wire.tags import TagForm
 from flexwire.wire.types import (
     BOOLEAN,

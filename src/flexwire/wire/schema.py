@@ -1,26 +1,29 @@
 """Structures: fields in order and, in a flexible version, tagged fields (KIP-482).
 
 A structure's value is a mapping from attribute names to values; what is missing has its default,
-and ``unknown_tagged_fields`` maps tags to bytes.
+and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of message
+specs; by hand they are composed from KIP-482's type classes, and an attribute is a field's name.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.errors import short
+from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_text
+from flexwire.errors import ArgumentError, CodecError, DecodeError, short
 from flexwire.wire.limits import HIGHEST_TAG
+from flexwire.wire.reader import Reader
 from flexwire.wire.tags import TagForm, read_tagged_fields, write_tagged_fields
-from flexwire.wire.types import Array, Type
+from flexwire.wire.types import Array, Type, checked_type
+from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
-    from flexwire.wire.reader import Reader
-    from flexwire.wire.writer import Writer
+    from typing import Self
 
 UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
 # The default of a field that has none, which only schemas composed by hand have.
@@ -39,39 +42,109 @@ class Presence(Enum):
 class Field:
     """A field of a structure at one version.
 
-    ``default`` is a value of the field; an empty tuple stands for an empty array, an empty mapping
-    for a structure whose fields all have their defaults. ``tag`` is set where it is tagged, and
-    where it would be but for an encoding without tagged fields.
+    With a default it may be missing in a mapping, and a tagged one that has its default is not
+    written. ``default`` is a value of the field; an empty tuple stands for an empty array, an empty
+    mapping for a structure whose fields all have their defaults. ``attribute`` is its key in a
+    mapping and ``json_name`` stands in paths, both the name where they are not given. ``tag`` is
+    set where it is tagged, and where it would be but for an encoding without tagged fields.
     """
 
     name: str
-    attribute: str
-    json_name: str
     type: Type
+    default: Any = NO_DEFAULT
+    attribute: str = ""
+    json_name: str = ""
     presence: Presence = Presence.INLINE
-    default: Any = None
     tag: int | None = None
     ignorable: bool = False
     nullable: bool = False
+
+    def __post_init__(self) -> None:
+        to_text(self.name, "name")
+        checked_type(self.type, "type")
+        vars(self).update(
+            attribute=self.attribute or self.name, json_name=self.json_name or self.name
+        )
 
     def is_default(self, value: Any) -> bool:
         """Whether the field is left out with this value, where it is tagged or absent."""
         return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Schema(Type):
-    """A structure at one version; ``fields`` are all its fields in spec order, absent ones too.
+    r"""A structure at one version, or one composed by hand.
 
-    ``flexible`` structures have tagged fields, in the ``form`` given. ``refused_tags`` are tags of
-    fields that other versions have: Kafka refuses them here.
+    By hand: mandatory fields in order and, where ``optional_fields`` are given, optional ones by
+    tag. They stand where ``form`` says: in a tag section at the end, as KIP-482 has it, or in an
+    optional field buffer at the beginning, as its first draft had it. With no ``optional_fields``
+    there is no place for any, and with empty ones there is.
+
+    ``fields`` are all fields, and for a version of a message absent ones too. ``flexible``
+    structures have tagged fields. ``refused_tags`` are tags of fields that other versions have:
+    Kafka refuses them here.
+
+    >>> from flexwire.wire import CompactArrayOf, COMPACT_STRING, INT16, STRING
+    >>> foo = Schema(Field("baz", INT16), optional_fields={1: Field("bar", COMPACT_STRING)})
+    >>> foo.encode({"baz": 7, "bar": "hi"}).hex(" ")
+    '00 07 01 01 03 03 68 69'
+    >>> foo.decode(bytes.fromhex("0007 00"))
+    {'baz': 7}
+    >>> foos = Schema(Field("foos", CompactArrayOf(foo)), optional_fields={})
+    >>> foos.decode(bytes.fromhex("02 0007 00 01 09 01 ff"))
+    {'foos': [{'baz': 7}], 'unknown_tagged_fields': {9: b'\xff'}}
+    >>> draft = Schema(
+    ...     Field("baz", INT16), optional_fields={1: Field("bar", STRING)}, form=TagForm.BUFFER
+    ... )
+    >>> draft.encode({"baz": 7, "bar": "hi"}).hex(" ")
+    '08 00 01 00 02 68 69 00 00 07'
     """
 
     name: str
-    fields: tuple[Field, ...] = ()
-    flexible: bool = False
-    refused_tags: frozenset[int] = frozenset()
-    form: TagForm = TagForm.SECTION
+    fields: tuple[Field, ...]
+    flexible: bool
+    refused_tags: frozenset[int]
+    form: TagForm
+
+    def __init__(
+        self,
+        *fields: Field,
+        optional_fields: Mapping[int, Field] | None = None,
+        form: TagForm = TagForm.SECTION,
+        name: str = "structure",
+    ) -> None:
+        tagged = tuple(tagged_fields(optional_fields, "optional_fields").values())
+        to_text(name, "name")
+        names: set[str] = set()
+        for one in fields + tagged:
+            to_kind(one, "fields", Field)
+            if one.name in names:
+                raise ArgumentError(f"field {one.name!r} stands twice in {name}")
+            names.add(one.name)
+        vars(self).update(
+            name=name,
+            fields=fields + tagged,
+            flexible=optional_fields is not None,
+            refused_tags=frozenset(),
+            form=to_kind(form, "form", TagForm),
+        )
+
+    @classmethod
+    def resolved(
+        cls,
+        name: str,
+        fields: tuple[Field, ...],
+        *,
+        flexible: bool,
+        refused_tags: frozenset[int],
+        form: TagForm,
+    ) -> Self:
+        """Make a structure of fields that say themselves where they stand."""
+        made = cls.__new__(cls)
+        vars(made).update(
+            name=name, fields=fields, flexible=flexible, refused_tags=refused_tags, form=form
+        )
+        return made
 
     @property
     def tags_lead(self) -> bool:
@@ -99,9 +172,14 @@ class Schema(Type):
         return tuple(one for one in self.fields if one.presence is Presence.ABSENT)
 
     @cached_property
+    def by_attribute(self) -> dict[str, Field]:
+        """All fields by their attributes."""
+        return {one.attribute: one for one in self.fields}
+
+    @cached_property
     def attributes(self) -> frozenset[str]:
         """What a value's mapping may hold."""
-        return frozenset(one.attribute for one in self.fields) | {UNKNOWN_TAGGED_FIELDS}
+        return frozenset(self.by_attribute) | {UNKNOWN_TAGGED_FIELDS}
 
     @cached_property
     def least_size(self) -> int:
@@ -114,6 +192,23 @@ class Schema(Type):
         return (inline, self.form if self.flexible else None, tagged)
 
     # Reading.
+
+    def decode(
+        self, data: bytes | bytearray | memoryview, *, lenient: bool = False
+    ) -> dict[str, Any]:
+        """Give the mapping that bytes are; raises `DecodeError`, for bytes left over too.
+
+        Optional fields that are not there are not in the mapping.
+        """
+        reader = Reader(to_bytes(data), lenient=to_flag(lenient, "lenient"))
+        try:
+            value = self.read(reader)
+            if reader.remaining and not lenient:
+                raise reader.error(f"{self.name} ends here but {reader.remaining} bytes follow")
+        except DecodeError as error:
+            error.message = self.name
+            raise
+        return value
 
     def read(self, reader: Reader) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -135,6 +230,16 @@ class Schema(Type):
             values[UNKNOWN_TAGGED_FIELDS] = unknown
 
     # Writing.
+
+    def encode(self, value: Mapping[str, Any]) -> bytes:
+        """Give the bytes of a mapping; raises `EncodeError`."""
+        writer = Writer()
+        try:
+            self.write(writer, value)
+        except CodecError as error:
+            error.message = self.name
+            raise
+        return bytes(writer.buffer)
 
     def write(self, writer: Writer, value: Any) -> None:
         if not isinstance(value, Mapping):
@@ -178,14 +283,12 @@ class Schema(Type):
     def _write_tagged_fields(
         self, writer: Writer, value: Mapping[str, Any], unknown: Mapping[int, bytes]
     ) -> None:
-        from flexwire.wire.writer import Writer as Payload  # noqa: PLC0415 - needed only for tags
-
         payloads: dict[int, bytes | bytearray] = {}
         for tag, one in self.tagged.items():
             given = value.get(one.attribute, NO_DEFAULT)
             if given is NO_DEFAULT or one.is_default(given):
                 continue
-            payload = Payload(lenient=writer.lenient)
+            payload = Writer(lenient=writer.lenient)
             payload.path = [*writer.path, one.json_name]
             one.type.write(payload, given)
             payloads[tag] = payload.buffer
@@ -201,6 +304,21 @@ class Schema(Type):
         return all(
             one.is_default(value[one.attribute]) for one in self.fields if one.attribute in value
         )
+
+
+def tagged_fields(given: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
+    """Give an argument that must be a mapping of tags to fields, with each field tagged."""
+    if given is not None and not isinstance(given, Mapping):
+        raise refuse(name, "a mapping of tags to fields", given)
+    return {tag: _tagged(tag, one) for tag, one in (given or {}).items()}
+
+
+def _tagged(tag: int, one: Field) -> Field:
+    if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
+        raise ArgumentError(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+    return replace(
+        to_kind(one, f"the field of tag {tag}", Field), presence=Presence.TAGGED, tag=tag
+    )
 
 
 @dataclass(frozen=True)

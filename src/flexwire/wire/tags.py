@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flexwire.errors import short
 from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.wire.reader import Reader
-    from flexwire.wire.schema import Field
+    from flexwire.wire.types import Type
     from flexwire.wire.writer import Writer
 
 _INT16 = struct.Struct(">h")
@@ -44,6 +44,18 @@ class TagForm(Enum):
     SECTION = "tag section"
     INTERLEAVED = "tag section with interleaved headers"
     BUFFER = "optional field buffer"
+
+
+class KnownField(Protocol):
+    """What a reader knows of a tag."""
+
+    @property
+    def json_name(self) -> str:
+        """The field's name in a path."""
+
+    @property
+    def type(self) -> Type:
+        """The type of its value."""
 
 
 def interleave(tag: int, length: int) -> int:
@@ -146,7 +158,7 @@ def write_tagged_fields(
 def read_tagged_fields(
     reader: Reader,
     form: TagForm,
-    known: Mapping[int, Field],
+    known: Mapping[int, KnownField],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
     """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
@@ -191,7 +203,7 @@ def _read_unknown(reader: Reader, tag: int, size: int) -> bytes:
     return data
 
 
-def _read_known(reader: Reader, one: Field, tag: int, size: int) -> Any:
+def _read_known(reader: Reader, one: KnownField, tag: int, size: int) -> Any:
     section = reader.path.pop()
     reader.path.append(one.json_name)
     end, stop = reader.end, reader.position + size

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking import rules
-from flexwire.check.breaking.pairs import Side, structure_pairs
 from flexwire.check.breaking.rule import continued
 from flexwire.check.page import rules_of
 from flexwire.schema.loading import turning_points
-from flexwire.schema.spec import Position
+from flexwire.schema.pairs import SpecVersion, structure_pairs
+from flexwire.schema.spec import FIRST
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from flexwire.check.breaking.rule import BreakingRule
-    from flexwire.schema.spec import MessageSpec
-
-
-# Where rules put what concerns the message as a whole; no field stands there.
-_FIRST = Position(1, 1)
+    from flexwire.schema.editions import Edition
+    from flexwire.schema.spec import Position
 
 
 @cache
@@ -59,44 +55,6 @@ class Change:
         return f"{what}, {where}{semicolon}{remedy}"
 
 
-class Given(Enum):
-    """How a side of a comparison was named, and so what else it would have."""
-
-    FILE = "a file: it alone"
-    TREE = "a directory, a jar or a path in git: all that is in it"
-    RELEASE = "a release of the catalog: all of the modules that were imported"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
-
-    given: Given = Given.TREE
-    root: str = ""
-    directory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Edition:
-    """A message as a directory or a release has it.
-
-    ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
-    bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
-    begins in its text, behind the comments, and ``path`` what the configuration calls its file.
-    ``place`` is where it was found.
-    """
-
-    spec: MessageSpec
-    by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
-    top: Position = _FIRST
-    path: str = ""
-    place: Place = Place()
-
-    def at(self, version: int) -> MessageSpec:
-        """The spec that lays out a version."""
-        return self.by_version.get(version, self.spec)
-
-
 def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
     """Compare a message in all the versions that old and new both have; None if it is gone.
 
@@ -114,14 +72,14 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
         return found
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
     for before, run in _runs(old, new):
-        sides = Side(old.at(before), before), Side(new.at(run[0]), run[0])
+        sides = SpecVersion(old.at(before), before), SpecVersion(new.at(run[0]), run[0])
         for difference in _differences(*sides, wanted):
             versions[difference] += run
     found += [
         Change(rule, name, position, reason, tuple(broken))
         for (rule, position, reason), broken in versions.items()
     ]
-    found = [replace(one, position=new.top) if one.position == _FIRST else one for one in found]
+    found = [replace(one, position=new.top) if one.position == FIRST else one for one in found]
     return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
 
 
@@ -149,7 +107,7 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
 
 
 def _differences(
-    old: Side, new: Side, wanted: tuple[BreakingRule, ...]
+    old: SpecVersion, new: SpecVersion, wanted: tuple[BreakingRule, ...]
 ) -> Iterator[tuple[BreakingRule, Position, str]]:
     for pair in structure_pairs(old, new):
         for rule in wanted:

@@ -10,12 +10,12 @@ from collections import defaultdict
 from itertools import product
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Given
+from flexwire.schema.editions import Given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.check.breaking.changes import Edition, Place
+    from flexwire.schema.editions import Edition, Place
 
     Editions = Mapping[str, Edition]
     Matched = tuple[Edition, Edition | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.allow import Allowed, allows
-from flexwire.check.breaking.changes import Change, Edition, breaking_rules, changes
+from flexwire.check.breaking.changes import Change, breaking_rules, changes
 from flexwire.check.breaking.matching import match
 from flexwire.check.finding import Finding, found
 from flexwire.check.report import Report
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from flexwire.check.config import Config
+    from flexwire.schema.editions import Edition
     from flexwire.schema.text import SpecText
 
 

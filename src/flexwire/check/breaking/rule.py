@@ -12,8 +12,8 @@ from flexwire.schema.spec import MessageType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.check.breaking.pairs import Member, StructurePair
     from flexwire.check.report import Level
+    from flexwire.schema.pairs import Member, StructurePair
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
 

@@ -21,10 +21,9 @@ O_DEFAULTS, O_COUNT = 40, 56
 O_INTS, O_SHORTS, O_LONGS, O_OTHERS, O_ROWS_END = 16, 24, 32, 40, 48
 
 # What an operation does, besides those of the wire's types (`flexwire.kernels.wire.operations`).
-# WIDENED is a number in a wider column, and holds its type in O_LEAST. NUMBERS are numbers side by
-# side, each of the width of its column, and TABLE is an array of structures that are nothing else.
-(WIDENED, NUMBERS, BULK, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END) = range(TYPES, TYPES + 9)
-(FILL, CHECK, VALID, JUMP, END, REFUSE) = range(TYPES + 9, TYPES + 15)
+# TABLE is an array of structures that are nothing but numbers.
+(TABLE, NEXT, MARKER, TAGS, TAG, TAG_END) = range(TYPES, TYPES + 6)
+(FILL, CHECK, VALID, JUMP, END, REFUSE) = range(TYPES + 6, TYPES + 12)
 
 # A row of NUMBERS: the type, the column, and how far from the first of them it stands on the wire.
 # VALID is one too, of no bytes.

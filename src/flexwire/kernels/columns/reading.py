@@ -18,7 +18,6 @@ from flexwire.kernels.columns.filling import (
 )
 from flexwire.kernels.columns.layout import (
     BETWEEN,
-    BULK,
     C_BLANK,
     C_COLUMNS,
     C_DATA,
@@ -59,7 +58,6 @@ from flexwire.kernels.columns.layout import (
     N_CAPACITY,
     N_COUNT,
     NEXT,
-    NUMBERS,
     O_AFTER,
     O_CODE,
     O_COLUMN,
@@ -81,7 +79,6 @@ from flexwire.kernels.columns.layout import (
     TAG,
     TAG_END,
     TAGS,
-    WIDENED,
 )
 from flexwire.kernels.columns.reading_numbers import read_numbers, read_table
 from flexwire.kernels.columns.reading_tags import (
@@ -114,7 +111,16 @@ from flexwire.kernels.memory import (
 )
 from flexwire.kernels.wire.lengths import STRING_WIDTH, WIDTH, read_length
 from flexwire.kernels.wire.numbers import UUID_SIZE, fixed_size, load_number, turn_numbers, turn_two
-from flexwire.kernels.wire.operations import ARRAY, BYTES, STRING, UINT16, UUID
+from flexwire.kernels.wire.operations import (
+    ARRAY,
+    BULK,
+    BYTES,
+    NUMBERS,
+    STRING,
+    UINT16,
+    UUID,
+    WIDENED,
+)
 from flexwire.kernels.wire.text import HIGH_BITS, is_utf8
 from flexwire.wire.limits import LONGEST_STRING
 
@@ -365,7 +371,7 @@ def decode(call: int, _structure: int, _value: int) -> int:
                 break
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code < STRING or code == WIDENED:
+            if code < ARRAY:
                 at = read_value(call, operation, column, index, position, end)
                 if at < 0:
                     break

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from flexwire.kernels.columns.comparing import are_defaults, extent, is_null, is_within, span
 from flexwire.kernels.columns.layout import (
-    BULK,
     C_COLUMNS,
     C_ENDS,
     C_ENTRIES,
@@ -39,7 +38,6 @@ from flexwire.kernels.columns.layout import (
     KNOWN,
     MARKER,
     NEXT,
-    NUMBERS,
     O_AFTER,
     O_CODE,
     O_COLUMN,
@@ -60,7 +58,6 @@ from flexwire.kernels.columns.layout import (
     TAG,
     TAG_END,
     TAGS,
-    WIDENED,
 )
 from flexwire.kernels.columns.output import SLACK, grow_output, put_length
 from flexwire.kernels.columns.stack import next_element
@@ -100,8 +97,8 @@ from flexwire.kernels.wire.numbers import (
     turn_numbers,
     turn_two,
 )
-from flexwire.kernels.wire.operations import ARRAY, BYTES, STRING, UUID
-from flexwire.kernels.wire.tags import least_header
+from flexwire.kernels.wire.operations import ARRAY, BULK, BYTES, NUMBERS, STRING, UUID, WIDENED
+from flexwire.kernels.wire.tags import likely_header
 from flexwire.kernels.wire.text import HIGH_BITS, is_utf8
 from flexwire.wire.limits import LONGEST_STRING
 
@@ -310,7 +307,7 @@ def run(call: int, writing: bool) -> int:
                 break
             code = load_word(operation + O_CODE)
             column = columns + load_word(operation + O_COLUMN)
-            if code < STRING or code == WIDENED:
+            if code < ARRAY:
                 at = write_value(operation, column, index, at, writing)
                 if at < 0:
                     break
@@ -357,7 +354,7 @@ def run(call: int, writing: bool) -> int:
                 if known_tag < tag:
                     store_word(top + F_KNOWN, number + 1)
                     store_word(top + F_BEGAN, at)
-                    at += least_header(load_word(operation + O_FORM))
+                    at += likely_header(load_word(operation + O_FORM))
                     operation = load_word(known + T_VALUE)
                 elif tag < NO_TAG:
                     at = write_unknown(call, operation, top, column, tag, at, writing)

@@ -28,7 +28,7 @@ from flexwire.kernels.columns.output import grow_output
 from flexwire.kernels.machine import copy_memory, load_word, part, store_int8, store_word
 from flexwire.kernels.memory import copy_bytes, inlined
 from flexwire.kernels.wire.operations import BUFFER
-from flexwire.kernels.wire.tags import header_size, is_among, least_header, write_header
+from flexwire.kernels.wire.tags import header_size, is_among, likely_header, write_header
 from flexwire.kernels.wire.varint import varint_size, write_varint
 from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
 
@@ -92,6 +92,12 @@ def unknown_tag(operation: int, top: int, column: int) -> int:
     return tag
 
 
+@part
+def put_count(at: int, count: int, writing: bool) -> int:
+    """Write how many tagged fields there are; gives the position after it."""
+    return write_varint(at, count) if writing else at + varint_size(count)
+
+
 @inlined
 def write_tag_count(
     columns: int, operation: int, frame: int, index: int, at: int, writing: bool
@@ -111,7 +117,7 @@ def write_tag_count(
         count += count_tags(columns, operation, index)
     if load_word(operation + O_FORM) != BUFFER or count == 0:
         # An empty buffer is a 0 as well.
-        at = write_varint(at, count) if writing else at + varint_size(count)
+        at = put_count(at, count, writing)
     return count, at
 
 
@@ -125,7 +131,7 @@ def write_tags_end(operation: int, at: int, writing: bool) -> int:
     return at + 1
 
 
-@inlined
+@part
 def write_unknown(  # noqa: PLR0917 - a kernel has no keyword arguments
     call: int, operation: int, top: int, column: int, tag: int, at: int, writing: bool
 ) -> int:
@@ -152,7 +158,7 @@ def write_tag_header(operation: int, top: int, at: int, writing: bool) -> int:
     form, began = load_word(operation + O_FORM), load_word(top + F_BEGAN)
     number = load_word(top + F_KNOWN) - 1
     tag = load_word(load_word(operation + O_KNOWNS) + KNOWN * number + T_TAG)
-    reserved = least_header(form)
+    reserved = likely_header(form)
     size = at - began - reserved
     if form == BUFFER and (size == 0 or tag > HIGHEST_TAG_IN_BUFFER):
         return REFUSED

@@ -95,7 +95,7 @@ from flexwire.kernels.wire.operations import (
     STRUCT,
     TAGGED_STRUCT,
 )
-from flexwire.kernels.wire.tags import header_size, least_header, write_header
+from flexwire.kernels.wire.tags import header_size, likely_header, write_header
 from flexwire.kernels.wire.varint import write_varint
 from flexwire.wire.limits import LONGEST, LONGEST_STRING, VARINT_BYTES
 
@@ -375,9 +375,9 @@ def write_tags(call: int, structure: int, message: int) -> bool:
 def write_tagged(call: int, operation: int, message: int) -> bool:
     """Write one tagged field: its header, then its value, whose size is known once it is written.
 
-    The value is written where it stands if the header is the shortest, and else moved.
+    The value is written where it stands after most headers, and moved where it has another.
     """
-    reserved = least_header(SECTION)
+    reserved = likely_header(SECTION)
     position = reserve(call, reserved)
     if position == 0:
         return False

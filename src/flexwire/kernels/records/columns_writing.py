@@ -47,7 +47,7 @@ from flexwire.kernels.records.columns_layout import (
     W_VALUE,
 )
 from flexwire.kernels.wire.lengths import NULL
-from flexwire.kernels.wire.varint import varint_size, write_varint, zigzag
+from flexwire.kernels.wire.varint import write_zigzag, zigzag_size
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 _WRONG = -2
@@ -79,13 +79,13 @@ def length_of(column: int, row: int) -> int:
 @inlined
 def measure_bytes(length: int) -> int:
     """Give how many bytes a length and what it counts take."""
-    return varint_size(zigzag(length)) + max(length, 0)
+    return zigzag_size(length) + max(length, 0)
 
 
 @inlined
 def write_bytes(position: int, column: int, row: int, length: int) -> int:
     """Write a row of a column of bytes, as long as `length_of` says; gives the position behind."""
-    position = write_varint(position, zigzag(length))
+    position = write_zigzag(position, length)
     if length > 0:
         start = load_int32_native(load_word(column + V_OFFSETS) + 4 * row)
         copy_bytes(position, load_word(column + V_DATA) + start, length)
@@ -133,21 +133,21 @@ def write_record(call: int, row: int) -> int:
     headers = measure_headers(call, first, last)
     if headers < 0:
         return REFUSED
-    size = 1 + varint_size(zigzag(timestamp_delta)) + varint_size(zigzag(offset_delta))
-    size += measure_bytes(key) + measure_bytes(value) + varint_size(zigzag(last - first)) + headers
+    size = 1 + zigzag_size(timestamp_delta) + zigzag_size(offset_delta)
+    size += measure_bytes(key) + measure_bytes(value) + zigzag_size(last - first) + headers
     used = load_word(call + W_USED)
     if size > INT32_MAX:
         return REFUSED
-    whole = varint_size(zigzag(size)) + size
+    whole = zigzag_size(size) + size
     if whole > load_word(call + W_CAPACITY) - used:
         return GROW
-    position = write_varint(load_word(call + W_OUT) + used, zigzag(size))
+    position = write_zigzag(load_word(call + W_OUT) + used, size)
     store_int8(position, 0)
-    position = write_varint(position + 1, zigzag(timestamp_delta))
-    position = write_varint(position, zigzag(offset_delta))
+    position = write_zigzag(position + 1, timestamp_delta)
+    position = write_zigzag(position, offset_delta)
     position = write_bytes(position, call + W_KEY, row, key)
     position = write_bytes(position, call + W_VALUE, row, value)
-    position = write_varint(position, zigzag(last - first))
+    position = write_zigzag(position, last - first)
     for header in range(first, last):
         for column in (call + W_HEADER_KEY, call + W_HEADER_VALUE):
             position = write_bytes(position, column, header, length_of(column, header))

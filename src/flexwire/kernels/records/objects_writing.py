@@ -53,7 +53,7 @@ from flexwire.kernels.records.objects_layout import (
     R_VALUE,
 )
 from flexwire.kernels.wire.lengths import NULL
-from flexwire.kernels.wire.varint import varint_size, write_varint, zigzag
+from flexwire.kernels.wire.varint import write_zigzag, zigzag_size
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, VARLONG_BYTES
 
 _FIRST_OUT = 4096
@@ -67,7 +67,7 @@ def write_bytes(call: int, value: int) -> bool:
         position = reserve(call, 1)
         if position == 0:
             return False
-        store_word(call, write_varint(position, zigzag(NULL)))
+        store_word(call, write_zigzag(position, NULL))
         return True
     if value == 0 or load_word(value + TYPE) != load_word(shared + R_BYTES):
         return False
@@ -77,7 +77,7 @@ def write_bytes(call: int, value: int) -> bool:
     position = reserve(call, size + VARLONG_BYTES)
     if position == 0:
         return False
-    position = write_varint(position, zigzag(size))
+    position = write_zigzag(position, size)
     copy_memory(position, bytes_address(value), size)
     store_word(call, position + size)
     return True
@@ -93,7 +93,7 @@ def write_headers(call: int, headers: int) -> bool:
     position = reserve(call, VARLONG_BYTES)
     if position == 0 or count > INT32_MAX:
         return False
-    store_word(call, write_varint(position, zigzag(count)))
+    store_word(call, write_zigzag(position, count))
     for index in range(count):
         header = load_word(load_word(headers + LIST_ITEMS) + 8 * index)
         if load_word(header + TYPE) != load_word(shared + R_TUPLE) or tuple_size(header) != 2:
@@ -130,7 +130,7 @@ def write_fields(call: int, record: int) -> bool:
     if position == 0:
         return False
     store_int8(position, 0)
-    store_word(call, write_varint(write_varint(position + 1, zigzag(delta)), zigzag(from_base)))
+    store_word(call, write_zigzag(write_zigzag(position + 1, delta), from_base))
     return (
         write_bytes(call, load_word(record + load_word(shared + R_KEY)))
         and write_bytes(call, load_word(record + load_word(shared + R_VALUE)))
@@ -156,11 +156,11 @@ def write_record(call: int, record: int, width: int) -> int:
     size = load_word(call) - begin - width
     if size > INT32_MAX:
         return 0
-    needed = varint_size(zigzag(size))
+    needed = zigzag_size(size)
     if needed != width:
         copy_memory(begin + needed, begin + width, size)
         store_word(call, begin + needed + size)
-    write_varint(begin, zigzag(size))
+    write_zigzag(begin, size)
     return needed
 
 

@@ -34,7 +34,7 @@ from flexwire.wire.limits import (
 UUID_SIZE = 16
 
 
-@inlined
+@part
 def fixed_size(code: int) -> int:
     """Give the bytes that a value of fixed width takes."""
     if code <= INT8:
@@ -46,7 +46,7 @@ def fixed_size(code: int) -> int:
     return UUID_SIZE if code == UUID else 8
 
 
-@inlined
+@part
 def load_number(code: int, position: int) -> int:
     """Load a number of any type, of a double the bits, where its bytes are there."""
     if code == INT32:
@@ -64,7 +64,7 @@ def load_number(code: int, position: int) -> int:
     return load_int64(position)
 
 
-@inlined
+@part
 def store_number(code: int, position: int, value: int) -> int:
     """Store a number of any type where there is room for it; gives the position after it."""
     if code <= INT8:
@@ -80,7 +80,7 @@ def store_number(code: int, position: int, value: int) -> int:
     return position + 8
 
 
-@inlined
+@part
 def is_in_range(code: int, value: int) -> bool:
     """Whether a number of 64 bits is one of an integer type."""
     if code == INT32:

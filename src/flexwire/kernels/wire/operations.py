@@ -1,7 +1,9 @@
 """What a field is on the wire, as a number that every kernel knows; and how tagged fields stand.
 
 The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
-sixteen, so that a kernel tells the widths apart with a comparison.
+sixteen, so that a kernel tells the widths apart with a comparison. Only columns know three of them:
+WIDENED is a number in a wider column, NUMBERS are numbers side by side, each of the width of its
+column, and BULK is an array of numbers.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String,
 if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
-(BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, ARRAY) = range(12)
-STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT = range(12, 15)
-TYPES = 15
+(BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, WIDENED) = range(10)
+(STRING, BYTES, NUMBERS, BULK, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT) = range(10, 18)
+TYPES = 18
 """How many there are; the operations of one kernel alone are numbered from here."""
 
 # The forms of tagged fields.

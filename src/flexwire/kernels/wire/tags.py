@@ -83,8 +83,8 @@ def header_size(form: int, tag: int, size: int) -> int:
 
 
 @inlined
-def least_header(form: int) -> int:
-    """Give how many bytes the shortest header takes, which is what most values have before them."""
+def likely_header(form: int) -> int:
+    """Give how many bytes most headers take; room for them is left before a value is written."""
     return 1 + TAG_WIDTH if form == BUFFER else 2
 
 

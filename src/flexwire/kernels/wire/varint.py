@@ -48,7 +48,6 @@ def read_varint(position: int, end: int) -> tuple[int, int]:
         byte = load_uint8(position)
         if byte < 0x80:
             return byte, position + 1
-    seldom()
     return read_groups(position, end, VARINT_BYTES, _VARINT_LAST)
 
 
@@ -97,40 +96,59 @@ def zigzag(number: int) -> int:
 
 
 @part
-def write_groups(position: int, raw: int) -> int:
-    """Write a number in as few groups of 7 bits as it takes."""
+def put_groups(position: int, raw: int) -> int:
+    """Write a number in as few groups of 7 bits as it takes; gives how many.
+
+    A position of 0 is none: the groups are only counted.
+    """
+    size = 1
     while raw & ~0x7F:
-        store_int8(position, raw & 0x7F | 0x80)
+        if position:
+            store_int8(position + size - 1, raw & 0x7F | 0x80)
+        size += 1
         raw = raw >> GROUP_BITS & _REST
-        position += 1
-    store_int8(position, raw)
-    return position + 1
+    if position:
+        store_int8(position + size - 1, raw)
+    return size
 
 
 @inlined
 def write_varint(position: int, raw: int) -> int:
     """Write an unsigned varint or varlong of the word that has its bits."""
-    if raw & ~0x7F:
-        seldom()
-        return write_groups(position, raw)
-    store_int8(position, raw)
-    return position + 1
+    if 0 <= raw <= 0x7F:
+        store_int8(position, raw)
+        return position + 1
+    seldom()
+    return position + put_groups(position, raw)
 
 
-@part
-def count_groups(raw: int) -> int:
-    """Give how many groups of 7 bits a number takes."""
-    size = 1
-    while raw & ~0x7F:
-        raw = raw >> GROUP_BITS & _REST
-        size += 1
-    return size
+@inlined
+def write_zigzag(position: int, number: int) -> int:
+    """Write a signed number as a varint or varlong: most have one byte or two."""
+    raw = zigzag(number)
+    if 0 <= raw <= 0x7F:
+        store_int8(position, raw)
+        return position + 1
+    if 0 <= raw < 1 << 2 * GROUP_BITS:
+        store_int8(position, raw & 0x7F | 0x80)
+        store_int8(position + 1, raw >> GROUP_BITS)
+        return position + 2
+    return position + put_groups(position, raw)
+
+
+@inlined
+def zigzag_size(number: int) -> int:
+    """Give how many bytes `write_zigzag` writes."""
+    raw = zigzag(number)
+    if 0 <= raw <= 0x7F:
+        return 1
+    return 2 if 0 <= raw < 1 << 2 * GROUP_BITS else put_groups(0, raw)
 
 
 @inlined
 def varint_size(raw: int) -> int:
     """Give how many bytes `write_varint` writes."""
-    if raw & ~0x7F:
-        seldom()
-        return count_groups(raw)
-    return 1
+    if 0 <= raw <= 0x7F:
+        return 1
+    seldom()
+    return put_groups(0, raw)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks, became_a_record, continued
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -28,15 +28,15 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None or not new.valid_versions or old.api_key == new.api_key:
         return
     if not became_a_record(old, new):
-        yield Position(1, 1), f"{old.name} had api key {old.api_key} and has now {new.api_key}"
+        yield FIRST, f"{old.name} had api key {old.api_key} and has now {new.api_key}"
     elif same := continued(old, new):
         before, after = same
         if old.valid_versions and before not in old.valid_versions:
             text = f"{old.name} was of record type {old.valid_versions}, its version, and is now"
-            yield Position(1, 1), f"{text} of {before}, its api key; give it the number it had"
+            yield FIRST, f"{text} of {before}, its api key; give it the number it had"
         elif after not in new.valid_versions:
             text = f"{old.name} was of record type {after}, its api key, and is now of"
-            yield Position(1, 1), f"{text} {new.valid_versions}, its version; give it that version"
+            yield FIRST, f"{text} {new.valid_versions}, its version; give it that version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

@@ -17,8 +17,8 @@ from flexwire.check.breaking.rule import BreakingRule, Breaks
 from flexwire.wire.types import Array
 
 if TYPE_CHECKING:
-    from flexwire.check.breaking.pairs import Member, StructurePair
     from flexwire.check.breaking.rule import Differences
+    from flexwire.schema.pairs import Member, StructurePair
 
 
 def _is_compact(member: Member) -> tuple[bool, bool]:

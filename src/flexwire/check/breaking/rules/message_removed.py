@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None and old.valid_versions:
-        yield Position(1, 1), f"{old.name} is gone; keep it with no valid versions at least"
+        yield FIRST, f"{old.name} is gone; keep it with no valid versions at least"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is not None and old.name != new.name:
-        yield Position(1, 1), f"{old.name} is now {new.name}; all code that names it changes"
+        yield FIRST, f"{old.name} is now {new.name}; all code that names it changes"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.JSON, message=_find)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks, became_a_record
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
     from flexwire.check.breaking.rule import Differences
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is not None and old.type is not new.type and not became_a_record(old, new):
         text = f"{old.name} was a {old.type.value} and is now a {new.type.value}"
-        yield Position(1, 1), f"{text}; add a message instead"
+        yield FIRST, f"{text}; add a message instead"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from flexwire.check.breaking.rule import BreakingRule, Breaks
 
 if TYPE_CHECKING:
-    from flexwire.check.breaking.pairs import StructurePair
     from flexwire.check.breaking.rule import Differences
+    from flexwire.schema.pairs import StructurePair
 
 
 def _find(pair: StructurePair) -> Differences:

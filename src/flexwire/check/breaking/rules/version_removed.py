@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.check.breaking.rule import BreakingRule, Breaks, continued
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     ]
     if gone:
         told = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
-        yield Position(1, 1), f"{told} no longer valid in {old.name}"
+        yield FIRST, f"{told} no longer valid in {old.name}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

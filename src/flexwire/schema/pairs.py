@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flexwire.schema.resolve import resolve
-from flexwire.schema.spec import Position
+from flexwire.schema.spec import FIRST
 from flexwire.wire.schema import Presence, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.schema.spec import FieldSpec, MessageSpec, Position
     from flexwire.wire.schema import Field, Schema
 
 
@@ -54,8 +54,8 @@ class Member:
         return self.field.presence is Presence.TAGGED
 
 
-class Side:
-    """One of the two specs, at one version. Raises `SpecError` where it cannot be laid out."""
+class SpecVersion:
+    """A spec at one version. Raises `SpecError` where it cannot be laid out."""
 
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
@@ -170,14 +170,14 @@ class StructurePair:
                 yield pair.old, pair.new
 
 
-def structure_pairs(old: Side, new: Side) -> Iterator[StructurePair]:
+def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
     """Every structure that both have, the message first, outer before inner.
 
     Where several fields are of one structure, it is told of at the first: specs may double it at
     every level.
     """
     seen: set[tuple[str, str]] = set()
-    pending = [("", Position(1, 1), old.schema, new.schema)]
+    pending = [("", FIRST, old.schema, new.schema)]
     while pending:
         path, position, old_schema, new_schema = pending.pop()
         if (old_schema.name, new_schema.name) in seen:

@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.check.breaking.changes import Edition, Given, Place
-from flexwire.errors import SpecError, UnknownMessageError
-from flexwire.schema.catalog import catalog
+from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_node
-from flexwire.schema.sources import RELEASE, read_sources
+from flexwire.schema.sources import RELEASE, read_sources, released
+from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from flexwire.schema.sources import Source
+    from flexwire.schema.spec import MessageSpec, Position
     from flexwire.schema.text import SpecText
+
+
+class Given(Enum):
+    """How a side of a comparison was named, and so what else it would have."""
+
+    FILE = "a file: it alone"
+    TREE = "a directory, a jar or a path in git: all that is in it"
+    RELEASE = "a release of the catalog: all of the modules that were imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
+
+    given: Given = Given.TREE
+    root: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A message as a directory or a release has it.
+
+    ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
+    bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
+    begins in its text, behind the comments, and ``path`` what the configuration calls its file.
+    ``place`` is where it was found.
+    """
+
+    spec: MessageSpec
+    by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
+    top: Position = FIRST
+    path: str = ""
+    place: Place = Place()
+
+    def at(self, version: int) -> MessageSpec:
+        """The spec that lays out a version."""
+        return self.by_version.get(version, self.spec)
 
 
 def read_editions(
@@ -65,15 +105,9 @@ def released_editions(release: str) -> dict[str, Edition]:
 
     Raises `SpecError` for a release that is not in it, and where `Entry.whole_spec` does.
     """
-    bundled = catalog()
-    try:
-        release = bundled.release(release)
-    except UnknownMessageError as error:
-        raise SpecError(str(error), source=f"{RELEASE}{release}") from None
+    release, entries = released(release)
     found = {}
-    for name in bundled.names():
-        entry = bundled.entry(name)
-        if release in entry.releases:
-            place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
-            found[name] = Edition(entry.whole_spec(release), place=place)
+    for entry in entries:
+        place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
+        found[entry.name] = Edition(entry.whole_spec(release), place=place)
     return found

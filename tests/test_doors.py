@@ -248,12 +248,12 @@ DOORS = {
     "Typed.decode": Door(
         Typed.decode, {"data": (TYPED, set()), "dialect": (TypedDialect.DOCUMENT, set())}
     ),
-    "kip82.decode_messages": Door(
-        lambda **given: list(kip82.decode_messages(**given)),
+    "kip82.decode_message_set": Door(
+        lambda **given: list(kip82.decode_message_set(**given)),
         {**BATCHES, "data": (b"", BYTES), "dialect": (TypedDialect.DOCUMENT, set())},
     ),
-    "kip82.encode_messages": Door(
-        kip82.encode_messages,
+    "kip82.encode_message_set": Door(
+        kip82.encode_message_set,
         {
             "messages": ([], {"empty list"}),
             "compression": ("gzip", set()),

@@ -11,9 +11,9 @@ import pytest
 
 from flexwire.codec import Encoding, message
 from flexwire.columnar import decode_messages, message_type
+from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.schema.catalog import catalog
-from flexwire.spark.arrow import TaggedFieldUses, message_column
 from tests.codec.test_every_version import pairs
 from tests.codec.test_random_specs import damage
 from tests.codec.values import random_message
@@ -51,7 +51,8 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
         found = decode_messages(made, pa.array(rows), version)
         same(found, decoded(made, rows, [version] * len(rows))[0])
         if made is message(name):
-            same(found, message_column(name, version, messages, TaggedFieldUses()))
+            schema = made.definition.schema(version)
+            same(found, message_column(schema, message_type(name), messages, TaggedFieldUses()))
     for made, mixed in by_class.items():
         random.Random(name).shuffle(mixed)
         rows, versions = [row for row, _ in mixed], [version for _, version in mixed]

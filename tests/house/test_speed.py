@@ -80,7 +80,7 @@ def test_a_file_that_starts_what_takes_long_says_so() -> None:
         ("spark", "def test_it(spark: SparkSession) -> None:"),
         ("spark", 'command = [sys.executable, "-m", "flexwire", "analyze", str(packed)]'),
         ("spark", "from flexwire.spark.session import session"),
-        ("guard", 'done = run("tests.native.guard", "20000")'),
+        ("guard", 'done = run("tests.kernels.guard", "20000")'),
         ("guard", 'GUARD = "tests.columnar.guard"'),
         ("compiles", 'environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}'),
     ],

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,8 @@ KINDS = (
     *("request", "response", "response", "acks 0", "acks 1", "handshake"),
     *("token", "short token", "long token", "not a request", "cut off"),
 )
+
+pytestmark = pytest.mark.spark
 
 
 class Frame(NamedTuple):

@@ -71,7 +71,7 @@ class _DecoderEmitter(Emitter):
             self.line("return message, position")
 
     def _arguments(self, schema: Schema) -> list[str]:
-        known = {one.attribute: one for one in schema.fields}
+        known = schema.by_attribute
         made = []
         for attribute in self.classes[schema.name].__struct_fields__[:-1]:
             one = known.get(attribute)

@@ -46,7 +46,7 @@ _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
 
-class Program:
+class ColumnProgram:
     """How to read or write messages of some versions, in words that a kernel runs.
 
     ``entries`` says for each version where its operations begin; ``refuse`` is the entry for what
@@ -129,10 +129,7 @@ class Program:
 
     def _struct(self, schema: Schema, node: Node, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
-        if self.writing:
-            self._fill(self.defaults.lost(schema, node), W.CHECK)
-        else:
-            self._fill(self.defaults.absent(schema, node))
+        self._fill(self.defaults.absent(schema, node), W.CHECK if self.writing else W.FILL)
         if schema.tags_lead:
             self._tags(schema, node, depth)
         for one in schema.inline:

@@ -17,15 +17,13 @@ import pyarrow as pa
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.segments import Segment
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.columnar.values import raw_tagged_fields
 from flexwire.protocol import Conversation, carries_credentials, is_believable
-from flexwire.spark.arrow import (
-    MOMENT,
-    RAW_TAGGED_FIELDS,
-    raw_tagged_fields,
-    withheld_tagged_fields,
-)
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 
 class Reading(NamedTuple):
-    """How a message set is read; see `decode_messages`."""
+    """How a message set is read; see `decode_message_set`."""
 
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
@@ -108,7 +108,7 @@ class MessageIterator(Iterator[Message]):
         return message
 
 
-def decode_messages(
+def decode_message_set(
     data: bytes | bytearray | memoryview,
     *,
     check_crc: bool = True,
@@ -122,7 +122,7 @@ def decode_messages(
     so. ``max_inflated`` bounds the bytes that one wrapper may inflate to. ``dialect`` is that of
     the headers, which are read when they are asked for.
 
-    A damaged message raises `RecordError`; when its size is sound the iteration can go on behind
+    A damaged message raises `RecordError`; when its size is sound the iteration can go on after
     it, otherwise it is over.
     """
     return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))

@@ -34,8 +34,8 @@ NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What to tell: everything, unless a range says less.
+class DumpOptions:
+    """What to show: everything, unless a range says less.
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.

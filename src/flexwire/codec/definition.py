@@ -139,7 +139,7 @@ class Definition:
         try:
             return self.encode_generated(message, version, encoding)
         except _OUT_OF_THE_ORDINARY:
-            # Tuples for lists, mappings for structures: rare but right, and the reference takes them.
+            # Tuples for lists, mappings for structures: rare but right; the reference takes them.
             return self.encode_reference(message, version, encoding)
 
     def encode_generated(

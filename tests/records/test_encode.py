@@ -268,9 +268,9 @@ def test_more_than_an_int32_can_tell_is_an_error(
 ) -> None:
     records = [Record(0, -1, None, bytes(200), [])]
     size = len(encode_batch(records, magic=magic)) - ENTRY.size
-    monkeypatch.setattr(values, "_MOST_BYTES", size)
+    monkeypatch.setattr(values, "LONGEST", size)
     encode_batch(records, magic=magic, compression=compression)
-    monkeypatch.setattr(values, "_MOST_BYTES", 199)
+    monkeypatch.setattr(values, "LONGEST", 199)
     with pytest.raises(EncodeError, match="bytes are more than the 199 of an int32") as caught:
         encode_batch(records, magic=magic, compression=compression)
     assert caught.value.path == ("records" if magic > 1 else "records[0]")

@@ -29,7 +29,7 @@ def refuse(name: str, expected: str, got: object) -> ArgumentError:
 
 
 def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
-    """Give an int: an int, or what is one by ``__index__`` (numpy's), and never a boolean.
+    """Give an int: an int, or a value that ``__index__`` makes one (numpy's), never a boolean.
 
     >>> to_int(7, "version")
     7
@@ -63,7 +63,7 @@ def to_bytes(value: object, name: str = "data") -> bytes:
 def to_buffer(value: object, name: str = "data") -> memoryview:
     """Give a bytes-like object as contiguous bytes, copied only where they are not.
 
-    A number of numpy's is bytes-like too, and means no bytes.
+    One of numpy's numbers is bytes-like too, but is refused: it is not meant as bytes.
     """
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here
@@ -76,7 +76,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 
 
 def to_list(value: object, name: str, what: str) -> list[Any]:
-    """Give a list of what can be gone through; texts, bytes and mappings are no lists of anything.
+    """Give the items of an iterable as a list; texts, bytes and mappings are refused.
 
     ``what`` says what it is a list of.
     """
@@ -95,7 +95,7 @@ def to_text(value: object, name: str) -> str:
 
 
 def to_flag(value: object, name: str) -> bool:
-    """Give a boolean; what is merely true or false is none."""
+    """Give a boolean; what is merely truthy or falsy is refused."""
     if not isinstance(value, bool):
         raise refuse(name, "True or False", value)
     return value

@@ -148,8 +148,8 @@ def _rebuild_record(reason: str, offset: int) -> RecordError:
 class RecordHeaderError(FlexwireError):
     """A record header that does not fit its convention, as bytes or as a value to be written.
 
-    >>> print(RecordHeaderError("an int has 4 bytes, not 3", key="retries", convention="kip-1308"))
-    record header 'retries' does not fit kip-1308: an int has 4 bytes, not 3
+    >>> print(RecordHeaderError("an int has 4 bytes, got 3", key="retries", convention="kip-1308"))
+    record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
     """
 
     def __init__(self, reason: str, *, key: str | bytes, convention: str) -> None:
@@ -197,4 +197,4 @@ class AnalysisError(FlexwireError):
 
 
 class TapError(FlexwireError):
-    """The tap cannot start: an address that is none, or one it cannot listen on."""
+    """The tap cannot start: what was given is not an address, or it cannot listen there."""

@@ -1,7 +1,7 @@
 """Every bundled message by its name: ``from flexwire.messages import MetadataResponse``.
 
 A class is made when its name is first asked for, so that importing this module costs nothing.
-`messages.pyi` tells editors and type checkers what the classes will be.
+`messages.pyi` declares the classes for editors and type checkers.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
 class Versions:
     """A set of message versions: a range, written "3", "0-4", "2+" or "none", as specs have it.
 
-    Only what a union makes may have holes, and is written "0-2,16": a message through all its
+    Only a union has holes, and is written "0-2,16": the versions of a message over all its
     releases. ``holes`` are the ranges that are missing, (first, last) in ascending order.
 
     >>> Versions.parse("0-4") & Versions.parse("2+")
@@ -48,7 +48,7 @@ class Versions:
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
         """Read the spec's notation of one range; "" gives ``default``.
 
-        Raises `ValueError` for anything else, for numbers above 32767 included.
+        Raises `ValueError` for anything else, numbers above 32767 included.
         A range written backwards ("3-1") is empty, as it is to Kafka's generator.
         """
         text = text.strip()
@@ -67,7 +67,7 @@ class Versions:
 
     @classmethod
     def parse_set(cls, text: str) -> Versions:
-        """Read what `str` writes, ranges with holes between them included; or `ValueError`.
+        """Read what `str` writes, ranges with holes between them included; raises `ValueError`.
 
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')
@@ -119,7 +119,7 @@ class Versions:
         return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
 
     def __or__(self, other: Versions) -> Versions:
-        """What either holds, and nothing that lies between them."""
+        """The versions that either set holds, and none that lie between the two."""
         if not self or not other:
             return self or other
         return self._joined(self.ranges + other.ranges)

@@ -143,7 +143,7 @@ def test_what_is_gone_is_told_in_every_format(specs: Path, form: str) -> None:
             "the valid versions 0+ have",
         ),
         (" " * (LARGEST + 1), "larger than 1 MiB"),
-        ("", "a value was expected and the text ends"),
+        ("", "expected a value, got the end of the text"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(specs: Path, text: str, reason: str) -> None:

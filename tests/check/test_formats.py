@@ -39,7 +39,7 @@ def test_text_shows_the_place_the_rule_and_the_line() -> None:
         f"  3 | {LINE}\n"
         f"    | {' ' * 49}^\n"
         "\n"
-        "1 finding in 1 of 1 file; 'flexwire schema lint --explain RULE' tells why\n"
+        "1 finding in 1 of 1 file; 'flexwire schema lint --explain RULE' says why\n"
     )
     assert text.write(NOTHING) == "1 file, no findings\n"
     *_, third, nothing, summary = text.write(REPORT).splitlines()

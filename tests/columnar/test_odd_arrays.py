@@ -223,9 +223,9 @@ def pairs(*items: Any) -> pa.Array:
 @pytest.mark.parametrize(
     ("array", "path", "reason"),
     [
-        (pairs(None), "records[0].headers[0]", "expected a key and a value, found None"),
-        (pairs({"key": None}), "records[0].headers[0].key", "expected bytes, found None"),
-        (pa.array([[None]]), "records[0].headers[0]", "expected a key and a value, found None"),
+        (pairs(None), "records[0].headers[0]", "expected a key and a value, got None"),
+        (pairs({"key": None}), "records[0].headers[0].key", "expected bytes, got None"),
+        (pa.array([[None]]), "records[0].headers[0]", "expected a key and a value, got None"),
         (pa.array([[{"key": b"a"}]]), "headers[].value", "the column is missing"),
         (
             pa.array([[{"key": b"a", "value": b"b", "x": 1}]]),

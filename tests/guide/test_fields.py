@@ -199,11 +199,11 @@ def test_what_a_row_says_of_a_nullable_structure() -> None:
     rows = make_rows(spec, resolve(spec, 2), present, Room("M"))
     told = [(row.path, row.depth, row.wire, row.default, row.properties) for row in rows]
     assert told == [
-        ("One", 0, "structure behind an int8: -1 for null, else 1", "{}", ("nullable",)),
+        ("One", 0, "structure after an int8: -1 for null, else 1", "{}", ("nullable",)),
         ("One.B", 1, "INT8", "0", ()),
         ("Id", 0, "UUID", '"AAAAAAAAAAAAAAAAAAAAAQ"', ()),
         ("Text", 0, "COMPACT_STRING", '"a\\u202eb"', ()),
-        ("Two", 0, "structure behind a varint: 0 for null, else 1", "{}", ("nullable", "tag 3")),
+        ("Two", 0, "structure after a varint: 0 for null, else 1", "{}", ("nullable", "tag 3")),
         ("Two.B", 1, "INT8", "0", ()),
     ]
     assert rows[3].about == "\\u0000"

@@ -177,9 +177,9 @@ class TestUtf8:
 
 class TestFixedWidth:
     def test_the_type_is_never_guessed(self) -> None:
-        with pytest.raises(RecordHeaderError, match=r"say it, as in FixedWidth\({'h': 'int'}\)"):
+        with pytest.raises(RecordHeaderError, match=r"give it, as in FixedWidth\({'h': 'int'}\)"):
             read_headers([("h", b"\0\0\0\3")], "kip-1308")
-        with pytest.raises(RecordHeaderError, match="'int32' is no type; there are boolean, byte"):
+        with pytest.raises(RecordHeaderError, match="'int32' is not a type; there are boolean"):
             FixedWidth({"h": "int32"})
 
     @pytest.mark.parametrize("type_", _TYPES[:-1])

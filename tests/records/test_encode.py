@@ -149,21 +149,21 @@ WRONG_RECORDS: list[tuple[str, dict[str, Any], str]] = [
     ("offset", {"offset": 2**63}, "does not fit in 64 bits"),
     ("offset", {"offset": 2**31 + 5}, "further than 32 bits from the batch's base offset 5"),
     ("offset", {"offset": 4 - 2**31}, "further than 32 bits from the batch's base offset 5"),
-    ("offset", {"offset": None}, "expected an integer, found None"),
+    ("offset", {"offset": None}, "expected an integer, got None"),
     ("timestamp", {"timestamp": -(2**63) - 1}, "does not fit in 64 bits"),
     ("timestamp", {"timestamp": -(2**63)}, "further than 64 bits from the batch's base timestamp"),
-    ("timestamp", {"timestamp": 1.5}, "expected an integer, found 1.5"),
-    ("timestamp", {"timestamp": True}, "expected an integer, found True"),
-    ("key", {"key": "k"}, "expected bytes, found 'k'"),
-    ("value", {"value": 5}, "expected bytes, found 5"),
-    ("headers", {"headers": None}, "expected a list, found None"),
+    ("timestamp", {"timestamp": 1.5}, "expected an integer, got 1.5"),
+    ("timestamp", {"timestamp": True}, "expected an integer, got True"),
+    ("key", {"key": "k"}, "expected bytes, got 'k'"),
+    ("value", {"value": 5}, "expected bytes, got 5"),
+    ("headers", {"headers": None}, "expected a list, got None"),
     ("headers", {"headers": {b"a": b"b"}}, "expected a list"),
     ("headers[1]", {"headers": [(b"", b""), (b"a",)]}, "expected a key and a value"),
     ("headers[0]", {"headers": [(b"a", b"b", b"c")]}, "expected a key and a value"),
     ("headers[0]", {"headers": [b"ab"]}, "expected a key and a value"),
-    ("headers[0].key", {"headers": [("a", b"b")]}, "expected bytes, found 'a'"),
-    ("headers[0].key", {"headers": [(None, b"b")]}, "expected bytes, found None"),
-    ("headers[0].value", {"headers": [(b"a", "b")]}, "expected bytes, found 'b'"),
+    ("headers[0].key", {"headers": [("a", b"b")]}, "expected bytes, got 'a'"),
+    ("headers[0].key", {"headers": [(None, b"b")]}, "expected bytes, got None"),
+    ("headers[0].value", {"headers": [(b"a", "b")]}, "expected bytes, got 'b'"),
 ]
 
 
@@ -185,7 +185,7 @@ def test_what_is_no_record_is_named(index: int, magic: int) -> None:
     for compression in ("none", "gzip"):
         records: list[Any] = [Record(n, 1, b"", b"", []) for n in range(3)]
         records[index] = ("key", "value")
-        with pytest.raises(EncodeError, match="expected a Record, found") as caught:
+        with pytest.raises(EncodeError, match="expected a Record, got") as caught:
             encode_batch(records, magic=magic, compression=compression)
         assert caught.value.path == f"records[{index}]"
 
@@ -205,9 +205,9 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("level", {"compression": "snappy", "level": 1}, "snappy has no levels"),
     ("level", {"level": 1}, "none has no levels"),
     ("base_offset", {"base_offset": -(2**63) - 1}, "does not fit in 64 bits"),
-    ("base_offset", {"base_offset": "5"}, "expected an integer, found '5'"),
-    ("last_offset", {"last_offset": 4}, "4 is not 0 to 2147483647 behind the base offset 5"),
-    ("last_offset", {"last_offset": 2**31 + 5}, "behind the base offset 5"),
+    ("base_offset", {"base_offset": "5"}, "expected an integer, got '5'"),
+    ("last_offset", {"last_offset": 4}, "4 is not 0 to 2147483647 after the base offset 5"),
+    ("last_offset", {"last_offset": 2**31 + 5}, "after the base offset 5"),
     ("max_timestamp", {"max_timestamp": 2**63}, "does not fit in 64 bits"),
     ("base_timestamp", {"base_timestamp": 2**63}, "does not fit in 64 bits"),
     ("partition_leader_epoch", {"partition_leader_epoch": 2**31}, "does not fit in 32 bits"),

@@ -115,7 +115,7 @@ ID = "00000002 6964"
         ),
         (
             f"{ID} 00000002 0900 {ID} 00000002 0500",
-            "Headers at [1].value, byte 23: 'id': a long takes 8 bytes, not 1",
+            "Headers at [1].value, byte 23: 'id': a long takes 8 bytes, got 1",
         ),
         (
             "00000002 61ff 00000001 08",
@@ -205,7 +205,7 @@ def test_what_cannot_be_put_is_refused_and_changes_nothing(
 def test_a_dialect_is_named_and_not_guessed() -> None:
     data = made([("a", Typed("boolean", True))], EARLIER).as_bytes()
     assert Headers(data, dialect=EARLIER).get("a") == [True]
-    with pytest.raises(DecodeError, match="a byte takes 1 bytes, not 0"):
+    with pytest.raises(DecodeError, match="a byte takes 1 bytes, got 0"):
         Headers(data).get("a")
     assert typed_headers([("a", b"\x00")], dialect=EARLIER).get("a") == [None]
 

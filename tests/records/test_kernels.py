@@ -326,7 +326,7 @@ def test_errors_are_worded_by_python_on_kernels_too() -> None:
     with pytest.raises(RecordError, match="record header value length -3 declared") as caught:
         _ = batch.records
     assert caught.value.offset == len(data) - 1
-    with pytest.raises(EncodeError, match=r"at records\[1\].key: expected bytes, found 'k'"):
+    with pytest.raises(EncodeError, match=r"at records\[1\].key: expected bytes, got 'k'"):
         encode_batch([records[0], msgspec.structs.replace(records[1], key="k")])
 
 

@@ -154,7 +154,7 @@ def test_the_dialect_of_headers_is_named() -> None:
     [found] = decode_message_set(data, dialect=earlier)
     assert found.headers.get("gone") == [None]
     [wrong] = decode_message_set(data)
-    with pytest.raises(DecodeError, match="a boolean takes 1 bytes, not 0"):
+    with pytest.raises(DecodeError, match="a boolean takes 1 bytes, got 0"):
         wrong.headers.get("gone")
 
 
@@ -241,7 +241,7 @@ def test_a_length_that_does_not_fit_is_refused_where_it_stands() -> None:
             assert str(length) in error.reason
             assert error.offset - len(data) in (at, at + 4)
     shorter = data[:56] + bytes(4) + data[60:]
-    assert refused(shorter, check_crc=False).reason == "value: 1 bytes remain behind it"
+    assert refused(shorter, check_crc=False).reason == "value: 1 bytes remain after it"
 
 
 def test_the_iteration_goes_on_behind_a_message_of_sound_size() -> None:
@@ -265,17 +265,17 @@ def wrong_messages() -> list[tuple[Any, str]]:
     good = Message(0, 0, None, None)
     at = "KIP-82 message set at messages[1]"
     return [
-        ([good, "b"], f"{at}: expected a Message, found 'b'"),
+        ([good, "b"], f"{at}: expected a Message, got 'b'"),
         ([good, Message(2**63, 0, None, None)], f"{at}.offset: 9223372036854775808 does not fit"),
         (
             [good, Message(1, -(2**63) - 1, None, None)],
             f"{at}.timestamp: -9223372036854775809 does",
         ),
-        ([good, Message(1, 0, "k", None)], f"{at}.key: expected bytes, found 'k'"),  # type: ignore[arg-type]
-        ([good, Message(1, 0, None, 5)], f"{at}.value: expected bytes, found 5"),  # type: ignore[arg-type]
+        ([good, Message(1, 0, "k", None)], f"{at}.key: expected bytes, got 'k'"),  # type: ignore[arg-type]
+        ([good, Message(1, 0, None, 5)], f"{at}.value: expected bytes, got 5"),  # type: ignore[arg-type]
         (
             [good, Message(1, 0, None, None, {})],  # type: ignore[arg-type]
-            f"{at}.headers: expected Headers, found {{}}",
+            f"{at}.headers: expected Headers, got {{}}",
         ),
         (
             [
@@ -302,7 +302,7 @@ def test_a_wrapper_has_one_timestamp_type_and_with_log_append_time_one_timestamp
         EncodeError, match="timestamp: a wrapper message with LogAppendTime has one"
     ):
         encode_message_set(append, compression="gzip")
-    with pytest.raises(EncodeError, match="one, not CreateTime and LogAppendTime"):
+    with pytest.raises(EncodeError, match="one, got CreateTime and LogAppendTime"):
         encode_message_set([append[0], Message(2, 2, None, None)], compression="gzip")
 
 

@@ -132,8 +132,8 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     found = lint(sources, Config()).findings
     assert [(one.source, one.rule, one.message) for one in found] == [
         ("HEAD:clients/Large.json", "TEXT_NOT_JSON", "larger than 1 MiB, which no spec is"),
-        ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "a value was expected and the text ends"),
-        ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, not an array"),
+        ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "expected a value, got the end of the text"),
+        ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, got an array"),
     ]
     # On disk it is the same, and the file besides that was changed since.
     monkeypatch.chdir(tmp_path)
@@ -156,7 +156,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("none.json", None, "no such file or directory, and no REV:PATH of git"),
+        ("none.json", None, "no such file or directory, and not a REV:PATH of git"),
         ("a.jar", b"PK", "cannot be read: File is not a zip file"),
         ("a\0b", None, "no such file|cannot be read"),
     ],

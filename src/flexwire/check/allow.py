@@ -29,9 +29,10 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 class Allow:
     """One such comment, sound or not.
 
-    ``verb`` is "allow" where it is one, and ``reason`` empty where none is given. ``line`` is the
-    line it is for: its own where it stands behind something, else the next that holds more than
-    comments; 0 where there is none. ``at`` is the place of the rule's id, or of what stands for it.
+    ``verb`` is "allow" if the comment is sound, and ``reason`` empty if it gives none. ``line`` is
+    the line it is for: its own where it follows something there, else the next that holds more than
+    comments; 0 if there is no such line. ``at`` is the place of the rule's id, or of what stands
+    there instead.
     """
 
     verb: str
@@ -42,14 +43,14 @@ class Allow:
 
     @property
     def allows(self) -> bool:
-        """Whether it allows anything: who wants that gives a reason."""
+        """Whether it allows anything, for which it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 
 
 def allows(text: SpecText) -> tuple[Allow, ...]:
     """Find the comments of a spec that speak to flexwire.
 
-    Other comments, block comments among them, are none of ours, whatever they say.
+    Other comments, block comments included, do not count, whatever they say.
     """
     if _PREFIX not in text.text:
         return ()
@@ -67,7 +68,7 @@ def allows(text: SpecText) -> tuple[Allow, ...]:
         place = bisect_right(filled, at.line)
         own = place > 0 and filled[place - 1] == at.line
         line = at.line if own else filled[place] if place < len(filled) else 0
-        # A colon behind the id is how many write it.
+        # Many write a colon after the id.
         rule = spoken["rule"].rstrip(":")
         reason = spoken["reason"].strip(" \t:;,.-")
         told.append(Allow(spoken["verb"], rule, reason, line, at))

@@ -1,4 +1,4 @@
-"""Which rules are asked for, and where not: `flexwire.toml`, or `pyproject.toml`."""
+"""Which rules are used, and in which files not: `flexwire.toml`, or `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS = ("use", "except", "ignore", "mode")
 
 
 class ConfigError(FlexwireError):
-    """A configuration that cannot be used: a key, a rule or a value that there is not."""
+    """A configuration that cannot be used: an unknown key or rule, or a wrong value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Ruleset:
     """The category that is used only where it is named."""
 
     def defaults(self) -> frozenset[str]:
-        """Give the ids of the rules that are used where nothing else is said."""
+        """Give the ids of the rules that are used by default."""
         found = self.rules().items()
         return frozenset(name for name, rule in found if rule.category is not self.left_out)
 
@@ -65,7 +65,7 @@ class Config:
     root: Path = Path()
 
     def ignores(self, rule: str, path: str) -> bool:
-        """Whether a rule is not asked for in a file, or in what is called so in git or a jar."""
+        """Whether a rule is ignored in a file, or at such a path in git or a jar."""
         patterns = [pattern for ids, pattern in self.ignored if rule in ids]
         if patterns and Path(path).is_absolute():
             path = os.path.relpath(path, self.root)
@@ -77,7 +77,7 @@ class Config:
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest `flexwire.toml`, or `pyproject.toml` that speaks of us, from ``start`` up."""
+    """The nearest `flexwire.toml`, or `pyproject.toml` that configures us, from ``start`` up."""
     for directory in (start.absolute(), *start.absolute().parents):
         if (own := directory / "flexwire.toml").is_file():
             return own
@@ -91,14 +91,14 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
 
     For another set of rules, its table.
 
-    Raises `ConfigError` with the nearest known name for one that is not known.
+    Raises `ConfigError`, with the nearest known name for an unknown one.
     """
     table = _table(path) or {}
     where = f"{path}: " if path.name == "flexwire.toml" else f"{path}: tool.flexwire: "
     _check_keys(table, _TABLES, where)
     given = table.get(of.table, {})
     if not isinstance(given, dict):
-        raise ConfigError(f"{where}{of.table} is a table, not {given!r}")
+        raise ConfigError(f"{where}{of.table} is a table, got {given!r}")
     where += f"{of.table}: "
     _check_keys(given, _KEYS, where)
     mode = given.get("mode", "strict")
@@ -168,7 +168,7 @@ def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
 
 def _texts(value: object, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ConfigError(f"{where} is a list of texts, not {value!r}")
+        raise ConfigError(f"{where} is a list of texts, got {value!r}")
     return value
 
 

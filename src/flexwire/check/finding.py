@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flexwire.printable import printable
 
-# As much of a line as is kept, and of a message as is told.
+# How much of a line is kept, and of a message printed.
 _LONGEST_EXCERPT = 1000
 _LONGEST_MESSAGE = 500
 

@@ -32,7 +32,7 @@ _UNUSED = "ALLOW_UNUSED"
 def lint(sources: Iterable[Source], config: Config) -> Report:
     """Check specs, directory by directory: api keys and partners are those of one directory.
 
-    At most 1000 findings of one rule, and 1000 of the parser, are told of one file or directory.
+    At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
     directories: dict[str, list[Source]] = {}
     for source in sources:
@@ -89,7 +89,7 @@ def _is_asked_for(rule: str, source: Source, ids: Collection[str], config: Confi
 
 
 def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Finding]]:
-    """Read a spec as far as it can be read, with what the parser has against it."""
+    """Read a spec as far as it can be read; gives what the parser has against it, too."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
         return None, [found(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]

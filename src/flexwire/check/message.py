@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
-"""The types whose messages are known by an api key: each in one directory, and each type anew."""
+"""The types whose messages are known by an api key, which is unique in a directory and type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Message:
 
 
 class Nesting:
-    """The structures of a message by name, each behind those that stand inside it.
+    """The structures of a message by name, each after those that stand inside it.
 
     ``closing`` are the fields whose structure contains the structure they stand in. Nothing here
     recurses: a spec may have thousands of structures, each inside the next.

@@ -20,7 +20,7 @@ class Page:
 
     @property
     def id(self) -> str:
-        """The id: in capitals, and made to be read behind "allow"."""
+        """The id: in capitals, and worded so that it reads well after "allow"."""
         return self.module.rpartition(".")[2].upper()
 
     @property
@@ -30,7 +30,7 @@ class Page:
 
     @property
     def page(self) -> str:
-        """What is flagged, why, what to write instead, and who says so."""
+        """What is flagged, why, what to write instead, and by whose rule."""
         return (self.docstring or "").strip()
 
 

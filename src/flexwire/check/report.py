@@ -15,7 +15,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class Told(Protocol):
-    """What a format tells of a rule besides its id."""
+    """What a format shows of a rule besides its id."""
 
     @property
     def category(self) -> Enum:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Category(Enum):
-    """Whom a broken rule stops."""
+    """What a broken rule stops."""
 
     SYNTAX = "the text cannot be read as a message spec"
     GENERATOR = "Kafka's generator refuses the spec"
     JAVA = "Kafka's generator writes Java that does not compile or run"
-    CONSISTENCY = "nobody refuses the spec, but it does not say what its author meant"
+    CONSISTENCY = "no tool refuses the spec, but it does not say what its author meant"
     PEDANTIC = (
         "a good habit that not all of Kafka's own specs have, and so not asked for by default"
     )
@@ -50,5 +50,5 @@ class Rule(Page):
 
     @property
     def unreadable(self) -> bool:
-        """Whether what breaks the rule leaves it open what was meant."""
+        """Whether breaking the rule leaves open what was meant."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

@@ -81,10 +81,10 @@ def analyze(
     offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
 
     With --port or --broker, connections with such an end are Kafka; without, those on which
-    something reads as Kafka. All others are listed with their bytes, and are nobody's traffic.
+    something reads as Kafka. All others are only listed, with their bytes.
 
-    An earlier output in OUT is replaced as a whole when all is done, and stays where this analysis
-    fails or is ended; tables/_SUCCESS is there when they are complete. Only you may read them.
+    An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
+    fails or is ended; tables/_SUCCESS exists once they are complete. Only you may read them.
     """
     from flexwire.cli.audit import print_audit
     from flexwire.spark.analyze import analyze as run

@@ -108,7 +108,7 @@ def run() -> None:
         fail("OSError: standard output is closed")
     try:
         try:
-            # Click's own way of telling errors goes past streams that are ASCII.
+            # Click's own way of printing errors bypasses streams that are ASCII.
             code = app(prog_name="flexwire", standalone_mode=False)
         finally:
             sys.stdout.flush()
@@ -121,7 +121,7 @@ def run() -> None:
     except FlexwireError as error:
         fail(tell(error))
     except BrokenPipeError:
-        # The reader has what it wanted; `head` is no failure to tell of.
+        # The reader has what it wanted; `head` closing the pipe is not a failure.
         sys.stdout = None
         sys.exit(1)
     except OSError as error:

@@ -17,5 +17,5 @@ def print_audit(facts: Facts) -> None:
     for release, told in sentences(facts):
         print(f"Kafka {printable(release)}:")
         for _, sentence in told:
-            # Client ids may hold anything, also what a terminal obeys.
+            # Client ids may hold anything, even what a terminal obeys.
             print(f"  {printable(sentence)}")

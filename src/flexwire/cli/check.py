@@ -1,4 +1,4 @@
-"""What `flexwire schema lint` and `breaking` share: choosing rules, telling findings."""
+"""What `flexwire schema lint` and `breaking` share: choosing rules, printing findings."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _OPTIONS = (
         help="The configuration; by default the nearest flexwire.toml or pyproject.toml.",
     ),
     click.option(
-        "--explain", metavar="RULE", help="Tell what a rule is about; ALL lists the rules."
+        "--explain", metavar="RULE", help="Say what a rule is about; ALL lists the rules."
     ),
 )
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose rules and how findings are told."""
+    """Give a command the options that choose rules and how findings are printed."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -66,7 +66,7 @@ def configured(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Give the configuration with what the command line says instead; raises `ConfigError`."""
+    """Give the configuration, as the command line overrides it; raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.check.config import Config, choose, find_config, read_config

@@ -208,7 +208,7 @@ def read_bytes(given: str, notation: Notation) -> bytes:
 
 
 def read_standard_input() -> bytes:
-    """Give all of standard input. Raises `InputError` where there is none."""
+    """Give all of standard input. Raises `InputError` if it is closed."""
     if sys.stdin is None:
         raise InputError("standard input is closed")
     return sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and nothing where there is none."""
+"""A progress bar on a terminal, and nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """Give a callable that is told of a stage, what is done of it, and its total (0: unknown).
+    """Give a callable that takes a stage, what is done of it, and its total (0: unknown).
 
     The bar goes to standard error, so that standard output can be piped.
     """

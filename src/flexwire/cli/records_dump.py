@@ -1,4 +1,4 @@
-"""`flexwire records dump`: log segments and what is beside them, as text or JSON lines."""
+"""`flexwire records dump`: log segments and the files beside them, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PARTS = {
 
 @click.command("dump")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--deep", is_flag=True, help="Tell the records of each batch too.")
+@click.option("--deep", is_flag=True, help="Show the records of each batch too.")
 @click.option(
     "--offsets", type=OffsetRange(), help="Only these offsets: A-B, both included, A-, -B or A."
 )
@@ -101,7 +101,7 @@ _PARTS = {
     multiple=True,
     help="Leave out batches, or of records their metadata or their content.",
 )
-@click.option("--findings", is_flag=True, help="Tell only what is wrong, of logs and indexes.")
+@click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
 @format_option
 def records_dump(
     *,
@@ -125,9 +125,9 @@ def records_dump(
     FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (of producers), *.checkpoint (of
     KRaft), leader-epoch-checkpoint and *-offset-checkpoint, or directories of them.
 
-    Batches are told by their headers, and their crcs are checked; with --deep every record is told
-    too. The indexes beside a log are compared with it. Damage is told where it is found, reading
-    goes on behind it, and the exit code is then 100.
+    Batches are shown by their headers, and their crcs are checked; with --deep every record is
+    shown too. The indexes beside a log are compared with it. Damage is reported where it is found,
+    reading goes on after it, and the exit code is then 100.
 
     On a terminal long keys and values are cut to a line; in a pipe nothing is.
     """
@@ -240,13 +240,13 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
     try:
         return encode(row).decode()
     except UnicodeEncodeError:
-        # The name of a file may hold bytes that are no text; Python has halves of characters there.
+        # The name of a file may hold bytes that are not text; Python has lone surrogates there.
         return json.dumps(row)
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
-    """Give what is told how far a log has been read; only where rows do not fill the terminal."""
+    """Give a callable that shows how far a log has been read, unless rows fill the terminal."""
     from flexwire.cli.progress import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty():

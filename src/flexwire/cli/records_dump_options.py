@@ -35,11 +35,11 @@ NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 
 @dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """What to show: everything, unless a range says less.
+    """What to show: everything, unless a range narrows it.
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.
-    ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is told how far a log has been read.
+    ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is called with how far a log is read.
     """
 
     deep: bool = False

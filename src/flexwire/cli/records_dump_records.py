@@ -220,5 +220,5 @@ def _undecoded(data: bytes | None, reason: str) -> Any:
 
 
 def _number(number: float) -> float | str:
-    """Give a number, and as text what is none in JSON: NaN, Infinity and -Infinity."""
+    """Give a number, or as text what JSON has no number for: NaN, Infinity and -Infinity."""
     return number if math.isfinite(number) else json.dumps(number)

@@ -1,4 +1,4 @@
-"""What `flexwire records dump` tells of a file: rows in the form of JSON.
+"""What `flexwire records dump` shows of a file: rows in the form of JSON.
 
 There is one for each batch, record and entry, and one for each finding, where it is found.
 """
@@ -50,7 +50,8 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
     """
     if not is_known(path):
         kinds = ", ".join(f"*.{kind}" for kind in (*_LOGS, *_BESIDE) if kind != _CHECKPOINT)
-        raise InputError(f"{path} is none of {kinds}, leader-epoch-checkpoint, *-offset-checkpoint")
+        kinds += ", leader-epoch-checkpoint, *-offset-checkpoint"
+        raise InputError(f"{path} is not one of {kinds}")
     is_log = _kind(path) in _LOGS
     with open_log(path) as file:
         yield {"type": "file", "file": str(path), "size": file.size, **_named_for(path)}
@@ -91,7 +92,7 @@ def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         if isinstance(found, Damage):
             yield finding(found)
             continue
-        # A wrapper does not tell its first offset.
+        # A wrapper does not say its first offset.
         first_offset = found.base_offset if found.magic == RECORD_BATCH else next_offset
         if options.offsets is not None and first_offset > options.offsets[1]:
             break
@@ -118,7 +119,7 @@ def _batch_rows(
         damage = Damage(place.position, place.size, error.reason)
         yield finding(damage)
         try:
-            # Bytes with another crc still tell what was there.
+            # Bytes with another crc still show what was there.
             batch = read_batch(log, place, check_crc=False)
         except RecordError:
             return

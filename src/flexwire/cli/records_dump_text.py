@@ -1,6 +1,6 @@
 """The rows of `flexwire records dump` as lines for a person to read.
 
-Batches are columns; what is rarely there stands behind them, and on a narrow terminal beneath.
+Batches are columns; what is rarely there stands after them, and on a narrow terminal beneath.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTED = {"file": "file", "batch": "batch", "record": "record", "finding": "fi
 class Text:
     """Writes rows as lines; keeps what the next row's form depends on, and counts.
 
-    ``width`` is the terminal's, None where there is none: then nothing is broken or cut.
+    ``width`` is the terminal's; None if there is no terminal, and then nothing is broken or cut.
     """
 
     def __init__(self, *, width: int | None, colour: bool) -> None:

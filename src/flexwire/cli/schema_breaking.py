@@ -33,7 +33,7 @@ def schema_breaking(
     config: Path | None,
     explain: str | None,
 ) -> None:
-    """Tell what a change of message specs breaks.
+    """Report what a change of message specs breaks.
 
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, or release:NAME, a release of the bundled catalog. NEW may

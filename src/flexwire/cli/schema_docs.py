@@ -29,14 +29,14 @@ _BEGINNING = 200
 _WITHOUT_LAYOUT = frozenset(
     {"ELEMENTS_WITHOUT_BYTES", "MESSAGE_REPEATED", "STRUCTS_TOO_DEEP", "STRUCT_WITHOUT_FIELDS"}
 )
-# A request may be told of without its response.
+# A request may be described without its response.
 _HARMLESS = frozenset({"PARTNER_MISSING"})
 _INDEX = "README.md"
 _INTRODUCTION = """
 # Every message
 
 {messages} messages of {count} Kafka releases, {oldest} to {newest}. A page holds one API, or one
-message that is none's. It says for each message:
+message of no API. It says for each message:
 
 - its versions, which of them are flexible, and the header version before each;
 - which releases have which versions; what is not in the newest, no broker of it accepts;
@@ -85,7 +85,7 @@ def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: M
     path in a git revision, or release:NAME, a release of the bundled catalog. Without one, the
     guide is to all bundled messages. Pages that an earlier run left in the directory and that no
     message has any more are removed; a file of somebody else's is never replaced. Exits with 1
-    where specs are invalid, and tells all that is wrong with them, as lint does.
+    where specs are invalid, and reports all that is wrong with them, as lint does.
     """
     from flexwire.report.units import plural
     from flexwire.schema.catalog import catalog
@@ -138,7 +138,8 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
     """Write files, and remove what an earlier run left; raises `InputError` for a foreign file."""
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
-            raise InputError(f"{out / name} is not of flexwire schema docs; name another directory")
+            reason = "was not written by flexwire schema docs; name another directory"
+            raise InputError(f"{out / name} {reason}")
     for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)

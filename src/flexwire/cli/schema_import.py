@@ -34,8 +34,8 @@ def schema_import(
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
 
-    Facts only, and every released version keeps its layout. What is added to is the catalog in
-    --out, or, where there is none yet, a copy of the one in use. Commands use the result with
+    Facts only, and every released version keeps its layout. The releases are added to the catalog
+    in --out or, if it has none yet, to a copy of the one in use. Commands use the result with
     --catalog DIR, and all of flexwire with FLEXWIRE_CATALOG=DIR.
 
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),

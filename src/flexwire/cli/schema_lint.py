@@ -27,7 +27,7 @@ def schema_lint(
     config: Path | None,
     explain: str | None,
 ) -> None:
-    """Tell all that is wrong with message specs.
+    """Report all that is wrong with message specs.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), or REV:PATH, a
     path in a git revision. What --use names alone is used, where nothing is named DEFAULT: all but

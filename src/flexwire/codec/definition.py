@@ -1,4 +1,4 @@
-"""All that is compiled of one message that is served: its classes, and per version its codec."""
+"""All that is compiled for one message: its classes, and its codec for each version."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
-        """Decode the one message in ``data``; only the lenient reader leaves bytes behind it."""
+        """Decode the one message in ``data``; only the lenient reader leaves bytes after it."""
         raw = to_bytes(data)
         decoded, end = self.decode(raw, version, 0, lenient=lenient, encoding=encoding)
         if end != len(raw) and not lenient:
@@ -107,7 +107,7 @@ class Definition:
         lenient: bool,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Any, int]:
-        """Decode the message at ``offset``; gives it and the position behind it."""
+        """Decode the message at ``offset``; gives it and the position after it."""
         if lenient:
             return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
         decoder = self._decoders.get(version if encoding is _KAFKA else (version, encoding))
@@ -139,7 +139,7 @@ class Definition:
         try:
             return self.encode_generated(message, version, encoding)
         except _OUT_OF_THE_ORDINARY:
-            # Tuples for lists, mappings for structures: rare, right, and the reference's business.
+            # Tuples for lists, mappings for structures: rare but right; the reference takes them.
             return self.encode_reference(message, version, encoding)
 
     def encode_generated(

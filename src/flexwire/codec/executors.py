@@ -26,10 +26,10 @@ def kernel_functions(definition: Definition, version: int) -> Functions:
 
 
 def paying_functions(definition: Definition, version: int, work: int) -> Functions | None:
-    """Give them if this process runs on kernels; None if it does not, after another ``work`` bytes.
+    """Give them if this process runs on kernels; None if it does not, after ``work`` more bytes.
 
-    Made once for each version, and kept as long as the process: a C function may outlive whoever
-    asked for it.
+    They are made once for each version and kept as long as the process: a C function may outlive
+    the object that asked for it.
     """
     loaded = kernels(work)
     if loaded is None:
@@ -54,7 +54,7 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
-    # Needs numba, and slows down who needs neither.
+    # This needs numba, and would slow down a process that needs no kernels.
     from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
     from flexwire.kernels.objects.program import ObjectProgram  # noqa: PLC0415 - see above
 

@@ -52,11 +52,11 @@ class Message(MessageStruct, gc=False):
     ) -> Self:
         """Decode exactly one message.
 
-        ``encoding`` is for bytes that are not as Kafka writes them. Raises `DecodeError` for
-        anything else, bytes left over included (the lenient reader leaves them), and
+        ``encoding`` is for bytes that are not as Kafka writes them. Raises `DecodeError` for bytes
+        that are not one message, bytes left over included (the lenient reader leaves them), and
         `UnknownMessageError` for a version that no release has.
         """
-        # True and 2.0 are keys of a dict as 1 and 2 are. This is 9 ns; nothing else is checked
+        # As keys of a dict, True and 2.0 are 1 and 2. This takes 9 ns; nothing else is checked
         # where nothing is wrong.
         if version.__class__ is not int:
             version = to_version(version)
@@ -87,7 +87,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``, whatever follows; gives it and the offset behind it."""
+        """Decode the message at ``offset``, whatever follows; gives it and the offset after it."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -143,8 +143,8 @@ class Message(MessageStruct, gc=False):
     def to_json(self, version: int) -> dict[str, Any]:
         """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
-        Raises `EncodeError` for what the version cannot carry, but for what only the lenient
-        reader gives: that has a JSON form, and no other.
+        Raises `EncodeError` for what the version cannot carry. What only the lenient reader gives
+        is an exception: it has a JSON form, although it cannot be encoded.
         """
         version = to_version(version)
         schema = self.definition.schema(version)
@@ -168,7 +168,7 @@ class Message(MessageStruct, gc=False):
             try:
                 plain = read_json(obj, schema)
             except JsonFormError:
-                # Most forms have this release's names, so that nobody asks for the others.
+                # Most forms have this release's names, so the others are looked up only here.
                 names = cls.definition.served.former_names(version)
                 if not names:
                     raise
@@ -210,7 +210,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
         return _OWN[spec]
 
 
-# A class made twice would be two classes, unequal and not to be pickled.
+# Made twice it would be two classes, whose objects are not equal and cannot be pickled.
 _DEFINING = RLock()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}

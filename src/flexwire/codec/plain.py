@@ -17,7 +17,7 @@ def to_plain(value: Any, kind: Type) -> Any:
     """Turn message structs into mappings wherever the type has a structure.
 
     Other values stay as they are, and nothing is looked at below what the type knows: a list may
-    contain itself, or be its own elements so often that nobody could go through them all.
+    contain itself, or share its elements so often that visiting them all would take forever.
     """
     if isinstance(kind, NullableStruct):
         kind = kind.schema
@@ -34,7 +34,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Turn what stands in a field or at an index; an error is told with its path from there."""
+    """Turn what stands in a field or at an index; an error gets its path from there."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:

@@ -1,4 +1,4 @@
-"""Message specs of one's own as classes, beside the bundled ones."""
+"""Classes for message specs of one's own, beside those of the bundled specs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SpecSet:
-    """Messages by name, each with one spec. It and the messages' objects can be pickled."""
+    """Messages by name, each with one spec. The set and its messages' objects can be pickled."""
 
     def __init__(self, specs: Mapping[str, MessageSpec]) -> None:
         if not isinstance(specs, Mapping):
@@ -35,7 +35,7 @@ class SpecSet:
         return tuple(self._specs)
 
     def spec(self, name: str) -> MessageSpec:
-        """Give a message's spec; `UnknownMessageError` tells the names near to one not there."""
+        """Give a message's spec; raises `UnknownMessageError`, with the nearest names."""
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
             told = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"

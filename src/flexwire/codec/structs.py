@@ -38,8 +38,8 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes; after
     lenient reading a key may be above 2**31 - 1, see `flexwire.wire.tags`. Objects can be pickled,
-    those of a release's layout and of one's own specs too. What `repr` shows makes an equal object
-    when it is evaluated; it leaves out what has its default.
+    also those of a release's layout and of one's own specs. Evaluating what `repr` shows makes an
+    equal object; it leaves out what has its default.
     """
 
     definition: ClassVar[Origin]
@@ -54,7 +54,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         """Give a copy with other values in the fields named.
 
         What is not replaced is shared with the original, as in `copy.copy`; `copy.deepcopy` shares
-        nothing. Raises `TypeError` for a name that is no field.
+        nothing. Raises `TypeError` for a name that is not a field.
 
         >>> from flexwire.codec import message
         >>> ping = message("RequestHeader")(correlation_id=7, client_id="ping")

@@ -1,4 +1,4 @@
-"""What is otherwise in one version than in another: steps from the old fields to the new ones."""
+"""What differs between two versions: steps from the old fields to the new ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
 
 
 def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
-    """The most fields of both that stand in the same order in both, as pairs of places."""
+    """The longest list of fields that both have in the same order, as pairs of places."""
     places = {row.path: place for place, row in enumerate(new)}
     both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]
     # The longest run of ascending places in the new fields, by patience sorting: each pile's top

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from flexwire.schema.entry import Entry
     from flexwire.schema.spec import MessageSpec, MessageType
 
-# Any two versions are compared. Kafka's highest version, after 14 years, is 19.
+# Every version is compared with every other. Kafka's highest version, after 14 years, is 19.
 MOST_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How some releases lay a version out otherwise: their fields, and the steps from them.
+    """How some releases lay out a version differently: their fields, and the steps from them.
 
-    ``renamed`` says that only names are otherwise, and the bytes are the same.
+    ``renamed`` says that only names differ, and the bytes are the same.
     """
 
     releases: tuple[str, ...]
@@ -61,7 +61,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a message. ``header`` is the header version before it; None before none."""
+    """One version of a message. ``header`` is its header's version; None if it has no header."""
 
     number: int
     flexible: bool

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A step between two rows in the data of a page: what of it changed, as the bits of a number.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
-# What Windows takes for devices, whatever stands behind a dot.
+# What Windows takes for devices, whatever follows after a dot.
 _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
@@ -43,13 +43,13 @@ class Told:
 
     @property
     def only_wire(self) -> bool:
-        """Whether the field is only written otherwise."""
+        """Whether the field is only written differently."""
         return [aspect for aspect, _, _ in self.values] == ["wire"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a message has otherwise in a version than in the one before it."""
+    """What changed in a version of a message since the one before it."""
 
     message: Message
     facts: tuple[tuple[str, str, str], ...]
@@ -57,18 +57,18 @@ class Change:
 
     @property
     def plain(self) -> tuple[Told, ...]:
-        """What is more than another form on the wire."""
+        """The changes that are more than another form on the wire."""
         return tuple(one for one in self.told if not one.only_wire)
 
     @property
     def rewritten(self) -> tuple[Told, ...]:
-        """The fields that are only written otherwise."""
+        """The fields that are only written differently."""
         return tuple(one for one in self.told if one.only_wire)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page: an API with its request and response, or a message that is none's."""
+    """A page: an API with its request and response, or a message that belongs to no API."""
 
     path: str
     title: str
@@ -91,7 +91,7 @@ class Page:
 
     @property
     def marks(self) -> dict[int, tuple[str, ...]]:
-        """What is to be said of each version: that it is removed, deprecated or unstable."""
+        """What there is to say of each version: that it is removed, deprecated or unstable."""
         marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
         for message in self.messages:
             for one in message.versions:
@@ -134,7 +134,7 @@ def make_pages(messages: Iterable[Message]) -> list[Page]:
 
 
 def _path(folder: str, title: str, taken: set[str]) -> str:
-    """Give the path of a page, and take it: a site may be copied to any system of files."""
+    """Give the path of a page, and reserve it: a site may be copied to any file system."""
     # No title has a "_" in it.
     name = f"{title}_" if title.lower() in _DEVICES else title
     while f"{folder}/{name}".lower() in taken:
@@ -231,5 +231,5 @@ def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
 
 
 def spoken(numbers: Sequence[int]) -> str:
-    """Versions as people write them: "0-3,7", or a dash for none."""
+    """Versions as they are usually written: "0-3,7", or a dash for none."""
     return str(Versions.of(numbers)) if numbers else "\u2013"

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 # A structure is written out wherever it stands, so a spec of few lines could fill a disk. What
-# Kafka released takes 90,000 characters at most, its words about fields included.
+# Kafka released takes 90,000 characters at most, the texts about fields included.
 LARGEST = 1_000_000
 _ROW = 100
 _LONGEST_TEXT = 1000
 ASPECTS = ("type", "wire", "default", "properties")
-"""What a field can have otherwise in another version, as `FieldRow` names it."""
+"""What can differ of a field between versions, as `FieldRow` names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class FieldRow:
 
     @property
     def aspects(self) -> tuple[str | tuple[str, ...], ...]:
-        """What another version can have otherwise, in the order of `ASPECTS`."""
+        """What can differ in another version, in the order of `ASPECTS`."""
         return (self.type, self.wire, self.default, self.properties)
 
 
@@ -65,7 +65,7 @@ class Room:
         self.left = left
 
     def take(self, row: FieldRow) -> None:
-        """Make room for a field; raises `SpecError` where there is none left."""
+        """Make room for a field; raises `SpecError` if there is no room left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
             reason = f"its fields take more than {LARGEST:,} characters over all its versions"
@@ -117,14 +117,14 @@ def wire_form(kind: Type) -> str:
     >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
     >>> wire_form(NullableStruct(Schema(name="Cursor")))
-    'structure behind an int8: -1 for null, else 1'
+    'structure after an int8: -1 for null, else 1'
     """
     if isinstance(kind, Array):
         return f"{kind.name} of {wire_form(kind.element)}"
     if isinstance(kind, NullableStruct):
         if kind.tagged:
-            return "structure behind a varint: 0 for null, else 1"
-        return "structure behind an int8: -1 for null, else 1"
+            return "structure after a varint: 0 for null, else 1"
+        return "structure after an int8: -1 for null, else 1"
     return "structure" if isinstance(kind, Schema) else kind.name
 
 
@@ -142,7 +142,7 @@ def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
 
 
 def _default(value: Any) -> str:
-    """A default in JSON. A spec can give bytes no other than none."""
+    """A default in JSON. A spec can give bytes no default but empty ones."""
     if isinstance(value, uuid.UUID):
         # In base64url it is 22 times the same letter.
         if value == ZERO_UUID:

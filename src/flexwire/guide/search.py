@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_index(pages: Sequence[Page], mark: str) -> str:
-    """Write the index as a script, because a page that is a file may read no other way.
+    """Write the index as a script, because a page opened as a file can read no other kind of file.
 
     A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
     number of its page, place on the page]: that of the highest version that has it.

@@ -27,10 +27,9 @@ MARK = "Written by `flexwire schema docs`; do not edit."
 def render(messages: Iterable[Message], title: str, releases: Sequence[str]) -> dict[str, str]:
     """Give every file of the guide by its path.
 
-    ``title`` says what the messages are of, ``releases`` are those whose support is told, one at
-    least. The same messages give the same files. Every text is taken for hostile: it is escaped,
-    and characters that do not print are shown. Raises `FlexwireError` where Jinja2 is not
-    installed.
+    ``title`` says where the messages are from, ``releases`` are those whose support is shown, one
+    at least. The same messages give the same files. Every text is taken for hostile: it is escaped,
+    and characters that do not print are shown. Raises `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
     releases = [printable(one) for one in releases]

@@ -38,7 +38,7 @@ class Compression(enum.StrEnum):
 
 
 class TimestampType(enum.StrEnum):
-    """Who set the timestamps: nobody (magic 0), the producer, or the broker on append."""
+    """What set the timestamps: nothing (magic 0), the producer, or the broker on append."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -46,7 +46,7 @@ class TimestampType(enum.StrEnum):
 
 
 COMPRESSIONS = tuple(Compression)
-# By magic, what it has of each, and the bits that say so.
+# For each magic, which of these it has, and the bits that say so.
 _COMPRESSION_BITS: list[dict[str, int]] = [
     {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
     for count in (ZSTD, ZSTD, len(COMPRESSIONS))
@@ -59,7 +59,7 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Give the compression type that the attributes name; they name one that is known."""
+    """Give the compression type that the attributes name, which must be a known one."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 

@@ -36,7 +36,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
 
     A wrapper message is one batch of many records; any other message is a batch of one. What the
-    magic does not have, or what a wrapper does not tell without being inflated, is -1.
+    magic does not have, or what is only known once a wrapper is inflated, is -1.
 
     Attributes:
         position: where the batch starts in the data it was read from.
@@ -80,7 +80,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose the timestamps are."""
+        """What set the timestamps."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & TIMESTAMP_TYPE_MASK:
@@ -106,8 +106,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def records(self) -> list[Record]:
         """The records, inflated and read at the first call and kept.
 
-        Raises `RecordError` with an offset in the data the batch was read from; where the bytes at
-        fault are compressed, that of the batch, and the reason says where in the inflated bytes.
+        Raises `RecordError` with an offset in the data the batch was read from. Where the bytes at
+        fault are compressed, it is the batch's, and the reason says where in the inflated bytes.
         """
         if self._records is None:
             is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -115,7 +115,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         return self._records
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
-        """Write the batch anew: its fields, and ``records``, or if none are given its own.
+        """Write the batch anew: its fields, with ``records`` or, where none are given, its own.
 
         Its own keep what is on the wire, which under ``LogAppendTime`` are the timestamps that the
         producer gave. So a batch that is not compressed, and is written as Kafka writes, gives the

@@ -31,8 +31,8 @@ def write_records(
 ) -> tuple[bytes, int]:
     """Write the records, each with its length in front; gives the newest timestamp too.
 
-    Raises `EncodeError` where a field holds what is none of its values, or the offset is further
-    than 32 bits from the base offset, or the timestamp further than 64 from the base timestamp.
+    Raises `EncodeError` where a field holds what it cannot, where the offset is further than 32
+    bits from the base offset, and where the timestamp is further than 64 from the base timestamp.
     """
 
     def write(record: Record) -> bytes:
@@ -52,7 +52,7 @@ def _write_record(record: Record, base_offset: int, base_timestamp: int) -> byte
     offset = checked_integer(record.offset, 64, "offset")
     headers = record.headers
     if not isinstance(headers, list | tuple):
-        raise EncodeError(f"expected a list, found {short(headers)}", path="headers")
+        raise EncodeError(f"expected a list, got {short(headers)}", path="headers")
     parts = [
         _ATTRIBUTES,
         _delta(timestamp, base_timestamp, 64, "timestamp"),
@@ -80,7 +80,7 @@ def _nullable(value: bytes | None) -> tuple[bytes, ...]:
 
 def _header(header: Any, path: str) -> tuple[bytes, ...]:
     if not isinstance(header, tuple | list) or len(header) != _HEADER_PARTS:
-        raise EncodeError(f"expected a key and a value, found {short(header)}", path=path)
+        raise EncodeError(f"expected a key and a value, got {short(header)}", path=path)
     key = checked_bytes(header[0], f"{path}.key")
     value = checked_nullable_bytes(header[1], f"{path}.value")
     return _varint(len(key)), key, *_nullable(value)

@@ -1,6 +1,6 @@
 """How much an LZ4 or Zstandard frame can inflate to, read from its block headers alone.
 
-Both formats cut their content into blocks of bounded size, so walking the block headers tells a
+Both formats cut their content into blocks of bounded size, so walking the block headers gives a
 size that the content cannot exceed, before anything is inflated or allocated.
 """
 
@@ -23,7 +23,8 @@ _ZSTD_RLE, _ZSTD_COMPRESSED, _ZSTD_RESERVED = 1, 2, 3
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
     """Give the size of the frame header at ``start``, its checksum byte included.
 
-    Raises `RecordError` where there is none, or one that needs a dictionary or another version.
+    Raises `RecordError` where there is no frame header, or one of another version, or with a
+    dictionary.
     """
     if data[start : start + 4] != LZ4_MAGIC or len(data) < start + 7:
         raise RecordError("expected an lz4 frame header")

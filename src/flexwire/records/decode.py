@@ -30,7 +30,7 @@ class PartialBatch(NamedTuple):
     """The start of a batch that the data ends within, as a fetch ends when it is full.
 
     ``size`` bytes of it are there; ``declared_size`` is the whole, None where the data ends before
-    it is told.
+    it says how large that is.
     """
 
     position: int
@@ -182,8 +182,8 @@ def decode_batches(
     full fetch ends, not an error. ``max_inflated`` bounds the bytes that the records of one
     compressed batch may inflate to, and with them how many objects are made.
 
-    A damaged batch raises `RecordError`; when its length is sound the iteration can go on behind
-    it, otherwise it is over.
+    A damaged batch raises `RecordError`; if its length is sound the iteration can go on after it,
+    otherwise it is over.
 
     >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
     >>> list(batches), batches.partial

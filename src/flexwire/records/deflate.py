@@ -12,7 +12,7 @@ from flexwire.records.attributes import Compression
 from flexwire.records.inflate import GZIP_WBITS, XERIAL_MAGIC
 from flexwire.records.lz4_checksum import header_checksum, with_old_checksum
 
-# Kafka's own ranges of `compression.gzip.level` and its kin.
+# Kafka's own ranges of `compression.gzip.level` and its like.
 _LEVELS = {
     Compression.GZIP: range(1, 10),
     Compression.LZ4: range(1, 18),

@@ -153,7 +153,7 @@ def seal_batch(
     check_size(len(body), "records")
     base_offset, last_offset = (_number(fields, f"{one}_offset", 64) for one in ("base", "last"))
     if not 0 <= last_offset - base_offset <= INT32_MAX:
-        reason = f"{last_offset} is not 0 to {INT32_MAX} behind the base offset {base_offset}"
+        reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
     # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
     if count:

@@ -57,7 +57,7 @@ def _functions(loaded: Kernels | None) -> _Functions:
 @cache
 def functions_on(loaded: Kernels) -> _Functions:
     """Give the functions that run on kernels; Python's, where a record is not as they take it."""
-    # Needs ctypes, and slows down who does not.
+    # This needs ctypes, and would slow down a process that runs without kernels.
     from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
     from flexwire.kernels.records.objects_functions import record_function  # noqa: PLC0415 - see above
 

@@ -24,7 +24,7 @@ class Headers:
     """Typed record headers: an ordered multimap, because "a key can occur multiple times".
 
     ``header_bytes`` are read at the first call that needs to know what is in them, and that call
-    raises `DecodeError` where they are not headers; `as_bytes` needs not. The put methods append,
+    raises `DecodeError` where they are not headers; `as_bytes` does not. The put methods append,
     and raise `EncodeError` for a value that the type does not have and for a key that UTF-8 has no
     bytes for. Two are equal if their keys and values are, in the same order.
 
@@ -162,11 +162,11 @@ class Headers:
 
 
 def typed_headers(pairs: Pairs | None, *, dialect: TypedDialect = TypedDialect.DOCUMENT) -> Headers:
-    """Read typed values from the record headers of today's Kafka.
+    """Read typed values from the record headers of released Kafka.
 
     ``pairs`` is what a client or Spark gives, or a `Record` of flexwire's: keys as str or bytes
     with values as bytes, in order; None where there are none. Raises `DecodeError`, which names the
-    key, for a value that is not a TypedValue; null is none.
+    key, for a value that is not a TypedValue, null included.
 
     >>> list(typed_headers([("user", bytes.fromhex("05 0000000000000007"))]))
     [('user', Typed('long', 7))]

@@ -30,8 +30,8 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
 GZIP_WBITS = 31
-# What follows a member is copied when it ends, so a million empty ones would take for ever. Kafka's
-# clients write one.
+# What follows a member is copied when it ends, so a million empty members would take forever.
+# Kafka's clients write one.
 _GZIP_MOST_MEMBERS = 64
 
 
@@ -67,8 +67,8 @@ def inflate_into(
     ``bound`` is what `flexwire.records.bounds` gives for the data, if it is known, and below 0 for
     what is refused there.
 
-    It gives -1 where `inflate` is to be asked: there may be too little room, or what is there is
-    damaged, or of a codec that is not asked here. What stands in the room then means nothing.
+    It gives -1 where `inflate` must do it: there is too little room, the data is damaged, or it
+    is of another codec. What stands in the room then means nothing.
     """
     try:
         if compression is Compression.GZIP:
@@ -121,7 +121,7 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
-    # A member ends with its size, and zlib is quicker where it is told when to stop.
+    # A member ends with its size, and zlib is quicker if it knows where to stop.
     declared = int.from_bytes(data[-4:], "little")
     if declared > len(room):
         return -1
@@ -191,7 +191,7 @@ _KEPT = local()
 # The most bytes of a frame's window, which a context gets memory for because the frame says so.
 _MOST_WINDOW = 8 << 20
 _HAS_CONTEXTS = "zstandard" in globals()
-# The codecs whose frames tell before how much they inflate to at most.
+# The codecs whose frames say in advance how much they inflate to at most.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, cramjam.lz4),
     Compression.ZSTD: (zstd_bound, cramjam.zstd),

@@ -34,7 +34,7 @@ def write_messages(
     def write(record: Record) -> bytes:
         timestamp = checked_integer(record.timestamp, 64, "timestamp")
         if magic == 0 and timestamp != NO_VALUE:
-            reason = f"magic 0 has no timestamps, so it must be {NO_VALUE}, not {timestamp}"
+            reason = f"magic 0 has no timestamps, so it must be {NO_VALUE}, got {timestamp}"
             raise EncodeError(reason, path="timestamp")
         if record.headers:
             raise EncodeError(f"magic {magic} has no record headers", path="headers")

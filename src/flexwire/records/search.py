@@ -1,4 +1,4 @@
-"""Finding the next record batch behind damage, in a file or in memory.
+"""Finding the next record batch after damage, in a file or in memory.
 
 Only magic 2 can be found: its crc proves that what looks like a batch is one. A length that is
 damaged says nothing, so every place where a batch may begin is tried, within what hostile data may
@@ -21,7 +21,7 @@ MAX_BATCH_BYTES = MAX_INFLATED
 _READ_AHEAD = 1024 * 1024
 # Where a batch of magic 2 may begin: offset below 2^56, length below 2^31, magic and attributes.
 _LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# In one search so many likely places that are none are tried, and so many bytes read in trying.
+# The most likely places that one search tries in vain, and the most bytes that it reads in trying.
 _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
@@ -38,7 +38,7 @@ class Source(Protocol):
 
 
 class BatchSearch:
-    """Finds batches behind damage, within what hostile data may cost in all."""
+    """Finds batches after damage, within what hostile data may cost in all."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -149,7 +149,7 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Typed:
-    """A value with its type: a 5 that came as a short is told from one that came as a long.
+    """A value with its type: a 5 that came as a short differs from one that came as a long.
 
     ``type`` may be given by its name. Two are equal if type and bytes are, so a NaN equals itself
     and -0.0 is not 0.0. Raises `EncodeError` for a value that the type does not have.
@@ -172,11 +172,11 @@ class Typed:
         try:
             known = ValueType(to_text(type, "type"))
         except ValueError:
-            reason = f"{short(type)} is no type; there are {', '.join(ValueType)}"
+            reason = f"{short(type)} is not a type; there are {', '.join(ValueType)}"
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
-            # To Python a bool is an int; whoever names a type would not mean that.
+            # To Python a bool is an int, but a caller that names a type does not mean one.
             if isinstance(value, bool) and known is not ValueType.BOOLEAN:
                 raise writer.error(f"got {value}, a boolean")
             _WIRE[known].write(writer, value)
@@ -246,7 +246,7 @@ class Typed:
         type_ = known.type if known else table.types[place]
         size = 0 if known else _SIZES.get(type_, reader.remaining)
         if reader.remaining != size:
-            raise reader.error(f"a {type_} takes {size} bytes, not {reader.remaining}")
+            raise reader.error(f"a {type_} takes {size} bytes, got {reader.remaining}")
         if known:
             return known
         made = cls.__new__(cls)

@@ -18,7 +18,7 @@ _Written = TypeVar("_Written")
 def checked_integer(value: Any, bits: int, path: str) -> int:
     """Give a value that must be an integer of 16, 32 or 64 bits, its sign among them."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise EncodeError(f"expected an integer, found {short(value)}", path=path)
+        raise EncodeError(f"expected an integer, got {short(value)}", path=path)
     most = _MOST[bits]
     if not -most - 1 <= value <= most:
         raise EncodeError(f"{short(value)} does not fit in {bits} bits", path=path)
@@ -31,7 +31,7 @@ def checked_bytes(value: Any, path: str) -> bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    raise EncodeError(f"expected bytes, found {short(value)}", path=path)
+    raise EncodeError(f"expected bytes, got {short(value)}", path=path)
 
 
 def checked_nullable_bytes(value: Any, path: str) -> bytes | None:
@@ -43,11 +43,11 @@ def checked_record(value: Any, path: str) -> Record:
     """Give what must be a record."""
     if isinstance(value, Record):
         return value
-    raise EncodeError(f"expected a Record, found {short(value)}", path=path)
+    raise EncodeError(f"expected a Record, got {short(value)}", path=path)
 
 
 def check_size(size: int, path: str) -> None:
-    """Refuse what is larger than a batch length or message size can tell."""
+    """Refuse what is larger than a batch length or message size can say."""
     if size > LONGEST:
         raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
 

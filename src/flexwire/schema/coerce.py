@@ -29,8 +29,8 @@ class Members:
     A member that is null counts as absent. ``what`` names the object in error texts.
     Source: the coercions that Jackson applies in Kafka's generator.
 
-    A member that is refused counts as absent, or as anything where it must be there: the text that
-    collects problems has been told, once for each member, and goes on reading.
+    A member that is refused counts as absent, or, if it must be there, as anything: a text that
+    collects problems has remembered it, once for each member, and goes on reading.
     """
 
     def __init__(self, text: SpecText, node: Node, what: str, keys: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class Members:
         self._is_object = isinstance(node, Object)
         if not isinstance(node, Object):
             at = text.position(node.offset)
-            text.refuse("VALUE_INVALID", f"{what} is an object, not {_found(node)}", at, at)
+            text.refuse("VALUE_INVALID", f"{what} is an object, got {_got(node)}", at, at)
             return
         for key, member in node.members.items():
             present = not (isinstance(member.value, Scalar) and member.value.kind is Kind.NULL)
@@ -62,7 +62,7 @@ class Members:
         return self.text.position(self.offset)
 
     def refuse(self, rule: str, reason: str, key: str, at: str = "") -> None:
-        """Refuse what a member says, or that it is not there.
+        """Refuse what a member says, or its absence.
 
         The place is that of the member's value, or of the member ``at``, or else of the object.
         """
@@ -83,7 +83,7 @@ class Members:
         node = self._nodes.get(key)
         if node is None or isinstance(node, Scalar):
             return node
-        self._invalid(key, f"is a scalar, not {_found(node)}")
+        self._invalid(key, f"is a scalar, got {_got(node)}")
         return None
 
     def _invalid(self, key: str, reason: str) -> None:
@@ -117,7 +117,7 @@ class Members:
         if hexadecimal and _HEXADECIMAL.fullmatch(spelling):
             value = int(spelling, 16)
         if value is None or not -limit <= value < limit:
-            self._invalid(key, f"is an int{bits}, not {node.text[:40]!r}")
+            self._invalid(key, f"is an int{bits}, got {node.text[:40]!r}")
             return None
         return value
 
@@ -132,7 +132,7 @@ class Members:
         else:
             value = _SPELLINGS.get(node.text.strip())
         if value is None:
-            self._invalid(key, f"is true or false, not {short(node.text)}")
+            self._invalid(key, f"is true or false, got {short(node.text)}")
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
@@ -156,7 +156,7 @@ class Members:
             reason = (
                 f"cannot be {short(node.text)}; {nearest(node.text, names)}"
                 if isinstance(node, Scalar)
-                else f"is a scalar, not {_found(node)}"
+                else f"is a scalar, got {_got(node)}"
             )
             what = f"an element of {key!r} of {self.what}"
             at = self.text.position(node.offset)
@@ -164,7 +164,7 @@ class Members:
         return tuple(found)
 
     def versions(self, key: str, default: Versions | None = None) -> Versions:
-        """A version range; absent or empty is ``default``, and an error where there is none."""
+        """A version range; absent or empty it is ``default``, and an error if that is None."""
         if default is not None and key not in self._nodes:
             return default
         text = self.string(key)
@@ -211,7 +211,7 @@ def _whole(spelling: str, kind: Kind) -> int | None:
     return int(spelling) if _INTEGER.fullmatch(spelling) else None
 
 
-def _found(node: Node) -> str:
+def _got(node: Node) -> str:
     if isinstance(node, Scalar):
         return f"{node.kind.value} ({node.text[:40]!r})"
     return "an array" if isinstance(node, Array) else "an object"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Given(Enum):
     """How a side of a comparison was named, and so what else it would have."""
 
-    FILE = "a file: it alone"
+    FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"
-    RELEASE = "a release of the catalog: all of the modules that were imported"
+    RELEASE = "a release of the catalog: all the modules that were imported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Place:
 class Edition:
     """A message as a directory or a release has it.
 
-    ``by_version`` are the specs that say otherwise than ``spec`` how a version is laid out: the
-    bundled catalog holds what differs, not every release's own file. ``top`` is where the spec
-    begins in its text, behind the comments, and ``path`` what the configuration calls its file.
-    ``place`` is where it was found.
+    ``by_version`` are the specs that lay a version out otherwise than ``spec`` does: the bundled
+    catalog holds what differs, not every release's own file. ``top`` is where the spec begins in
+    its text, after the comments, and ``path`` what the configuration calls its file. ``place`` is
+    where it was found.
     """
 
     spec: MessageSpec
@@ -62,7 +62,7 @@ def read_editions(
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
     """Read the specs of files, directories, jars, ``REV:PATH`` or ``release:NAME``, by name.
 
-    Their texts too, as far as there are any: the catalog keeps facts. Raises `SpecError` for what
+    Gives their texts too, where there are any: the catalog keeps facts. Raises `SpecError` for what
     cannot be read, and for a name that two files give.
     """
     paths = list(paths)

@@ -96,7 +96,7 @@ class Entry:
         return text, node.items if isinstance(node, Array) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
-        # Half of the specs are there for single releases, and nobody asks for them.
+        # Half of the specs serve single releases only, and are hardly ever asked for.
         if number not in self._parsed:
             text, nodes = self._nodes
             self._parsed[number] = parse_node(text, nodes[number], mode="strict")
@@ -107,7 +107,7 @@ class Entry:
 
         ``release`` is a name that `Catalog.release` takes. A few versions changed their layout from
         release to release, mostly while they were a preview. Raises `UnknownMessageError` for a
-        version or a release that there is not.
+        version or a release that does not exist.
         """
         if release is None:
             if version not in self._defaults:
@@ -145,7 +145,7 @@ class Entry:
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
         """Every spec that gives versions their layout by default, with these, newest first.
 
-        A spec whose versions are not in one range is there once for each range.
+        A spec whose versions are not one range is listed once for each range.
         """
         ranges: list[tuple[int, Versions]] = []
         for version, number in sorted(self._defaults.items()):

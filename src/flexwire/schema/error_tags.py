@@ -35,10 +35,10 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 class TaggedErrors:
     """What became of one spec.
 
-    ``version`` is the version that is new, None where the text is as it was; then ``reason`` says
-    why. ``error_codes`` and ``error_messages`` are the fields that are tagged from it on;
-    ``sent_nulls`` those of the messages whose null stays on the wire, because the spec has a null
-    in some versions only, and so cannot have it as default.
+    ``version`` is the new version, None if the text is as it was; then ``reason`` says why.
+    ``error_codes`` and ``error_messages`` count the fields that are tagged from that version on;
+    ``sent_nulls`` those of the error messages whose null stays on the wire, because the spec has a
+    null in some versions only, and so cannot have it as default.
     """
 
     source: str
@@ -175,7 +175,7 @@ class _Edits:
     def _sends_null(self, one: FieldSpec) -> bool:
         """Whether a null is sent although the field is tagged."""
         nullable = one.nullable_versions
-        # Kafka's generator refuses null as the default of a field that some versions cannot null.
+        # Kafka's generator refuses null as the default of a field that cannot always be null.
         return bool(nullable) and one.default != "null" and nullable & one.versions != one.versions
 
     def _replace(self, owner: Object, key: str, value: str) -> None:

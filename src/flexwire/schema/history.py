@@ -97,7 +97,7 @@ class History:
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """The versions whose bytes only the releases in ``read`` lay out as they do."""
+        """The versions that the releases in ``read``, and no others, lay out in their way."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):
@@ -142,7 +142,7 @@ class History:
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
-    """Whether a layout is one that only the releases in ``read`` have."""
+    """Whether only the releases in ``read`` have some layout."""
     return any(having <= set(read) for having in layouts)
 
 

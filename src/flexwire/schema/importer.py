@@ -1,7 +1,7 @@
 """Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
 
-Of every message only as many specs are kept as it takes to give each released version its layout
-in each release. Where releases differ in the layout of one version, the newest is its default.
+Of every message only those specs are kept that it takes to give each released version its layout in
+each release. Where releases differ in the layout of one version, the newest is its default.
 """
 
 from __future__ import annotations

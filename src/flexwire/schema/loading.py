@@ -1,4 +1,4 @@
-"""Message specs of one's own, read at run time from wherever people have them."""
+"""Message specs of one's own, read at run time: from files, directories, jars or git."""
 
 from __future__ import annotations
 

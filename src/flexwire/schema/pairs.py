@@ -33,7 +33,7 @@ class Member:
     def kind(self) -> str:
         """The type as far as the wire knows it: structures have no name there, records are bytes.
 
-        It is that of the specs otherwise, so that int16 and uint16 are told apart.
+        Otherwise it is that of the specs, so that int16 and uint16 differ.
         """
         name = "structure" if self.spec.type.is_struct else self.spec.type.name
         return f"{'[]' if self.spec.type.is_array else ''}{'bytes' if name == 'records' else name}"
@@ -139,8 +139,8 @@ class StructurePair:
         old, new = ([one for one in side if one.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # A name that this version has on both sides is one field, wherever it stands; one that the
-        # other side has in other versions only says nothing of this one.
+        # A name that both sides have in this version is one field, wherever it stands; a name that
+        # the other side has in other versions only proves nothing.
         old_names, new_names = ({one.name for one in side if one.is_there} for side in self._sides)
         return {
             one.name: other.name
@@ -173,7 +173,7 @@ class StructurePair:
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
     """Every structure that both have, the message first, outer before inner.
 
-    Where several fields are of one structure, it is told of at the first: specs may double it at
+    Where several fields are of one structure, it is given at the first: specs may double it at
     every level.
     """
     seen: set[tuple[str, str]] = set()

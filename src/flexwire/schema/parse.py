@@ -78,15 +78,15 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
     """Read one message spec.
 
     ``strict`` refuses what Kafka's generator of 2024 cannot read; its rules on what a readable spec
-    may say are lint. ``legacy`` also reads every spec
-    of an earlier release: ``flexibleVersions`` may be missing (there are none then), a tagged
-    structure may leave out its ``versions``, and what follows the spec is ignored. ``kip`` is
+    may say are lint. ``legacy`` also reads every spec of an earlier release: ``flexibleVersions``
+    may be missing (no version is flexible then), a tagged structure may leave out its
+    ``versions``, and what follows the spec is ignored. ``kip`` is
     ``strict`` with KIP-482's own rule that a tag without ``taggedVersions`` is there in all
     flexible versions; Kafka's generator refuses such a field, and so do the other modes. ``draft``
     is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible versions, and
     ``optionalFields`` the tagged fields of all of them.
 
-    Raises `SpecError`. Rules about good taste and compatibility are not checked here.
+    Raises `SpecError`. Rules about style and compatibility are not checked here.
 
     >>> spec = parse_spec('{"name": "Foo", "type": "data", "validVersions": "0-2", "fields": ['
     ...                   '{"name": "Bar", "type": "[]int8", "versions": "1+"}]}')
@@ -103,8 +103,8 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
 def parse_node(text: SpecText, node: Node, *, mode: Mode = "legacy") -> MessageSpec:
     """Read the message spec that a node of a larger text holds.
 
-    Where the text collects problems, what is refused is read as if it were not there, or could be
-    anything: the spec is then for looking for more of them.
+    Where the text collects problems, what is refused is read as if it were absent, or could be
+    anything: the spec then only serves to look for more problems.
     """
     return _Parser(text, mode).message(node)
 

@@ -1,4 +1,4 @@
-"""The names of Kafka's releases: their order, and which of some a person means."""
+"""The names of Kafka's releases: their order, and which one a short name means."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def release_order(release: str) -> Order:
 def find_release(asked: str, releases: Sequence[str]) -> str:
     """The one of ``releases``, oldest first, that a person means: "4.0" is the newest 4.0.
 
-    Raises `UnknownMessageError` for what is none of them, with the nearest.
+    Raises `UnknownMessageError`, with the nearest, for what is not one of them.
 
     >>> find_release("4.0", ["3.9.2", "4.0.0", "4.0.2", "4.1.2"])
     '4.0.2'

@@ -1,6 +1,6 @@
 """From a message spec to the schema of one version: every decision is made here, once.
 
-Whether a field is there, inline or tagged, compact, nullable, and what its default is. The three
+Whether a field is there, inline or tagged, compact, nullable, and what its default is. All
 executors take the result as it is. Source: KIP-482, "JSON Schemas" and "Serialization", and Kafka's
 own rules where the released code says more.
 """
@@ -63,8 +63,8 @@ def resolve(
     """Give the schema of ``version``; the version is taken as it is, valid or not.
 
     ``others`` are the message's specs for other versions, the newest first: fields that only they
-    have are absent fields here, so that a value in one of them is not lost without a word.
-    ``encoding`` says how the version is written; `effective` tells when that makes a difference.
+    have are absent fields here, so that a value in one of them is not silently lost.
+    ``encoding`` says how the version is written; `effective` says when that makes a difference.
 
     Raises `SpecError` for what cannot be given a meaning: an unknown structure, a structure inside
     itself, more than 100 structures inside each other, a default that does not fit its type, a tag
@@ -74,9 +74,9 @@ def resolve(
 
 
 def effective(spec: MessageSpec, version: int, encoding: Encoding) -> Encoding:
-    """Give KAFKA where ``encoding`` writes the version just so, else ``encoding``.
+    """Give KAFKA where ``encoding`` writes the version in the same way, else ``encoding``.
 
-    The drafts, as KIP-482 itself, leave versions that are not flexible as they were.
+    The drafts, like KIP-482 itself, leave versions that are not flexible as they were.
     """
     if version in spec.flexible_versions:
         return Encoding.KAFKA if encoding is Encoding.FLEXIBLE else encoding

@@ -72,7 +72,7 @@ class OneSpec:
 
 
 def check_message(message: object) -> None:
-    """Refuse what names no message."""
+    """Refuse what does not name a message."""
     is_class = isinstance(message, type) and hasattr(message, "definition")
     if not is_class and not isinstance(message, str | MessageSpec):
         raise refuse("message", "a message's name, its spec or its class", message)

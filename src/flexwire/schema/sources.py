@@ -1,7 +1,7 @@
 """Where specs are read from: files, directories, source trees, jars, git revisions, releases.
 
-What people have is what they name. In a Kafka jar the specs lie at three paths, in a source tree
-below every module's resources; whatever else there is in JSON is none there.
+A user names what is at hand. In a Kafka jar the specs lie at three paths, in a source tree below
+every module's resources; other JSON files there are not specs.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _SCALA = re.compile(r"\d+\.\d+")
 class Source:
     """A file with a spec.
 
-    ``name`` is what findings call it, ``path`` what the configuration does: absolute on disk, and
-    the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
+    ``name`` is what findings call it, ``path`` what the configuration calls it: absolute on disk,
+    and the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
     together, and ``whole`` says that they were all asked for. ``content`` ends one byte after the
-    largest that is read. ``module`` is Kafka's part that the spec is of and ``release`` the
-    release, as far as the place says.
+    largest size that is read. ``module`` is the part of Kafka that the spec belongs to and
+    ``release`` its release, as far as the place says.
     ``given`` is the path that was asked for, and ``inside`` the directory from there on, empty
     where the file stands right in it.
     """
@@ -113,7 +113,7 @@ def _read(path: str) -> Iterator[Source]:
         raise _unreadable(path, error) from None
     if colon and revision and not revision.startswith("-"):
         return _from_git(revision, inside)
-    raise SpecError("no such file or directory, and no REV:PATH of git either", source=path)
+    raise SpecError("no such file or directory, and not a REV:PATH of git either", source=path)
 
 
 def _unreadable(path: object, error: Exception) -> SpecError:
@@ -155,7 +155,7 @@ def _from_directory(root: Path) -> Iterator[Source]:
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All of them have the same paths inside; the module tells them apart.
+            # All of them have the same paths inside and differ by their module.
             for one in _from_jar(jar, kafka_only=True):
                 yield replace(one, inside=f"{one.module}/{one.inside}")
 
@@ -164,7 +164,7 @@ def _gradle(root: Path) -> bytes:
     try:
         return (root / _PROPERTIES).read_bytes()
     except OSError:
-        # Most directories are no source tree.
+        # Most directories are not a source tree.
         return b""
 
 
@@ -220,7 +220,7 @@ def _raise(error: OSError) -> None:
 
 
 def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
-    """The specs of a jar: those at Kafka's paths, or where there are none all of its JSON."""
+    """The specs of a jar: those at Kafka's paths, or if it has none there, all of its JSON."""
     try:
         with zipfile.ZipFile(path) as jar:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
@@ -308,7 +308,7 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
     release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
-        # What is too large is not read; that it is too large shows all the same.
+        # What is too large is not read; as many zeros show that it is too large.
         content = contents.get(blob, bytes(LARGEST + 1))
         made = _inside(revision, name, content, root=path, module=_module_of(name))
         yield replace(made, release=release)

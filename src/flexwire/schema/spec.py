@@ -50,7 +50,7 @@ class Position:
 
 
 FIRST = Position(1, 1)
-"""Where what concerns a message as a whole is told; no field stands there."""
+"""Where findings about a message as a whole are placed; no field stands there."""
 
 PRIMITIVES = frozenset(
     {
@@ -165,7 +165,7 @@ class FieldSpec:
 
     @property
     def attribute(self) -> str:
-        """The name of the Python attribute: snake_case, with "_" behind a name Python needs."""
+        """The name of the Python attribute: snake_case, with "_" after a name that Python needs."""
         name = _WORD_START.sub("_", self.name).lower()
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The deepest released spec nests 10 deep; a bound keeps a hostile text from using up the stack.
 MAX_DEPTH = 100
-# Nobody reads more of them, and a hostile text could have one for every few characters.
+# More are of no use to a reader, and a hostile text could have one for every few characters.
 MOST_PROBLEMS = 1000
 
 
@@ -107,7 +107,7 @@ class SpecText:
     It is JSON with ``//`` and ``/* */`` comments. Source: the options of Jackson that Kafka's
     generator sets; trailing commas, single quotes and ``#`` comments are not among them.
 
-    With a list of ``problems``, what is read goes on behind most of them and remembers them there.
+    With a list of ``problems``, reading goes on after most of them and remembers them there.
     """
 
     def __init__(self, text: str, source: str, problems: list[Problem] | None = None) -> None:
@@ -145,7 +145,7 @@ class SpecText:
         self.problems.append(Problem(rule, reason, at, owner))
 
     def read(self, *, whole: bool) -> Node:
-        """The one value in the text. What is no JSON raises `SpecError`, collected or not.
+        """The one value in the text. What is not JSON raises `SpecError`, collected or not.
 
         With ``whole`` anything after it but comments is an error; without, it is ignored, as it
         was by Kafka's generator before 3.0 (DescribeProducersRequest.json of 2.8 ends in "]}").
@@ -198,9 +198,8 @@ class _Tokens:
         if name in _KINDS:
             return Scalar(_KINDS[name], text, offset)
         if name not in "{[":
-            found = "the text ends" if name == "end" else f"{text!r} was found"
             hint = "; remove the comma before it" if name in "]}" else ""
-            raise self._text.error(f"a value was expected and {found}{hint}", offset)
+            raise self._text.error(f"expected a value, got {_got(name, text)}{hint}", offset)
         if depth > MAX_DEPTH:
             raise self._text.error(f"nested more than {MAX_DEPTH} deep", offset)
         return self._object(offset, depth) if name == "{" else self._array(offset, depth)
@@ -223,12 +222,12 @@ class _Tokens:
             return Object(members, offset)
         while True:
             if name != "string":
-                found = "the text ends" if name == "end" else f"{key!r} was found"
                 hint = "; remove the comma before it" if name == "}" else ""
-                raise self._text.error(f'a "key" was expected and {found}{hint}', at)
+                raise self._text.error(f'expected a "key", got {_got(name, key)}{hint}', at)
             colon, text, place = self.take()
             if colon != ":":
-                raise self._text.error(f"':' was expected after {key!r}, not {text!r}", place)
+                reason = f"expected ':' after {key!r}, got {_got(colon, text)}"
+                raise self._text.error(reason, place)
             if key in members and self._text.problems is not None:
                 self._repeated(key, at, members[key].offset)
             members[key] = Member(at, self.value(depth + 1))
@@ -237,7 +236,7 @@ class _Tokens:
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:
-        # No error, as Jackson takes the last one; but who wrote both meant both.
+        # No error, as Jackson takes the last one; but the author of both meant both.
         at, before = self._text.position(offset), self._text.position(first)
         reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
         self._text.refuse("KEY_REPEATED", reason, at)
@@ -250,9 +249,8 @@ class _Tokens:
         if name == closing:
             return False
         start = self._text.position(opened)
-        found = "the text ends" if name == "end" else f"{text!r} was found"
         raise self._text.error(
-            f"',' or {closing!r} was expected and {found}, "
+            f"expected ',' or {closing!r}, got {_got(name, text)}, "
             f"in the {what} that begins at {start.line}:{start.column}",
             offset,
         )
@@ -271,6 +269,10 @@ class _Tokens:
         }
         reason = reasons.get(character, f"unexpected character {character!r}")
         raise self._text.error(reason, offset)
+
+
+def _got(name: str, text: str) -> str:
+    return "the end of the text" if name == "end" else repr(text)
 
 
 def _string_fault(text: str, offset: int) -> tuple[str, int]:

@@ -1,8 +1,12 @@
 """How Kafka writes values: the reference executor, and KIP-482's types by their names.
 
-`reader` and `writer` move primitives, `types` are the type classes of KIP-482 and what stood before
-it, `schema` puts them together into structures, `tags` writes their tagged fields. What stands in
-``__all__`` is for people who compose schemas by hand.
+Every other executor is judged by this one, so it is written to be read, not to be fast: a type is
+an object with one way to be read and one to be written, a structure is a list of typed fields, and
+both say where a value went wrong. `reader` and `writer` move primitives, `types` are the types of
+KIP-482 and those before it, `schema` puts them together into structures, `tags` writes their tagged
+fields. `limits` and `batch_layout` hold the numbers of the formats for everything above. Which
+fields a message has is decided in `flexwire.schema`. The names in ``__all__`` are for schemas
+composed by hand.
 
 >>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
 >>> header = Schema(

@@ -1,4 +1,4 @@
-"""Where the fields stand before the records of a batch, and before the key of a message.
+"""Where each field stands before the records of a batch, and before the key of a message.
 
 Each field is written down once, with its width; structs, offsets and sizes follow from that, for
 Python and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".
@@ -54,8 +54,8 @@ ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # Offset, size, crc, magic, attributes and, in magic 1, timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# At the same place in all of them, as is the size of what follows it. What the crc of a message
-# covers begins there.
+# The magic is at the same place in every format, as is the size of what follows that size. What
+# the crc of a message covers begins at the magic.
 MAGIC_POSITION: Final = MAGIC_AT
 MESSAGE_CRC_START: Final = MAGIC_POSITION
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
@@ -63,12 +63,12 @@ CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 RECORD_BATCH: Final = 2
 """The magic of record batches."""
 MESSAGE_SETS: Final = (0, 1)
-"""Those of message sets."""
+"""The magics of message sets."""
 # A message has two lengths after its prefix, of the key and the value.
 LEAST_SIZES: Final = (*(prefix.size + 2 * 4 for prefix in PREFIXES), HEADER_SIZE)
 """The whole size of the smallest batch of each magic."""
 NO_VALUE: Final = -1
-"""What a timestamp, a producer id or an epoch is where there is none."""
+"""The value that says that there is no timestamp, no producer id or no epoch."""
 
 # The attributes of a batch or message.
 COMPRESSION_MASK: Final = 0x07

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def format_path(path: list[str]) -> str:
-    """Join a path as people write it: ``topics[0].name``.
+    """Join a path as it is usually written: ``topics[0].name``.
 
     >>> format_path(["topics", "[0]", "name"])
     'topics[0].name'

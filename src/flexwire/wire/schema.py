@@ -42,11 +42,12 @@ class Presence(Enum):
 class Field:
     """A field of a structure at one version.
 
-    With a default it may be missing in a mapping, and a tagged one that has its default is not
-    written. ``default`` is a value of the field; an empty tuple stands for an empty array, an empty
-    mapping for a structure whose fields all have their defaults. ``attribute`` is its key in a
-    mapping and ``json_name`` stands in paths, both the name where they are not given. ``tag`` is
-    set where it is tagged, and where it would be but for an encoding without tagged fields.
+    A field that has a default may be missing in a mapping, and a tagged field that has its default
+    value is not written. ``default`` is a value of the field; an empty tuple stands for an empty
+    array, an empty mapping for a structure whose fields all have their defaults. ``attribute`` is
+    the field's key in a mapping and ``json_name`` its name in paths; both are ``name`` where they
+    are not given. ``tag`` is set where the field is tagged, and also where only an encoding without
+    tagged fields keeps it from being tagged.
     """
 
     name: str
@@ -77,10 +78,10 @@ class Schema(Type):
 
     By hand: mandatory fields in order and, where ``optional_fields`` are given, optional ones by
     tag. They stand where ``form`` says: in a tag section at the end, as KIP-482 has it, or in an
-    optional field buffer at the beginning, as its first draft had it. With no ``optional_fields``
-    there is no place for any, and with empty ones there is.
+    optional field buffer at the beginning, as its first draft had it. Without ``optional_fields``
+    the structure has no place for unknown ones either; with an empty mapping it has.
 
-    ``fields`` are all fields, and for a version of a message absent ones too. ``flexible``
+    ``fields`` are all fields; those of a version of a message include the absent ones. ``flexible``
     structures have tagged fields. ``refused_tags`` are tags of fields that other versions have:
     Kafka refuses them here.
 
@@ -323,7 +324,7 @@ def _tagged(tag: int, one: Field) -> Field:
 
 @dataclass(frozen=True)
 class NullableStruct(Type):
-    """A structure behind a marker: negative for null, in flexible versions or not.
+    """A structure after a marker: negative for null, in flexible versions or not.
 
     The marker is an int8 of -1 or 1; in a tagged field it is an unsigned varint, 0 or 1.
     """

@@ -90,7 +90,7 @@ def _gather(value: int) -> int:
 
 
 def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
-    """Say why a tagged field has no place in a form; None where it has."""
+    """Say why a tagged field has no place in a form; None where it has one."""
     if form is not TagForm.BUFFER:
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
@@ -137,7 +137,8 @@ def write_tagged_fields(
 ) -> None:
     """Write known and unknown tagged fields together; ``taken`` are the tags that are not unknown.
 
-    Raises `EncodeError` for what is no unknown tagged field, and for what has no place in the form.
+    Raises `EncodeError` for what is not an unknown tagged field, and for what has no place in the
+    form.
     """
     payloads = dict(known)
     for tag, data in unknown.items():
@@ -164,8 +165,8 @@ def read_tagged_fields(
     """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
 
     The lenient reader keeps, as Kafka's Java does, unknown fields that nothing can write: a tag
-    above 31 bits as it stands, and a value whose tag stands there already under tag + n * 2**32, n
-    being the number of unknown fields before it. Both keys are above the highest tag.
+    above 31 bits as it stands, and a second value of a tag under tag + n * 2**32, n being the
+    number of unknown fields before it. Both keys are above the highest tag.
     Raises `DecodeError`, for a tag in ``refused`` too.
     """
     values: dict[int, Any] = {}

@@ -68,7 +68,7 @@ class Boolean(Type):
         start = reader.position
         value = reader.take(1)[0]
         if value > 1 and not reader.lenient:
-            raise reader.error(f"a boolean is 0 or 1, not {value}", start)
+            raise reader.error(f"a boolean is 0 or 1, got {value}", start)
         reader.annotate(start, self.name, bool(value))
         return bool(value)
 
@@ -151,7 +151,7 @@ class Uuid(Type):
 
 @dataclass(frozen=True)
 class _Sized(Type):
-    """What string, bytes, records and array share: a length that may say null."""
+    """What string, bytes, records and array share: a length that may mean null."""
 
     compact: bool = False
     nullable: bool = False

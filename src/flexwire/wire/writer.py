@@ -11,7 +11,7 @@ class Writer:
     """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written.
 
     A ``lenient`` one judges values only: it takes what the lenient reader gives, and what it
-    collects is no message.
+    collects is not a message.
     """
 
     __slots__ = ("buffer", "lenient", "path")

@@ -1,4 +1,4 @@
-"""All that a change of a message spec breaks, told once for all the versions it breaks in."""
+"""All that a change of a message spec breaks, each break once for all the versions it holds in."""
 
 from __future__ import annotations
 

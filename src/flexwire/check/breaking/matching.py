@@ -1,7 +1,7 @@
 """Old messages and new ones side by side, and which of the old ones are gone.
 
-A message is gone where what was given would have it. Only what was given is compared: of one file
-against a release, nothing else in the release is asked for.
+A message is gone if what was given would have to hold it. Only what was given is compared: when one
+file is compared with a release, the release's other messages are not missed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def match(old: Editions, new: Editions) -> Iterator[Matched]:
-    """Pair the old messages with the new ones: by name, else by an api key that changed hands.
+    """Pair the old messages with the new ones: by name, else by an api key under a new name.
 
-    An old message that is gone has None; one that what was given would not have is left out.
+    An old message that is gone has None; one that what was given need not hold is left out.
     """
     partners = {name: new.get(name) or other for name, other in _by_key(old, new)}
     found = [(one, partners[name]) for name, one in old.items()]
@@ -57,7 +57,7 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 
 
 class _Scope:
-    """What the new side would have, if it were still there.
+    """The places whose messages the new side would hold, if they still existed.
 
     Directories are called otherwise from place to place, so they are known by what they hold: two
     stand for each other where they have a message in common, or the same path from what was given.

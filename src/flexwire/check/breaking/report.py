@@ -39,7 +39,7 @@ def compare(
     findings: list[Finding] = []
     files = {_source(one) for one in new.values()}
     for one, other in match(old, new):
-        # What is gone is told of where it was.
+        # What is gone is reported where it was.
         text = texts.get(other.spec.name) if other else None
         source = _source(other or one)
         path = (other or one).path or source

@@ -28,7 +28,7 @@ class Breaks(Enum):
 
     WIRE = "bytes of an existing version are read otherwise than they were written"
     JSON = "the JSON form, and code that names fields, is read otherwise than it was written"
-    SUPPORT = "who speaks an old version finds nobody any more who understands it"
+    SUPPORT = "a peer that speaks an old version is no longer understood"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BreakingRule(Page):
 def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
     """Whether data is now the key or value of a coordinator's record, or the other way about.
 
-    What stands before data is up to who writes it, and a coordinator wrote before it what it writes
+    What stands before data is up to its writer, and coordinators wrote the same before it then as
     now. Source: the specs of Kafka 4.0 and 4.1.
     """
     kinds = {old.type, new.type}
@@ -63,10 +63,10 @@ def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
 
 
 def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
-    """The old version and the new one that are the same record, where that is told by a number.
+    """The old version and the new one that are the same record, where a number says so.
 
-    A coordinator writes a record's type before its key: while keys were data, that was the version,
-    and since they are of a type of their own it is the api key, and the version is 0.
+    A coordinator writes a record's type before its key: while keys were data, that was the version;
+    since they have a message type of their own it is the api key, and the version is 0.
     """
     if became_a_record(old, new) and MessageType.COORDINATOR_KEY in {old.type, new.type}:
         key = old.api_key if new.api_key is None else new.api_key
@@ -76,7 +76,7 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
 
 
 def has_other_default(old: Member, new: Member) -> bool:
-    """Whether the defaults differ as values; of other types, nobody can say."""
+    """Whether the defaults differ as values; of different types they cannot be compared."""
     # As text, so that NaN equals itself and 0 is not false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 

@@ -1,1 +1,1 @@
-"""How findings are told: one file for each format, with one function that gives the whole text."""
+"""How findings are printed: a file for each format, with one function that gives the whole text."""

@@ -1,4 +1,4 @@
-"""Findings as a JUnit report: each file is a test, and its findings are the failure of it."""
+"""Findings as a JUnit report: each file is a test, and its findings are the test's failure."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.check.finding import Finding
     from flexwire.check.report import Report
 
-# Where nothing tells how wide a line may be, excerpts still fit a screen.
+# Where nothing says how wide a line may be, excerpts still fit a screen.
 _WIDTH = 100
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
@@ -37,7 +37,7 @@ def _told(one: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
     place = f"{one.source}:{one.line}:{one.column}:"
     whole = f"{place} {one.rule} {one.message}"
     for line in [whole] if width is None else _wrapped(whole, width):
-        # Each stands at the beginning of a line, or the rule behind the place.
+        # The place begins a line; the rule begins one too, or follows the place.
         told = line.replace(one.rule, _styled(one.rule, colour=colour, fg="red", bold=True), 1)
         yield told.replace(place, _styled(place, colour=colour, bold=True), 1)
     if one.excerpt:
@@ -77,7 +77,7 @@ def _summary(report: Report, *, colour: bool) -> str:
         return _styled(f"{files}, no findings", colour=colour, fg="green")
     told = _count(len(report.findings), "finding")
     where = len({one.source for one in report.findings})
-    return f"{told} in {where} of {files}; '{report.command} --explain RULE' tells why"
+    return f"{told} in {where} of {files}; '{report.command} --explain RULE' says why"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""A field does not tell what it is.
+"""A field does not say what it is.
 
 Flagged:
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one, _ in message.fields():
         if not one.about.strip():
-            yield message.at(one, "about"), f"field {one.name} has no 'about'; tell what it is"
+            yield message.at(one, "about"), f"field {one.name} has no 'about'; say what it is"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,6 +1,6 @@
-"""A comment for flexwire allows a rule that there is not, or is no "allow".
+"""A comment for flexwire allows a rule that does not exist, or is not an "allow".
 
-It allows nothing, and the finding that it was meant for is still told.
+It allows nothing, and the finding that it was meant for is still reported.
 
 Flagged:
 

@@ -1,8 +1,8 @@
 """A comment allows what its rule does not find there.
 
-It may be left over, or stand at the wrong line: behind something it is for its own line, else for
-the next one that holds more than comments. Told of rules of lint that are asked for; whether a
-breaking change is still one depends on what the spec is compared with.
+It may be left over, or stand at the wrong line: if something precedes it on its line it is for that
+line, else for the next one that holds more than comments. Only rules of lint that are used count;
+whether a breaking change is still one depends on what the spec is compared with.
 
 Flagged:
 
@@ -21,5 +21,5 @@ from __future__ import annotations
 
 from flexwire.check.rule import Category, Rule
 
-# Lint finds it, once all other rules have spoken.
+# Lint finds it, after all other rules.
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY)

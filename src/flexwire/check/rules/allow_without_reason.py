@@ -1,6 +1,6 @@
 """A comment allows what a rule has against a line, and does not say why.
 
-It allows nothing. Who reads the spec next has to know whether the reason still holds.
+It allows nothing. The next reader of the spec has to know whether the reason still holds.
 
 Flagged:
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one in message.allows:
         if one.verb == "allow" and one.rule and not one.reason:
-            yield one.at, f"{one.rule} is allowed without a reason; write it behind the rule"
+            yield one.at, f"{one.rule} is allowed without a reason; write it after the rule"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

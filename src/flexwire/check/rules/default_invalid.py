@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one, _ in message.fields():
-        # DEFAULT_NULL_MISPLACED tells whether null can be one here.
+        # DEFAULT_NULL_MISPLACED says whether it can be null here.
         if one.default == "null" and one.type.has_null:
             continue
         try:

@@ -1,7 +1,7 @@
 """The elements of an array take no bytes in a version.
 
 A count then says nothing about the bytes to come, and four bytes could ask for two billion
-elements. A version that is flexible has a byte for the tagged fields of each.
+elements. In a flexible version each element has a byte for its tagged fields.
 
 Flagged:
 

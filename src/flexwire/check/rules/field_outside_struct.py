@@ -1,6 +1,6 @@
 """A field is said to be there in versions in which its structure is not.
 
-It is not there then; who reads the field alone is misled.
+It is not there then, which misleads a reader of the field alone.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A field is there in no valid version of its message, but was in one that is no longer valid.
 
-It stays behind where versions are removed, and no harm comes of it.
+It is left over where versions are removed, and does no harm.
 
 Flagged:
 

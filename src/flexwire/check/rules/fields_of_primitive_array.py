@@ -15,7 +15,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "0+" }
     ] }
 
-Source: flexwire; Kafka's generator looks only at what is no array.
+Source: flexwire; Kafka's generator looks only at what is not an array.
 """
 
 from __future__ import annotations

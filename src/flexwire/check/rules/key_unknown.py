@@ -1,7 +1,7 @@
 """A key is not one that specs have.
 
-Keys are written in one way, capitals included. What a key with a slip of the pen says is lost, or
-changes the bytes: a field without its `taggedVersions` is not tagged.
+Keys are written in one way, capitals included. What a misspelt key says is lost, or changes the
+bytes: a field without its `taggedVersions` is not tagged.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """Two fields of a structure have the same name.
 
 Names that differ in capitals alone count as the same: the JSON form, Java's members and Python's
-attributes would not tell them apart.
+attributes could not hold both.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """More than 100 structures stand inside each other.
 
-Who reads such a message needs as many calls inside each other.
+A reader of such a message needs as many calls inside each other.
 
 Source: flexwire, which cannot lay out such a message; Kafka's generator does not look.
 """

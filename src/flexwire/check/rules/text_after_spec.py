@@ -1,4 +1,4 @@
-"""Something stands behind the end of the spec.
+"""Something follows the end of the spec.
 
 A file holds one JSON object. Kafka's generator ignored the rest before 3.0; so does mode `legacy`.
 

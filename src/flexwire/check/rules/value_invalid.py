@@ -1,6 +1,6 @@
 """A value is not what its key takes.
 
-An object where a text belongs, a number that does not fit, a word that is none of those allowed.
+An object where a text belongs, a number that does not fit, a word that is not among those allowed.
 Numbers and booleans may be written as texts, as Jackson takes them, and null counts as absent.
 
 Flagged:

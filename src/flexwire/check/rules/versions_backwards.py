@@ -1,6 +1,6 @@
 """A version range is written backwards.
 
-It counts as no version at all, and what has it is never there.
+It means no version at all, so that what has it is never there.
 
 Flagged:
 
@@ -46,7 +46,7 @@ def _check(message: Message) -> Iterator[tuple[Position, str]]:
             value = one.members[key].value
             if isinstance(value, Scalar) and _backwards(value.text.strip()):
                 at = message.text.position(value.offset)
-                yield at, f"{key} {value.text!r} are backwards, and so none at all"
+                yield at, f"{key} {value.text!r} are backwards, which means no version at all"
 
 
 def _backwards(text: str) -> bool:

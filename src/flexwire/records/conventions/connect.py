@@ -48,7 +48,7 @@ class Connect(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - part of the hook
-        """Whatever is no string speaks for it; to have been a string means nothing."""
+        """Any value that is not a string speaks for Connect; a string proves nothing."""
         kind = type(value).__name__
         return None if kind == "str" else Evidence(key, 1, f"reads as {kind}: {short(value)}")
 

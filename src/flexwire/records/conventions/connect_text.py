@@ -32,7 +32,7 @@ _LITERALS = {"null": None, "true": True, "false": False}
 _COLONS = 2  # in a time or timestamp, each a token between two others
 _LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # were every character of it escaped
 
-# Java's SimpleDateFormat takes any numbers between the marks and any text behind them.
+# Java's SimpleDateFormat takes any numbers between the marks and any text after them.
 _N = r"[ \t]*-?\d+(?:E-?\d+)?"
 _CLOCK = rf"{_N}:{_N}:{_N}\.{_N}Z"
 _LOOSE = {
@@ -50,11 +50,11 @@ class Value(NamedTuple):
 
 
 class MisreadError(Exception):
-    """Connect reads a value, but not the one that the text says; tells what it does."""
+    """Connect reads a value, but not the one that the text says; the error says which."""
 
 
 class _NotStructuredError(Exception):
-    """The text begins as an array or map and is none, so it is a string."""
+    """The text begins as an array or map but is not one, so it is a string."""
 
 
 def parse(text: str) -> Value:
@@ -184,7 +184,7 @@ class _Parser:
             if keys[-1].value is None or not self._take(":"):
                 raise _NotStructuredError
             values.append(self.value(depth))
-            # A missing comma is none of Connect's worries.
+            # Connect does not mind a missing comma.
             self._take(",")
         raise _NotStructuredError
 
@@ -249,7 +249,7 @@ def _temporal(text: str) -> Value | None:
         return None
     with suppress(ValueError):
         return Value(kind, _ISO[kind](text))
-    raise MisreadError(f"{short(text)} is no {kind}, and Connect would make one of it")
+    raise MisreadError(f"{short(text)} is not a {kind}, but Connect would make one of it")
 
 
 def _date(text: str) -> date:

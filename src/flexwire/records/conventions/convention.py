@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Key: TypeAlias = str | bytes
 RawHeader: TypeAlias = tuple[Key, bytes | None]
 
-# Deeper nesting in a record header is an attack on whoever reads it, not data.
+# Deeper nesting in a record header is an attack on its readers, not data.
 MAX_DEPTH = 100
 
 
@@ -61,11 +61,11 @@ class Convention(ABC):
         """Write one value that is not None."""
 
     def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some need them
-        """Give the convention with what these record headers say of each other."""
+        """Give the convention as these record headers, which may name types of others, have it."""
         return self
 
     def evidence(self, key: str, data: bytes) -> Evidence | None:
-        """Tell what one record header says for or against the convention, if anything."""
+        """Give what one record header says for or against the convention, if anything."""
         try:
             value = self.read_value(key, data)
         except RecordHeaderError as error:
@@ -73,7 +73,7 @@ class Convention(ABC):
         return self.sign(key, data, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - some need them
-        """Tell the same of a record header that was read as ``value``."""
+        """Give what a record header that was read as ``value`` says for or against it."""
         return None
 
     def misfit(self, key: Key, reason: str) -> RecordHeaderError:

@@ -44,7 +44,7 @@ Evidence(key='ce_id', weight=2, reason='is named as an attribute of CloudEvents'
 
 
 def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
-    # Where the classes of Spring cannot be read, the header that holds them says so below.
+    # Where Spring's classes cannot be read, the header that holds them says so below.
     with suppress(RecordHeaderError):
         convention = convention.for_record(headers)
     found = [_evidence(convention, key, data) for key, data in headers if data is not None]

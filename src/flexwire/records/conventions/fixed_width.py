@@ -42,7 +42,7 @@ class FixedWidth(Convention):
 
     ``types`` maps keys to Java's names: boolean (one byte, 0 or 1), byte, short, int, long, float,
     double, all big-endian, and string (UTF-8). A record header without a type does not fit. Source:
-    KIP-1308, whose accessors (``intValue`` …) leave the bytes of today's headers as they are.
+    KIP-1308, whose accessors (``intValue`` …) leave the bytes of record headers unchanged.
 
     >>> FixedWidth({"retries": "int"}).read([(b"retries", bytes.fromhex("00000003"))])
     [('retries', 3)]
@@ -54,7 +54,7 @@ class FixedWidth(Convention):
         self.types = dict(types or {})
         for key, type_ in self.types.items():
             if type_ not in _TYPES:
-                reason = f"{short(type_)} is no type; there are {', '.join(_TYPES)}"
+                reason = f"{short(type_)} is not a type; there are {', '.join(_TYPES)}"
                 raise self.misfit(key, reason)
 
     def read_value(self, key: str, data: bytes) -> bool | int | float | str:
@@ -75,7 +75,7 @@ class FixedWidth(Convention):
         type_ = self._type(key)
         if type_ == "string" and isinstance(value, str):
             return self.encoded(key, value)
-        # To Python a bool is an int; whoever says int would not mean that.
+        # To Python a bool is an int, but a caller that says int does not mean one.
         if type_ != "string" and isinstance(value, bool) is (type_ == "boolean"):
             with suppress(struct.error, OverflowError):
                 data = _LAYOUTS[type_].pack(value)
@@ -98,5 +98,5 @@ class FixedWidth(Convention):
     def _type(self, key: str) -> str:
         if key not in self.types:
             hint = f"FixedWidth({{{short(key)}: 'int'}})"
-            raise self.misfit(key, f"the bytes do not tell their type; say it, as in {hint}")
+            raise self.misfit(key, f"the bytes do not say their type; give it, as in {hint}")
         return self.types[key]

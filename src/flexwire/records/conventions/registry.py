@@ -36,7 +36,7 @@ def read_headers(
 ) -> list[tuple[Key, Any]]:
     """Read the record headers of one record by a convention, given by name or made for the case.
 
-    ``pairs`` is what a client gives, or a `Record`; None where there are none. Keys come as text.
+    ``pairs`` is what a client gives, or a `Record`, or None for no headers. Keys come as text.
     Raises `RecordHeaderError` with the key of one that does not fit; lenient reading leaves its
     bytes as they are.
 

@@ -78,9 +78,9 @@ class SpringJson(Convention):
     """Values as Spring Kafka's `JsonKafkaHeaderMapper` and `DefaultKafkaHeaderMapper` write them.
 
     A string is plain text, or JSON if it begins with a quote; numbers, booleans, UUIDs, lists and
-    maps are JSON. Of a trusted class that has no like in Python comes its JSON, and bytes of any
-    other class, as of a record header without one. The record header with the classes is not
-    among those read, and is written last. ``types`` has classes of keys that it does not name.
+    maps are JSON. A value of a trusted class that has no like in Python is read as its JSON; one
+    of any other class, or without a class, as bytes. The record header with the classes is not
+    among those read, and is written last. ``types`` has the classes of keys that it does not name.
 
     >>> SpringJson().read([
     ...     (b"retries", b"3"),
@@ -128,7 +128,7 @@ class SpringJson(Convention):
                 text = self.key_text(key)
                 class_ = self._class(text, value)
                 if first.setdefault(text, class_) != class_:
-                    reason = f"one key has one class, not {first[text]} and {class_}"
+                    reason = f"one key has one class, got {first[text]} and {class_}"
                     raise self.misfit(key, reason)
                 if class_:
                     types[text] = class_

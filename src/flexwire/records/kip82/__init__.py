@@ -1,8 +1,8 @@
 """KIP-82 as its document has it: messages of magic 2 with headers, and the requests they travel in.
 
 Magic 2 is here the document's message, not the record batch that Kafka then released under this
-number, and versions 4 of Produce and Fetch are the document's too. The bytes do not tell the two
-apart: whoever calls these functions says that the bytes are the document's. ``SPECS`` is the
+number, and versions 4 of Produce and Fetch are the document's too. The bytes do not say which of
+the two they are: calling these functions says that they are the document's. ``SPECS`` is the
 directory with the specs of its requests and responses, for `flexwire.load_specs`.
 
 >>> from flexwire.records.headers import Headers

@@ -1,4 +1,4 @@
-"""What a producer sends and a consumer gets, each with headers: keys and values are serialized."""
+"""What a producer sends and a consumer gets, with headers; keys and values are serialized."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ProducerRecord:
-    """A record to send, to a partition or to whichever the producer chooses.
+    """A record to send, to a partition or to one that the producer chooses.
 
     >>> record = ProducerRecord("orders", b"paid", key=b"order-7")
     >>> record.headers.put_long("user", 7)

@@ -55,7 +55,7 @@ class Entries(Iterator[tuple[int, bytes]]):
 
     Attributes:
         position: where the next entry starts.
-        partial: the entry that ``data`` ends within, None when there is none or it is not reached.
+        partial: the entry that ``data`` ends within; None if it is whole or the end not reached.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -98,7 +98,7 @@ class MessageIterator(Iterator[Message]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that the data ends within, None when there is none or it is not reached."""
+        """The entry that the data ends within; None if it is whole or the end not reached."""
         return self._entries.partial
 
     def __next__(self) -> Message:
@@ -122,8 +122,8 @@ def decode_message_set(
     so. ``max_inflated`` bounds the bytes that one wrapper may inflate to. ``dialect`` is that of
     the headers, which are read when they are asked for.
 
-    A damaged message raises `RecordError`; when its size is sound the iteration can go on after
-    it, otherwise it is over.
+    A damaged message raises `RecordError`; if its size is sound the iteration can go on after it,
+    otherwise it is over.
     """
     return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))
 

@@ -40,7 +40,7 @@ def _encode(messages: Sequence[Any], compression: str, level: int | None) -> byt
         raise EncodeError(f"KIP-82 does not have {short(compression)}", path="compression")
     for index, message in enumerate(messages):
         if not isinstance(message, Message):
-            reason = f"expected a Message, found {short(message)}"
+            reason = f"expected a Message, got {short(message)}"
             raise EncodeError(reason, path=f"messages[{index}]")
     level = checked_level(Compression(compression), level)
     if compression == Compression.NONE or not messages:
@@ -53,7 +53,7 @@ def _write_wrapper(
 ) -> bytes:
     types = {str(message.timestamp_type) for message in messages}
     if len(types) > 1:
-        reason = f"a wrapper message has one, not {' and '.join(sorted(types))}"
+        reason = f"a wrapper message has one, got {' and '.join(sorted(types))}"
         raise EncodeError(reason, path="timestamp_type")
     # Offsets inside are relative, but where the last message's is 0, readers take them as they are.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
@@ -86,7 +86,7 @@ def _write_each(messages: Sequence[Message], base_offset: int) -> bytes:
 
 def _write(message: Message, base_offset: int) -> bytes:
     if not isinstance(message.headers, Headers):
-        raise EncodeError(f"expected Headers, found {short(message.headers)}", path="headers")
+        raise EncodeError(f"expected Headers, got {short(message.headers)}", path="headers")
     offset = checked_integer(message.offset, 64, "offset")
     return write_entry(
         checked_integer(offset - base_offset, 64, "offset"),

@@ -28,7 +28,7 @@ KNOWN_COMPRESSIONS = COMPRESSIONS[: COMPRESSIONS.index(Compression.ZSTD)]
 # "Use Bit 4 as boolean flag for if headers present"
 _HEADERS_MASK = 0x10
 _KNOWN_MASK = COMPRESSION_MASK | TIMESTAMP_TYPE_MASK | _HEADERS_MASK
-# Before the key nothing is new.
+# The fields before the key are those of magic 1.
 _PREFIX = PREFIXES[1]
 _LENGTH_SIZE = 4
 
@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose the timestamp is."""
+        """What set the timestamp."""
         if self.attributes & TIMESTAMP_TYPE_MASK:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
@@ -94,7 +94,7 @@ def read_entry(data: bytes) -> Entry:
         reader.path = ["value"]
         value = NULLABLE_BYTES.read(reader)
         if reader.remaining:
-            raise reader.error(f"{reader.remaining} bytes remain behind it")
+            raise reader.error(f"{reader.remaining} bytes remain after it")
     except DecodeError as error:
         raise RecordError(f"{error.path}: {error.reason}", offset=error.offset or 0) from None
     return Entry(offset, crc, attributes, timestamp, key, headers, value)
@@ -128,7 +128,7 @@ def write_entry(
 ) -> bytes:
     """Write one message of magic 2, with its flag for headers and its crc.
 
-    Raises `EncodeError` where it is larger than its size can tell.
+    Raises `EncodeError` where it is larger than its size can say.
     """
     fields = [key, headers, value] if headers else [key, value]
     size = _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(one or b"") for one in fields)

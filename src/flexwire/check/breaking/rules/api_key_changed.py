@@ -3,7 +3,7 @@
 The api key is how a broker knows which request it reads, and a coordinator which record.
 
 Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordinator-key` with an
-api key that is none of its versions, for these were the types of the records before.
+api key that is not one of its versions, which were the types of the records before.
 Not flagged: data that becomes a `coordinator-value`, or a key of the number that its version had.
 
 Instead: leave it as it is.

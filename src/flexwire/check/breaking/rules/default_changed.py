@@ -5,7 +5,7 @@ and where code does not set it.
 
 Flagged: `"default": "-1"` on a field, which was 0 before.
 
-Instead: leave the default as it is, unless all who rely on it are known.
+Instead: leave the default as it is, unless you know all that rely on it.
 
 Source: KIP-482, "JSON Schemas".
 """

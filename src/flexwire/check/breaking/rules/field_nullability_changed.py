@@ -1,7 +1,7 @@
 """A field of an existing version can be null and could not, or the other way about.
 
-A reader that knows no null refuses one. For a structure it is worse: one that can be null stands
-behind a byte that the other has not.
+A reader that knows no null refuses one. For a structure it is worse: one that can be null has a
+byte before it that the other does not.
 
 Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or taken away.
 

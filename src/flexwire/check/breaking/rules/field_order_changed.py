@@ -1,6 +1,6 @@
 """The fields of an existing version stand in another order.
 
-Fields have no names on the wire: their order is what tells them apart.
+Fields have no names on the wire: only their order says which is which.
 
 Flagged: two fields that changed places, both with `"versions": "0+"`.
 

@@ -5,7 +5,7 @@ The bytes are the same; the JSON form and the code that names the field are not.
 Flagged: `TopicName` that is now `Topic`, in the same place and of the same type; `Lag` that is now
 `LagLegacy` in version 0, also where a field of version 1 and later is `Lag` from now on.
 
-Instead: leave the name as it is, unless all who rely on it are known.
+Instead: leave the name as it is, unless you know all that rely on it.
 
 Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
 """

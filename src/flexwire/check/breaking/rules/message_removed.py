@@ -1,6 +1,6 @@
 """A message is gone.
 
-Who sends it can no longer be understood, and what was written with it can no longer be read.
+A peer that sends it is no longer understood, and what was written with it can no longer be read.
 
 Flagged: a spec that is not there any more, or has another name.
 

@@ -1,10 +1,10 @@
 """A message has another name, and the api key and type it had.
 
-The bytes are the same; whoever names the message, in code or in JSON, does not find it.
+The bytes are the same; code and JSON that name the message no longer find it.
 
 Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
 
-Instead: leave the name as it is, unless all who rely on it are known.
+Instead: leave the name as it is, unless you know all that rely on it.
 
 Source: what Kafka 3.0 did with ListOffsets.
 """

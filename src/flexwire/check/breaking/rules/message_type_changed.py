@@ -1,6 +1,6 @@
 """A message is of another type: a request, a response, a header, a record, or data.
 
-With its type goes what stands before it on the wire, and who reads it.
+The type decides what stands before it on the wire, and which reader takes it.
 
 Flagged: `"type": "request"` that is now `"type": "response"`.
 Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only says what it is.

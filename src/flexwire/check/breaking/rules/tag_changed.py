@@ -1,6 +1,6 @@
 """A tagged field has another tag than before.
 
-For who knows the old tag the field is not there, and an unknown one is.
+To a reader that knows the old tag the field is missing, and an unknown one is there.
 
 Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: to the first draft of KIP-482 that is
 one optional field removed and one added, and both are compatible.

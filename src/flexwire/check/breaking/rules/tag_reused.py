@@ -1,7 +1,7 @@
 """A tag belongs to another field than before.
 
-Who knows the old field reads the new one's bytes as it. This holds whatever the versions: a reader
-may meet messages of any age.
+A reader that knows the old field takes the new one's bytes for it, whatever the versions: it may
+meet messages of any age.
 
 Flagged: `ClusterId` with `"tag": 0` replaced by `RackId` with `"tag": 0`.
 

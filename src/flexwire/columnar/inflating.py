@@ -13,10 +13,10 @@ from flexwire.errors import RecordError
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L is one
-from flexwire.records.attributes import COMPRESSIONS, Compression
+from flexwire.records.attributes import COMPRESSIONS
 from flexwire.records.batch import object_budget
 from flexwire.records.inflate import inflate, inflate_into
-from flexwire.wire.batch_layout import COMPRESSION_MASK, HEADER_SIZE, RECORD_BATCH
+from flexwire.wire.batch_layout import COMPRESSION_MASK, HEADER_SIZE, LZ4, RECORD_BATCH, ZSTD
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _SPARE = 4 << 20
 _FACTS = (L.B_POSITION // _WORD, L.B_SIZE // _WORD, L.B_SKIP // _WORD)
 _COUNT, _BUDGET = L.B_COUNT // _WORD, L.B_BUDGET // _WORD
 _START, _END = L.B_START // _WORD, L.B_END // _WORD
-_LZ4, _ZSTD = COMPRESSIONS.index(Compression.LZ4), COMPRESSIONS.index(Compression.ZSTD)
 
 
 @dataclass(slots=True)
@@ -89,11 +88,11 @@ class Inflater:
             return len(table)
         self._prepare()
         todo = _Todo(compressions.tolist(), *(table[:, word].tolist() for word in _FACTS))
-        if _ZSTD in todo.compressions:
+        if ZSTD in todo.compressions:
             todo.bounds = _zstd_bounds(table)
         row = total = 0
         while row < len(table) and total < enough:
-            if todo.compressions[row] == _LZ4:
+            if todo.compressions[row] == LZ4:
                 row, total = self._run_kernel(table, row, total, enough)
             if row < len(table) and total < enough:
                 total += self._ask_codec(todo, row)
@@ -139,7 +138,7 @@ class Inflater:
         if not number:
             return size
         compression, data = COMPRESSIONS[number], self._data[begin : begin + size]
-        bound = todo.bounds[row] if number == _ZSTD and todo.bounds else None
+        bound = todo.bounds[row] if number == ZSTD and todo.bounds else None
         room = self._room[self._used : self._used + self._limit]
         size = inflate_into(compression, data, room, bound=bound)
         start = self._begin + self._used

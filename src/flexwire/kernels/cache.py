@@ -41,7 +41,7 @@ _WANTED = [
 _ROOT, _OTHERS_WRITE = 0, 0o022
 _ROOM = Path(__file__).parent
 # What kernels take as constants, and does not stand in this room.
-_NUMBERS = ("wire/limits.py", "wire/batch_layout.py")
+_NUMBERS = ("wire/limits.py", "wire/batch_layout.py", "wire/frame_layout.py")
 # Where numba keeps what it compiles, all threads are told by the same variable.
 _LOCK = threading.Lock()
 

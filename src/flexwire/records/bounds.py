@@ -7,17 +7,33 @@ size that the content cannot exceed, before anything is inflated or allocated.
 from __future__ import annotations
 
 from flexwire.errors import RecordError
+from flexwire.wire.frame_layout import (
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
+    LZ4_DICTIONARY,
+    LZ4_LEAST_SIZE,
+    LZ4_LENGTH_MASK,
+    LZ4_MAGIC,
+    LZ4_MOST_SIZE,
+    LZ4_SIZE_SHIFT,
+    LZ4_STORED,
+    LZ4_VERSION,
+    LZ4_VERSION_MASK,
+    ZSTD_BLOCK_SIZE,
+    ZSTD_COMPRESSED,
+    ZSTD_MAGIC,
+    ZSTD_RESERVED,
+    ZSTD_RLE,
+    lz4_block_size,
+)
 
-LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_LZ4_MAGIC = LZ4_MAGIC.to_bytes(4, "little")
 _LZ4_MOST_RATIO = 255
-_LZ4_RAW_BLOCK = 1 << 31
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_BLOCK_SIZE = 1 << 17
+_ZSTD_MAGIC = ZSTD_MAGIC.to_bytes(4, "little")
 _ZSTD_DICTIONARY_ID_SIZES = (0, 1, 2, 4)
 _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
-_ZSTD_RLE, _ZSTD_COMPRESSED, _ZSTD_RESERVED = 1, 2, 3
 
 
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
@@ -26,12 +42,12 @@ def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
     Raises `RecordError` where there is no frame header, or one of another version, or with a
     dictionary.
     """
-    if data[start : start + 4] != LZ4_MAGIC or len(data) < start + 7:
+    if data[start : start + 4] != _LZ4_MAGIC or len(data) < start + 7:
         raise RecordError("expected an lz4 frame header")
     flags = data[start + 4]
-    if flags >> 6 != 1 or flags & 0x01:
+    if flags & LZ4_VERSION_MASK != LZ4_VERSION or flags & LZ4_DICTIONARY:
         raise RecordError(f"lz4 frame flags {flags:#04x} of another version or a dictionary")
-    return 15 if flags & 0x08 else 7
+    return 15 if flags & LZ4_CONTENT_SIZE else 7
 
 
 def lz4_bound(data: bytes | memoryview) -> int:
@@ -40,15 +56,16 @@ def lz4_bound(data: bytes | memoryview) -> int:
     while position < len(data):
         start = position
         position += lz4_header_size(data, start)
-        block_size = _LZ4_BLOCK_SIZES.get(data[start + 5] >> 4 & 7)
-        if block_size is None:
+        code = data[start + 5] >> LZ4_SIZE_SHIFT & LZ4_MOST_SIZE
+        if code < LZ4_LEAST_SIZE:
             raise RecordError("an lz4 frame names a block size that does not exist")
-        after_block = 4 if data[start + 4] & 0x10 else 0
+        after_block = 4 if data[start + 4] & LZ4_BLOCK_CHECKSUM else 0
         while size := _little(data, position, 4, "lz4"):
-            stored = size & (_LZ4_RAW_BLOCK - 1)
+            stored = size & LZ4_LENGTH_MASK
             position += 4 + stored + after_block
-            bound += stored if size & _LZ4_RAW_BLOCK else min(block_size, stored * _LZ4_MOST_RATIO)
-        position += 8 if data[start + 4] & 0x04 else 4
+            most = min(lz4_block_size(code), stored * _LZ4_MOST_RATIO)
+            bound += stored if size & LZ4_STORED else most
+        position += 8 if data[start + 4] & LZ4_CONTENT_CHECKSUM else 4
     return bound
 
 
@@ -66,10 +83,10 @@ def zstd_bound(data: bytes | memoryview) -> int:
         while not last:
             block = _little(data, position, 3, "zstd")
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-            if kind == _ZSTD_RESERVED:
+            if kind == ZSTD_RESERVED:
                 raise RecordError("a zstd block of the reserved type")
-            position += 3 + (1 if kind == _ZSTD_RLE else size)
-            bound += _ZSTD_BLOCK_SIZE if kind == _ZSTD_COMPRESSED else size
+            position += 3 + (1 if kind == ZSTD_RLE else size)
+            bound += ZSTD_BLOCK_SIZE if kind == ZSTD_COMPRESSED else size
         position += 4 if descriptor & 0x04 else 0
     return bound
 

@@ -11,6 +11,15 @@ from flexwire.errors import EncodeError, short
 from flexwire.records.attributes import Compression
 from flexwire.records.inflate import GZIP_WBITS, XERIAL_MAGIC
 from flexwire.records.lz4_checksum import header_checksum, with_old_checksum
+from flexwire.wire.frame_layout import (
+    LZ4_INDEPENDENT,
+    LZ4_LEAST_SIZE,
+    LZ4_MAGIC,
+    LZ4_SIZE_SHIFT,
+    LZ4_STORED,
+    LZ4_VERSION,
+    lz4_block_size,
+)
 
 # Kafka's own ranges of `compression.gzip.level` and its like.
 _LEVELS = {
@@ -25,9 +34,10 @@ _XERIAL_VERSIONS = bytes([0, 0, 0, 1, 0, 0, 0, 1])
 _XERIAL_BLOCK = 1 << 15
 
 # Version 1, independent blocks (Kafka's Java takes no others), each of 64 KiB at most.
-_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40"
-_LZ4_BLOCK = 1 << 16
-_LZ4_RAW_BLOCK = 1 << 31
+_LZ4_HEADER = LZ4_MAGIC.to_bytes(4, "little") + bytes(
+    [LZ4_VERSION | LZ4_INDEPENDENT, LZ4_LEAST_SIZE << LZ4_SIZE_SHIFT]
+)
+_LZ4_BLOCK = lz4_block_size(LZ4_LEAST_SIZE)
 _LZ4_END = bytes(4)
 
 
@@ -91,7 +101,7 @@ def _deflate_lz4(data: bytes) -> bytes:
         if len(block) < len(raw):
             parts += [len(block).to_bytes(4, "little"), block]
         else:
-            parts += [(len(raw) | _LZ4_RAW_BLOCK).to_bytes(4, "little"), raw]
+            parts += [(len(raw) | LZ4_STORED).to_bytes(4, "little"), raw]
     return b"".join([*parts, _LZ4_END])
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from flexwire.errors import RecordError
 from flexwire.records.bounds import lz4_header_size
+from flexwire.wire.frame_layout import (
+    XXH_PRIME_1,
+    XXH_PRIME_2,
+    XXH_PRIME_3,
+    XXH_PRIME_4,
+    XXH_PRIME_5,
+)
 
-_PRIME_1 = 0x9E3779B1
-_PRIME_2 = 0x85EBCA77
-_PRIME_3 = 0xC2B2AE3D
-_PRIME_4 = 0x27D4EB2F
-_PRIME_5 = 0x165667B1
 _LONGEST = 15
 
 
@@ -52,16 +54,16 @@ def xxh32_short(data: bytes) -> int:
     """
     if len(data) > _LONGEST:
         raise ValueError(f"{len(data)} bytes, at most {_LONGEST} are supported")
-    value = _PRIME_5 + len(data)
+    value = XXH_PRIME_5 + len(data)
     whole = len(data) & ~3
     for index in range(0, whole, 4):
         lane = int.from_bytes(data[index : index + 4], "little")
-        value = _rotate(value + lane * _PRIME_3, 17) * _PRIME_4
+        value = _rotate(value + lane * XXH_PRIME_3, 17) * XXH_PRIME_4
     for byte in data[whole:]:
-        value = _rotate(value + byte * _PRIME_5, 11) * _PRIME_1
+        value = _rotate(value + byte * XXH_PRIME_5, 11) * XXH_PRIME_1
     value &= 0xFFFFFFFF
-    value = (value ^ value >> 15) * _PRIME_2 & 0xFFFFFFFF
-    value = (value ^ value >> 13) * _PRIME_3 & 0xFFFFFFFF
+    value = (value ^ value >> 15) * XXH_PRIME_2 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * XXH_PRIME_3 & 0xFFFFFFFF
     return value ^ value >> 16
 
 

@@ -7,10 +7,13 @@ from flexwire.kernels.records.columns_layout import B_ATTRIBUTES, B_END, B_SKIP,
 from flexwire.kernels.records.inflating_layout import Z_BOUNDS, Z_ROWS, Z_TABLE
 from flexwire.kernels.records.xxh32 import load_uint32_native
 from flexwire.wire.batch_layout import COMPRESSION_MASK, ZSTD
-
-_MAGIC = 0xFD2FB528
-_BLOCK_SIZE = 1 << 17
-_RAW, _RLE, _COMPRESSED, _RESERVED = range(4)
+from flexwire.wire.frame_layout import (
+    ZSTD_BLOCK_SIZE,
+    ZSTD_COMPRESSED,
+    ZSTD_MAGIC,
+    ZSTD_RESERVED,
+    ZSTD_RLE,
+)
 
 
 @part
@@ -32,7 +35,7 @@ def zstd_bound(source: int, stop: int) -> int:
     """
     bound = 0
     while source < stop:
-        if stop - source < 5 or load_uint32_native(source) != _MAGIC:
+        if stop - source < 5 or load_uint32_native(source) != ZSTD_MAGIC:
             return -1
         descriptor = load_uint8(source + 4)
         source += _header_size(descriptor)
@@ -42,10 +45,10 @@ def zstd_bound(source: int, stop: int) -> int:
                 return -1
             block = load_uint8(source) | load_uint8(source + 1) << 8 | load_uint8(source + 2) << 16
             last, kind, size = block & 1 != 0, block >> 1 & 3, block >> 3
-            if kind == _RESERVED:
+            if kind == ZSTD_RESERVED:
                 return -1
-            source += 3 + (1 if kind == _RLE else size)
-            bound += _BLOCK_SIZE if kind == _COMPRESSED else size
+            source += 3 + (1 if kind == ZSTD_RLE else size)
+            bound += ZSTD_BLOCK_SIZE if kind == ZSTD_COMPRESSED else size
         source += 4 if descriptor & 0x04 else 0
     return bound
 

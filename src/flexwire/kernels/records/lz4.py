@@ -21,18 +21,29 @@ from flexwire.kernels.machine import (
 )
 from flexwire.kernels.memory import inlined
 from flexwire.kernels.records.xxh32 import load_uint32_native, xxh32
+from flexwire.wire.frame_layout import (
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
+    LZ4_DICTIONARY,
+    LZ4_INDEPENDENT,
+    LZ4_LEAST_SIZE,
+    LZ4_LENGTH_MASK,
+    LZ4_MAGIC,
+    LZ4_MOST_SIZE,
+    LZ4_SIZE_SHIFT,
+    LZ4_VERSION,
+    LZ4_VERSION_MASK,
+)
 
 _load_uint16_native = make_loader(16, swap=False, signed=False)
 _store_int16_native = make_storer(16, swap=False)
 
-_MAGIC = 0x184D2204
 _LEAST_FRAME = 11
 # Of the flags: version 1, no dictionary, and no bit that has no meaning yet.
-_KNOWN_MASK, _KNOWN = 0xC3, 0x40
-_INDEPENDENT, _BLOCK_CHECKSUM, _CONTENT_SIZE, _CONTENT_CHECKSUM = 0x20, 0x10, 0x08, 0x04
-# Of the byte behind them: the block size, whose codes are 4 to 7 for 64 KiB to 4 MiB.
-_SIZE_MASK, _LEAST_SIZE = 0x70, 4
-_STORED_MASK = 0x7FFFFFFF
+_KNOWN_MASK, _KNOWN = LZ4_VERSION_MASK | 0x02 | LZ4_DICTIONARY, LZ4_VERSION
+# Of the byte after them.
+_SIZE_MASK = LZ4_MOST_SIZE << LZ4_SIZE_SHIFT
 
 # A length of 15 in a token goes on behind it; a match is this much longer than it says.
 _LONG, _LEAST_MATCH = 15, 4
@@ -139,13 +150,13 @@ def _read_header(source: int, stop: int) -> tuple[int, int, int]:
 
     The position is -1 where there is none, or one for the library.
     """
-    if stop - source < _LEAST_FRAME or load_uint32_native(source) != _MAGIC:
+    if stop - source < _LEAST_FRAME or load_uint32_native(source) != LZ4_MAGIC:
         return -1, 0, 0
     flags, sizes = load_uint8(source + 4), load_uint8(source + 5)
-    code = sizes >> 4
-    if flags & _KNOWN_MASK != _KNOWN or sizes & ~_SIZE_MASK != 0 or code < _LEAST_SIZE:
+    code = sizes >> LZ4_SIZE_SHIFT
+    if flags & _KNOWN_MASK != _KNOWN or sizes & ~_SIZE_MASK != 0 or code < LZ4_LEAST_SIZE:
         return -1, 0, 0
-    end = source + (14 if flags & _CONTENT_SIZE else 6)
+    end = source + (14 if flags & LZ4_CONTENT_SIZE else 6)
     if end >= stop or xxh32(source + 4, end) >> 8 & 0xFF != load_uint8(end):
         return -1, 0, 0
     return end + 1, flags, 1 << (8 + 2 * code)
@@ -165,7 +176,7 @@ def _inflate_blocks(
         source += 4
         if size == 0:
             return source, target
-        stored = size & _STORED_MASK
+        stored = size & LZ4_LENGTH_MASK
         if stored == 0 or stored > most or stored > stop - source:
             return -1, 0
         if size != stored:
@@ -174,13 +185,13 @@ def _inflate_blocks(
             copy_memory(target, source, stored)
             target += stored
         else:
-            window = target if flags & _INDEPENDENT else begin
+            window = target if flags & LZ4_INDEPENDENT else begin
             end = source + stored
             target = _inflate_block(source, end, target, window, min(room, target + most))
             if target < 0:
                 return -1, 0
         source += stored
-        if flags & _BLOCK_CHECKSUM:
+        if flags & LZ4_BLOCK_CHECKSUM:
             if stop - source < 4 or load_uint32_native(source) != xxh32(source - stored, source):
                 return -1, 0
             source += 4
@@ -202,9 +213,9 @@ def inflate_frames(source: int, stop: int, target: int, room: int) -> int:
         source, target = _inflate_blocks(source, stop, target, room, flags, most)
         if source < 0:
             return -1
-        if flags & _CONTENT_SIZE and load_word(header + 6) != target - begin:
+        if flags & LZ4_CONTENT_SIZE and load_word(header + 6) != target - begin:
             return -1
-        if flags & _CONTENT_CHECKSUM:
+        if flags & LZ4_CONTENT_CHECKSUM:
             if stop - source < 4 or load_uint32_native(source) != xxh32(begin, target):
                 return -1
             source += 4

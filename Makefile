@@ -9,11 +9,20 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench fuzz guard lock clean environment
+.PHONY: help run fast test lint kernels bench fuzz guard lock clean environment
+
+# Two processes at once, and up to four where there are as many processors; each has whole files,
+# and one of them all that starts Spark.
+PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
+# Markers of pyproject.toml whose tests take most of the time.
+LONG = spark or compiles or guard or slow
+# Tests start a hundred processes, and without these files each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
-	@echo "make test   lint, types, import directions, tests"
+	@echo "make fast   after each change, in a minute: lint, types, import directions, and the quick tests"
+	@echo "make test   all of it: the same with Spark, compiling, guard pages and random search"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes;"
@@ -25,8 +34,17 @@ help:
 run: environment
 	.venv/bin/flexwire demo --out $(OUT)
 
-test: lint
-	.venv/bin/pytest $(PYTEST_ARGS)
+fast: environment
+	@$(MAKE) --no-print-directory -j 2 lint kernels
+	$(PYTEST) -m "not ($(LONG))" $(PYTEST_ARGS)
+
+test: environment
+	@$(MAKE) --no-print-directory -j 2 lint kernels
+	$(PYTEST) $(PYTEST_ARGS)
+
+# Before the tests, that their processes do not compile the same beside each other.
+kernels: environment
+	.venv/bin/flexwire warmup
 
 lint: environment
 	.venv/bin/ruff check

@@ -42,10 +42,6 @@ class Flexwire(peers.Adapter):
         decode = message(msg).decode
         return lambda data: decode(data, ver)
 
-    def probe(self, msg: str, ver: int, obj: Any) -> Any:
-        del msg, ver
-        return obj
-
 
 class FlexwireFunctions(Flexwire):
     """flexwire by its functions for one version, which save looking up the version."""

@@ -1,37 +1,17 @@
-#!/usr/bin/env python3
-"""Throughput of Python Kafka-protocol codecs on identical message content.
+"""The rivals of flexwire behind one interface, and the content that all of them encode.
 
-    python bench_peers.py                 # everything
-    python bench_peers.py --list
-    ... --only metadata_response_v12 --lib kio,kafka-python --repeats 15 --json out.json
+A case is one neutral description (dicts, lists and tuples, by Kafka's names in snake_case). An
+`Adapter` turns it into its library's own objects, outside the time that is measured.
 
-Every case has ONE neutral description (plain dicts/lists/tuples, snake_case Kafka
-names, see NEUTRAL below).  Each adapter turns it into that library's own objects,
-outside the timed region.  Before timing:
-
-  * the bytes each library encodes are compared (BYTE-EQUAL / DIFFERS is printed);
-  * each library's decode of the reference bytes is re-encoded and compared;
-  * each adapter's `probe` of the decoded object is compared with the neutral content.
-
-ADDING A LIBRARY: subclass Adapter, set `name`, implement `supports/build/encode/decode/probe`
-(and, for record batches, `rb_encode/rb_decode`), and append an instance to ADAPTERS.
-
-Timing: per (case, op) all libraries are timed interleaved, `repeats` rounds; each
-round runs enough calls to last >= --min-time.  Clock: CPU time of this process by
-default (--clock wall for wall time).  Reported: median over rounds, best round, and
-spread = (max-min)/median, which is the noise figure.
+`messages.py` and `records.py` put flexwire beside them: they compare the bytes first, and then time
+all libraries in turns, in one process. A further rival is an adapter here, and a line there.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import io
-import json
-import os
-import platform
 import statistics
-import sys
 import time
 import uuid
 
@@ -202,37 +182,9 @@ class Adapter:
     def decoder(self, msg, ver):  # -> callable(bytes) -> native
         raise NotImplementedError
 
-    def probe(self, msg, ver, obj):  # -> small comparable tuple
-        raise NotImplementedError
-
     # record batches (magic 2). None = unsupported
     rb_encode = None  # callable(records) -> bytes
     rb_decode = None  # callable(bytes) -> list of (offset, ts, key, value, headers)
-
-
-def probe_neutral(msg, ver, d):
-    if msg == "MetadataResponse":
-        t = d["topics"][57]
-        p = t["partitions"][3]
-        return (
-            len(d["topics"]),
-            t["name"],
-            p["leader_id"],
-            tuple(p["isr_nodes"]),
-            d["brokers"][2]["host"],
-        )
-    if msg == "FetchRequest":
-        t = d["topics"][33]
-        return (len(d["topics"]), t["topic"], t["partitions"][19]["fetch_offset"], d["rack_id"])
-    if msg == "ProduceRequest":
-        t = d["topic_data"][7]
-        return (len(d["topic_data"]), t["name"], bytes(t["partition_data"][2]["records"]))
-    if msg == "ApiVersionsResponse":
-        k = d["api_keys"][44]
-        return (len(d["api_keys"]), k["api_key"], k["max_version"])
-    if msg == "RequestHeader":
-        return (d["request_api_key"], d["request_api_version"], d["correlation_id"], d["client_id"])
-    raise KeyError(msg)
 
 
 class Kio(Adapter):
@@ -392,23 +344,6 @@ class Kio(Adapter):
     def decoder(self, msg, ver):
         r = self._reader(self._cls(msg, ver))
         return lambda data: r(data, 0)[0]
-
-    def probe(self, msg, ver, o):
-        if msg == "MetadataResponse":
-            t = o.topics[57]
-            p = t.partitions[3]
-            return (len(o.topics), t.name, p.leader_id, tuple(p.isr_nodes), o.brokers[2].host)
-        if msg == "FetchRequest":
-            t = o.topics[33]
-            return (len(o.topics), t.topic, t.partitions[19].fetch_offset, o.rack_id)
-        if msg == "ProduceRequest":
-            t = o.topic_data[7]
-            return (len(o.topic_data), t.name, bytes(t.partition_data[2].records))
-        if msg == "ApiVersionsResponse":
-            k = o.api_keys[44]
-            return (len(o.api_keys), k.api_key, k.max_version)
-        if msg == "RequestHeader":
-            return (o.request_api_key, o.request_api_version, o.correlation_id, o.client_id)
 
     def rb_build(self, records):
         import datetime
@@ -578,9 +513,6 @@ class KafkaPython(Adapter):
             return lambda data: C.decode(BytesIO(data), flexible=ver >= 2)
         return lambda data: C.decode(data, version=ver)
 
-    def probe(self, msg, ver, o):
-        return Kio.probe(self, msg, ver, o)
-
     def rb_build(self, records):
         return records
 
@@ -736,20 +668,6 @@ class AioKafka(Adapter):
             return None  # Struct.decode() cannot rebuild RequestHeader_vN (its __init__ takes a request)
         return self._cls(msg, ver).decode
 
-    def probe(self, msg, ver, o):
-        if msg == "MetadataResponse":
-            t = o.topics[57]
-            return (len(o.topics), t[1], t[3][3][2], tuple(t[3][3][4]), o.brokers[2][1])
-        if msg == "FetchRequest":
-            t = o.topics[33]
-            return (len(o.topics), t[0], t[1][19][2], o.rack_id)
-        if msg == "ProduceRequest":
-            t = o.topics[7]
-            return (len(o.topics), t[0], bytes(t[1][2][1]))
-        if msg == "ApiVersionsResponse":
-            k = o.api_versions[44]
-            return (len(o.api_versions), k[0], k[2])
-
     def rb_build(self, records):
         return records
 
@@ -784,9 +702,6 @@ class AioKafka(Adapter):
 
     def rb_tuple(self, r):
         return (r.offset, r.timestamp, r.key, r.value, list(r.headers))
-
-
-ADAPTERS = [Kio, KafkaPython, AioKafka]
 
 
 # --------------------------------------------------------------------------
@@ -831,139 +746,3 @@ def summarize(samples):
         "spread": (max(samples) - min(samples)) / med,
         "n": len(samples),
     }
-
-
-def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--only", default="")
-    ap.add_argument("--lib", default="")
-    ap.add_argument("--repeats", type=int, default=9)
-    ap.add_argument("--min-time", type=float, default=0.15)
-    ap.add_argument("--json", default="")
-    ap.add_argument(
-        "--clock",
-        choices=["cpu", "wall"],
-        default="cpu",
-        help="cpu = process_time, robust to preemption on a shared box",
-    )
-    ap.add_argument("--list", action="store_true")
-    ap.add_argument("--no-records", action="store_true")
-    a = ap.parse_args()
-    if a.list:
-        print("\n".join([*CASES, "record_batch_v2"]))
-        return
-    clock = {"cpu": time.process_time, "wall": time.perf_counter}[a.clock]
-    wanted_libs = set(filter(None, a.lib.split(",")))
-    adapters = [A() for A in ADAPTERS if not wanted_libs or A.name in wanted_libs]
-    only = set(filter(None, a.only.split(",")))
-    print(f"# python {platform.python_version()}  cpus {os.cpu_count()}  load {os.getloadavg()}")
-    for x in adapters:
-        print(f"#   {x.name} {x.version}")
-    results = []
-
-    for case, (msg, ver, neutral) in CASES.items():
-        if only and case not in only:
-            continue
-        d = neutral(ver)
-        objs, encs, decs, raw = {}, {}, {}, {}
-        for x in adapters:
-            if not x.supports(msg, ver):
-                print(f"{case:32s} {x.name:14s} UNSUPPORTED")
-                continue
-            try:
-                objs[x.name] = x.build(msg, ver, d)
-                encs[x.name] = x.encoder(msg, ver)
-                decs[x.name] = x.decoder(msg, ver)
-                raw[x.name] = bytes(encs[x.name](objs[x.name]))
-            except Exception as e:  # noqa: BLE001
-                print(f"{case:32s} {x.name:14s} ERROR {type(e).__name__}: {e}")
-        if not raw:
-            continue
-        ref_lib = next(iter(raw))
-        ref = raw[ref_lib]
-        want = probe_neutral(msg, ver, d)
-        for x in adapters:
-            if x.name not in raw:
-                continue
-            same = "BYTE-EQUAL" if raw[x.name] == ref else f"DIFFERS len={len(raw[x.name])}"
-            extra = ""
-            if decs[x.name] is not None:
-                o = decs[x.name](ref)
-                got = x.probe(msg, ver, o)
-                rt = bytes(encs[x.name](o)) == ref
-                extra = f" probe={'ok' if got == want else f'BAD {got} != {want}'} roundtrip={'ok' if rt else 'BAD'}"
-            print(f"{case:32s} {x.name:14s} {len(ref)} B {same} vs {ref_lib}{extra}")
-        for op in ("decode", "encode"):
-            fns = {}
-            for k in raw:
-                if op == "encode":
-                    fns[k] = lambda e=encs[k], o=objs[k]: e(o)
-                elif decs[k] is not None:
-                    fns[k] = lambda f=decs[k], b=ref: f(b)
-            for k, s in time_interleaved(fns, a.repeats, a.min_time, clock).items():
-                r = summarize(s)
-                r.update(
-                    case=case,
-                    lib=k,
-                    op=op,
-                    bytes=len(ref),
-                    msgs_per_s=1 / r["median_s"],
-                    mb_per_s=len(ref) / r["median_s"] / 1e6,
-                )
-                results.append(r)
-                print(
-                    f"   {op:6s} {k:14s} {r['msgs_per_s']:12.1f} msg/s {r['mb_per_s']:9.2f} MB/s  best {1 / r['min_s']:12.1f} msg/s  spread {100 * r['spread']:5.1f}%"
-                )
-
-    if not a.no_records and (not only or "record_batch_v2" in only):
-        raw, built = {}, {}
-        for x in adapters:
-            if x.rb_encode is None:
-                continue
-            built[x.name] = x.rb_build(RECORDS)
-            raw[x.name] = bytes(x.rb_encode(built[x.name]))
-        by = {x.name: x for x in adapters}
-        ref_lib = "aiokafka" if "aiokafka" in raw else next(iter(raw))
-        ref = raw[ref_lib]
-        for k, b in raw.items():
-            diff = [i for i in range(min(len(b), len(ref))) if b[i] != ref[i]]
-            state = (
-                "BYTE-EQUAL"
-                if b == ref
-                else f"DIFFERS len={len(b)} first diffs at {diff[:12]} ({len(diff)} bytes)"
-            )
-            got = [by[k].rb_tuple(r) for r in by[k].rb_decode(ref)]
-            bad = [i for i, (g, w) in enumerate(zip(got, RECORDS)) if g != w]
-            ok = (
-                "ok"
-                if not bad and len(got) == len(RECORDS)
-                else f"BAD at {len(bad)} records, first {got[bad[0]] if bad else len(got)}"
-            )
-            print(f"{'record_batch_v2':32s} {k:14s} {len(ref)} B {state} vs {ref_lib}; decode {ok}")
-        for op in ("decode", "encode"):
-            if op == "decode":
-                fns = {k: (lambda x=by[k]: x.rb_decode(ref)) for k in raw}
-            else:
-                fns = {k: (lambda x=by[k], o=built[k]: x.rb_encode(o)) for k in raw}
-            for k, s in time_interleaved(fns, a.repeats, a.min_time, clock).items():
-                r = summarize(s)
-                r.update(
-                    case="record_batch_v2",
-                    lib=k,
-                    op=op,
-                    bytes=len(ref),
-                    msgs_per_s=N_RECORDS / r["median_s"],
-                    mb_per_s=len(ref) / r["median_s"] / 1e6,
-                )
-                results.append(r)
-                print(
-                    f"   {op:6s} {k:14s} {r['msgs_per_s']:12.0f} rec/s {r['mb_per_s']:9.2f} MB/s  best {N_RECORDS / r['min_s']:12.0f} rec/s  spread {100 * r['spread']:5.1f}%  ({r['median_s'] * 1e3:.1f} ms/batch)"
-                )
-    print(f"# load at end {os.getloadavg()}")
-    if a.json:
-        with open(a.json, "w") as f:
-            json.dump(results, f, indent=1)
-
-
-if __name__ == "__main__":
-    main()

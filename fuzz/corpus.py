@@ -14,7 +14,7 @@ from flexwire.codec import Encoding, message
 from flexwire.errors import RecordHeaderError
 from flexwire.records.conventions import write_headers
 from flexwire.records.headers import Headers
-from flexwire.records.kip82 import Message, encode_messages
+from flexwire.records.kip82 import Message, encode_message_set
 from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
@@ -123,8 +123,8 @@ def _kip82() -> Iterator[bytes]:
     messages = [Message(at, 1000 + at, b"key", b"value" * at, headers) for at in range(3)]
     for check_crc in (b"\x00", b"\xff"):
         for compression in KNOWN_COMPRESSIONS:
-            yield check_crc + encode_messages(messages, compression=compression)
-        yield check_crc + encode_messages([Message(5, -1, None, None), *messages])
+            yield check_crc + encode_message_set(messages, compression=compression)
+        yield check_crc + encode_message_set([Message(5, -1, None, None), *messages])
     for data in _records():
         if len(data) > MAGIC_POSITION + 1 and data[MAGIC_POSITION + 1] < MAGIC:
             yield data

@@ -7,11 +7,9 @@ which outlives a killed analysis for a moment, is left to itself, as it is when 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import secrets
 import signal
 import subprocess
 import sys
@@ -24,6 +22,7 @@ import pyarrow.parquet as pq
 from flexwire.errors import FlexwireError
 from flexwire.spark.staging import PARTS, PREFIX
 from flexwire.spark.tables import SUCCESS, finished_tables
+from fuzz.arguments import asked
 from tests.spark.traffic import Traffic, made
 
 ROOT = Path(__file__).parents[1]
@@ -37,8 +36,8 @@ def write_capture(directory: Path, exchanges: int) -> None:
     traffic = Traffic(directory)
     connection = traffic.connect()
     for number in range(exchanges):
-        asked, answer = made("MetadataRequest"), made("MetadataResponse")
-        traffic.exchange(connection, asked, answer, 9, number)
+        request, response = made("MetadataRequest"), made("MetadataResponse")
+        traffic.exchange(connection, request, response, 9, number)
     connection.close(timestamp_us=traffic.now_us)
     traffic.close()
 
@@ -131,15 +130,11 @@ def rounds(place: Path, count: int, seed: int) -> list[str]:
 
 def main() -> int:
     """Run what the command line asks for; a law that does not hold is an error."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=30, help="analyses to kill")
-    parser.add_argument("--seed", type=int, default=None, help="the same moments again")
-    given = parser.parse_args()
-    seed = secrets.randbits(32) if given.seed is None else given.seed
-    sys.stdout.write(f"== {given.rounds} analyses are killed, --seed {seed}\n")
+    given = asked("fuzz.kills", __doc__, rounds=30, of="analyses to kill")
+    sys.stdout.write(f"== {given.rounds} analyses are killed, --seed {given.seed}\n")
     sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="flexwire-kills-") as place:
-        for line in rounds(Path(place), given.rounds, seed):
+        for line in rounds(Path(place), given.rounds, given.seed):
             sys.stdout.write(f"   {line}\n")
     return 0
 

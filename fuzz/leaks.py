@@ -1,46 +1,48 @@
 """``python -m fuzz.leaks [--rounds N] [--seed N]``: secrets wherever there may be one, looked for.
 
 Each round is a capture with other words in its fields and damages, an analysis of it, and a search
-of all that was written for any of them. One that is found is an error.
+of all that was written for any of them. One that is found is an error. The first capture
+is analyzed with its credentials too: a kind of secret that is not found then is an error as well.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import secrets
 import sys
 import tempfile
 from pathlib import Path
 
-from flexwire.spark.analyze import SMALL_JAVA, analyze
+from flexwire.spark.analyze import SMALL_JAVA
 from flexwire.spark.session import session
+from fuzz.arguments import asked
 from tests.spark.planted import Planted, plant
-from tests.spark.test_secrets import found
+from tests.spark.test_secrets import analyzed, found, not_found
 
 
 def main() -> int:
     """Run what the command line asks for; 1 where a secret is shown."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.leaks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="captures to analyze")
-    parser.add_argument("--seed", type=int, default=None, help="the same words again")
-    given = parser.parse_args()
-    seed = secrets.randbits(32) if given.seed is None else given.seed
+    given = asked("fuzz.leaks", __doc__, rounds=3, of="captures to analyze")
     spark = session("flexwire leaks", memory="1g", conf=SMALL_JAVA)
-    shown = 0
-    for number in range(seed, seed + given.rounds):
+    wrong = 0
+    for number in range(given.seed, given.seed + given.rounds):
         planted = Planted(random.Random(number))  # noqa: S311 - chance, not a secret
         plant(planted)
         with tempfile.TemporaryDirectory(prefix="flexwire-leaks-") as place:
-            planted.write(Path(place) / "secrets.pcap")
-            analysis = analyze([Path(place) / "secrets.pcap"], Path(place) / "out", spark=spark)
-            leaks = {(planted.words.get(word, "?"), where) for where, word in found(analysis)}
+            hidden = analyzed(planted, Path(place), spark)
+            leaks = {(planted.words.get(word, "?"), where) for where, word in found(hidden)}
+            unseen = set[str]()
+            if number == given.seed:
+                shown = analyzed(planted, Path(place), spark, show_credentials=True)
+                unseen = not_found(planted, shown)
         sys.stdout.write(f"== --seed {number}: {len(planted.words)} secrets, {len(leaks)} shown\n")
         sys.stdout.writelines(f"   {kind} in {where}\n" for kind, where in sorted(leaks))
+        sys.stdout.writelines(
+            f"   {kind} is not found where it is shown\n" for kind in sorted(unseen)
+        )
         sys.stdout.flush()
-        shown += len(leaks)
+        wrong += len(leaks) + len(unseen)
     spark.stop()
-    return 1 if shown else 0
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

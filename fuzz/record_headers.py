@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import DecodeError, RecordError, RecordHeaderError
 from flexwire.records.conventions import CONVENTIONS, detect, read_headers, write_headers
-from flexwire.records.kip82 import decode_messages, down_convert, up_convert
+from flexwire.records.kip82 import decode_message_set, down_convert, up_convert
 from flexwire.records.typed import TypedDialect
 from fuzz.law import LawBrokenError
 
@@ -43,7 +43,9 @@ def kip82(data: bytes) -> None:
 
 def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Message]:
     """Read on behind every error."""
-    found = decode_messages(raw, check_crc=check_crc, max_inflated=_MOST_INFLATED, dialect=dialect)
+    found = decode_message_set(
+        raw, check_crc=check_crc, max_inflated=_MOST_INFLATED, dialect=dialect
+    )
     messages: list[Message] = []
     position = -1
     while position < len(raw):

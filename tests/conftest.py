@@ -1,6 +1,10 @@
+"""What all tests share: the one Spark session, and which tests run beside each other."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,12 +13,47 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parents[1]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # `-m "not spark"` then leaves out exactly the tests that start the session.
+    """Refuse tests that use Spark and do not say so; what starts it comes first, as it is long."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
+        if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
+            raise pytest.UsageError(f"{item.nodeid} uses Spark: mark it, or its module, as spark")
+    items.sort(key=lambda item: not is_spark(item))
+
+
+def is_spark(item: pytest.Item) -> bool:
+    """Whether a test starts Spark."""
+    return item.get_closest_marker("spark") is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process whole files, and all that start Spark to one of them."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    # It is here only if tests run beside each other.
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
+
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = scope
+    # In the order above, and not the files of most tests first.
+    config.option.loadscopereorder = False
+    return scheduling
+
+
+def scope(nodeid: str) -> str:
+    """Give what tests share with those that run in the same process."""
+    file = nodeid.partition("::")[0]
+    return "spark" if names_spark(file) else file
+
+
+@cache
+def names_spark(file: str) -> bool:
+    """Whether a file has a test that starts Spark."""
+    return "pytest.mark.spark" in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

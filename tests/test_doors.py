@@ -248,12 +248,12 @@ DOORS = {
     "Typed.decode": Door(
         Typed.decode, {"data": (TYPED, set()), "dialect": (TypedDialect.DOCUMENT, set())}
     ),
-    "kip82.decode_messages": Door(
-        lambda **given: list(kip82.decode_messages(**given)),
+    "kip82.decode_message_set": Door(
+        lambda **given: list(kip82.decode_message_set(**given)),
         {**BATCHES, "data": (b"", BYTES), "dialect": (TypedDialect.DOCUMENT, set())},
     ),
-    "kip82.encode_messages": Door(
-        kip82.encode_messages,
+    "kip82.encode_message_set": Door(
+        kip82.encode_message_set,
         {
             "messages": ([], {"empty list"}),
             "compression": ("gzip", set()),
@@ -417,7 +417,7 @@ def test_an_attribute_that_was_deleted_is_named(release: str | None) -> None:
 
 
 def test_values_that_have_no_end_are_refused() -> None:
-    fetch = flexwire.message("FetchRequest")
+    fetch: Any = flexwire.message("FetchRequest")
     endless = _endless()
     for wrong in (endless, [endless], {"a": endless}):
         with pytest.raises(EncodeError):

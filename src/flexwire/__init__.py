@@ -24,9 +24,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from flexwire import columnar, errors, messages, records
-    from flexwire.codec import message
     from flexwire.codec.spec_set import SpecSet, load_specs
     from flexwire.kernels.loading import load_kernels
+    from flexwire.messages import message
 
 _HOMES = {
     "load_kernels": "flexwire.kernels.loading",

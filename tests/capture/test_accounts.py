@@ -314,6 +314,7 @@ def captures(draw: st.DrawFn) -> list[Segment]:
     return merged(draw, parts)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(captures())
 def test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted(

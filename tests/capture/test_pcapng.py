@@ -250,7 +250,7 @@ def test_hosts_are_addresses_and_ports_are_ports(tmp_path: Path) -> None:
     with PcapngWriter(tmp_path) as writer:
         with pytest.raises(ValueError, match="localhost"):
             writer.open_connection(("localhost", 1), SERVER)
-        with pytest.raises(ValueError, match="65536 is not a port"):
+        with pytest.raises(ValueError, match="from 0 to 65535, got 65536"):
             writer.open_connection(("127.0.0.1", 65536), SERVER)
 
 

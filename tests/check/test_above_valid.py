@@ -11,6 +11,7 @@ from flexwire.check.config import ALL, Config, named
 from flexwire.versions import Versions
 from tests.check.pages import findings
 from tests.check.released import by_directory
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,8 @@ def moved(text: str, path: tuple[int, ...], versions: str) -> str:
     return json.dumps(spec)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.slow
+@each("name", list(FILES))
 def test_above_is_a_finding_and_below_is_pedantic(name: str) -> None:
     text = FILES[name]
     valid = Versions.parse(json.loads(text)["validVersions"])

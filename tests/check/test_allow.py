@@ -162,6 +162,7 @@ def test_what_is_no_json_is_not_allowed() -> None:
     assert [one.rule for one in findings({"Foo.json": f'{comment}{{ "a'})] == ["TEXT_NOT_JSON"]
 
 
+@pytest.mark.slow
 def test_a_text_full_of_comments_is_read_in_time() -> None:
     many = f"{ALLOW}\n" * 15_000
     found = findings({"Foo.json": f"{HEAD}{many}{FIELD}{TAIL}"})

@@ -16,12 +16,15 @@ from flexwire.check.breaking.rule import Breaks
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
 from flexwire.versions import HIGHEST, Versions
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.check.breaking.changes import Change
     from flexwire.schema.spec import FieldSpec, MessageSpec
+
+pytestmark = pytest.mark.slow
 
 
 @cache
@@ -72,7 +75,7 @@ def renamed(spec: MessageSpec, last: int) -> set[int]:
     }
 
 
-@pytest.mark.parametrize("spec", SEVERAL, ids=lambda spec: spec.name)
+@each("spec", {spec.name: spec for spec in SEVERAL})
 def test_a_name_that_lives_on_in_other_versions_is_renamed_in_these(spec: MessageSpec) -> None:
     old = Edition(spec)
     for last in spec.valid_versions:
@@ -84,7 +87,7 @@ def test_a_name_that_lives_on_in_other_versions_is_renamed_in_these(spec: Messag
             assert in_versions == renamed(spec, last)
 
 
-@pytest.mark.parametrize("spec", SEVERAL, ids=lambda spec: spec.name)
+@each("spec", {spec.name: spec for spec in SEVERAL})
 def test_one_field_of_many_is_renamed_in_the_versions_that_name_it_otherwise(
     spec: MessageSpec,
 ) -> None:

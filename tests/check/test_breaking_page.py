@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from flexwire.check.breaking.changes import breaking_rules
 from tests.house.test_readme import blocks, check
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "breaking.md"
 

@@ -11,8 +11,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from flexwire.check.config import read_config
@@ -21,8 +21,7 @@ from flexwire.check.rules import rules
 from flexwire.cli.app import app
 from tests.check.pages import findings
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
 BEGIN, END = "<!-- rules: begin -->\n", "<!-- rules: end -->\n"

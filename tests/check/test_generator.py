@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from flexwire.check.config import LINT, Config
 from flexwire.check.rule import Category
 from flexwire.check.rules import rules
 from tests.check.pages import findings
+from tests.each import each
 
 CASES = [
     json.loads(line)
@@ -54,7 +53,7 @@ BESIDES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+@each("case", {case["case"]: case for case in CASES})
 def test_the_verdict_is_the_generator_s(case: dict[str, str]) -> None:
     found = {one.rule for one in findings({"FooRequest.json": case["spec"]}, Config(VERDICT))}
     refused = case["outcome"] != "OK"
@@ -65,7 +64,7 @@ def test_the_verdict_is_the_generator_s(case: dict[str, str]) -> None:
     assert bool(found) is refused, found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+@each("case", {case["case"]: case for case in CASES})
 def test_what_else_is_told_is_known(case: dict[str, str]) -> None:
     of_one_file = {rule.id for rule in rules().values() if rule.directory is None}
     config = Config((LINT.defaults() & of_one_file) - VERDICT)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+pytestmark = pytest.mark.slow
+
 Fields = list[dict[str, Any]]
-FEW, MANY = 60, 240
+FEW, MANY = 40, 160
 
 
 def field(number: int, **facts: Any) -> dict[str, Any]:

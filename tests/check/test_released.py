@@ -16,6 +16,8 @@ from tests.check.released import by_directory
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
 
+pytestmark = pytest.mark.slow
+
 DIRECTORIES = by_directory()
 RELEASES = sorted({release for release, _ in DIRECTORIES}, key=release_order)
 # What Kafka's generator of 2024 refuses of these releases, and theirs did not.

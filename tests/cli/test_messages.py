@@ -156,6 +156,7 @@ AT_THE_EDGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "code", "told"), AT_THE_EDGE)
 def test_no_traceback_at_the_edges_of_a_shell(script: str, code: int, told: str) -> None:
     done = shell(script)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.cli import main
+from flexwire.cli.records_dump_options import CONVENTION_NAMES, DECODER_NAMES, NOTATIONS
 from flexwire.cli.records_dump_records import sequence_of, show_bytes, typed_headers
-from flexwire.cli.records_dump_wanted import CONVENTION_NAMES, DECODER_NAMES, NOTATIONS
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import decode_batches
 from flexwire.records.conventions import CONVENTIONS

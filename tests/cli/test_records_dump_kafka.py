@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.cli.records_dump_options import DumpOptions
 from flexwire.cli.records_dump_rows import rows
-from flexwire.cli.records_dump_wanted import Wanted
 from tests.capture.log_vectors import vectors, write_all
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dumped(root: Path, path: str, **wanted: Any) -> list[Row]:
-    return list(rows(root / path, Wanted(**wanted)))
+    return list(rows(root / path, DumpOptions(**wanted)))
 
 
 def of(rows: list[Row], kind: str) -> list[Row]:

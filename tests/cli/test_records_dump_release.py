@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.cli.records_dump_options import DumpOptions
 from flexwire.cli.records_dump_rows import rows
-from flexwire.cli.records_dump_wanted import Wanted
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record, encode_batch
 from flexwire.schema.catalog import catalog
@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("path", FILES + EARLY_FILES)
 def test_nothing_is_wrong_with_what_a_sound_broker_wrote(root: Path, path: str) -> None:
     for release in (None, path.split("/", maxsplit=1)[0]):
-        found = rows(root / path, Wanted(deep=True, release=release))
+        found = rows(root / path, DumpOptions(deep=True, release=release))
         assert of(list(found), "finding") == []
 
 
@@ -49,7 +49,7 @@ def test_every_record_of_an_internal_topic_is_the_message_of_its_type(root: Path
         topic = path.split("/")[1].rpartition("-")[0]
         if not path.endswith((".log", ".checkpoint")) or not topic.startswith("__"):
             continue
-        for row in of(list(rows(root / path, Wanted(deep=True))), "record"):
+        for row in of(list(rows(root / path, DumpOptions(deep=True))), "record"):
             for content in [row["control"]] if "control" in row else [row["key"], row["value"]]:
                 if content is not None:
                     assert "message" in content, (path, row)
@@ -69,8 +69,8 @@ def test_every_record_of_an_internal_topic_is_the_message_of_its_type(root: Path
 def test_a_log_of_early_access_is_read_alike_with_its_release_and_without(root: Path) -> None:
     older = set()
     for path in EARLY_FILES:
-        known = list(rows(root / path, Wanted(deep=True, release=EARLY)))
-        guessed = list(rows(root / path, Wanted(deep=True)))
+        known = list(rows(root / path, DumpOptions(deep=True, release=EARLY)))
+        guessed = list(rows(root / path, DumpOptions(deep=True)))
         for row, other in zip(known, guessed, strict=True):
             if row["type"] == "record" and row.get("value") is not None and "control" not in row:
                 assert "message" in row["value"]

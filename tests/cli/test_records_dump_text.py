@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from flexwire.cli.records_dump_options import DumpOptions
 from flexwire.cli.records_dump_rows import rows
 from flexwire.cli.records_dump_text import Text
-from flexwire.cli.records_dump_wanted import Wanted
 from flexwire.records.conventions import CONVENTIONS
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("path", vectors())
+@pytest.mark.slow
+@each("path", list(vectors()))
 def test_whatever_the_bytes_there_are_rows_and_lines(tmp_path: Path, path: str) -> None:
     picked = random.Random(path)
     data = data_of(path)
@@ -43,7 +45,7 @@ def test_whatever_the_bytes_there_are_rows_and_lines(tmp_path: Path, path: str) 
             damaged[picked.randrange(len(data))] = picked.choice([0, 1, 0x7F, 0x80, 0xFF])
         made = write(tmp_path, path, bytes(damaged[: picked.randrange(len(data) + 1)]))
         text = Text(width=60, colour=True)
-        for row in rows(made, Wanted(deep=True, convention=CONVENTIONS["connect"])):
+        for row in rows(made, DumpOptions(deep=True, convention=CONVENTIONS["connect"])):
             assert list(text.lines(json.loads(msgspec.json.encode(row))))
         assert text.summary()
 

@@ -88,6 +88,7 @@ def test_error_tags_writes_a_whole_set_and_says_what_it_did(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.4.1", "4.4.0"])
 def test_error_tags_takes_a_release_and_a_jar_alike(tmp_path: Path, release: str) -> None:
     jar = tmp_path / f"kafka-clients-{release}.jar"

@@ -46,6 +46,7 @@ def write(place: Path, name: str, kind: str, **members: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_without_a_path_the_guide_is_to_all_bundled_messages(tmp_path: Path) -> None:
     out = tmp_path / "a" / "site"
     told = docs("--out", out)
@@ -71,6 +72,7 @@ def test_a_guide_to_specs_of_one_s_own(tmp_path: Path) -> None:
     assert "PingResponse v2" in made["api/Ping.html"]
 
 
+@pytest.mark.slow
 def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
     path = write(tmp_path, "PingRequest", "request", apiKey=9999)
     told = docs("release:3.8.1", path, "--out", tmp_path / "site")
@@ -81,6 +83,7 @@ def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
     assert "PingRequest v0" in made["api/Ping.html"]
 
 
+@pytest.mark.slow
 def test_bundled_specs_as_files_have_the_same_fields(tmp_path: Path) -> None:
     """The catalog's own words, read as somebody's specs, give the same tables."""
     specs = tmp_path / "specs"
@@ -153,6 +156,7 @@ def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
     assert "leave PATH out" in told.output
 
 
+@pytest.mark.slow
 def test_pages_of_an_earlier_run_go_and_files_of_others_stay(tmp_path: Path) -> None:
     write(tmp_path / "specs", "Note", "data")
     place = tmp_path / "site"

@@ -21,13 +21,14 @@ import flexwire
 from flexwire.capture.log_segment import Damage
 from flexwire.cli import main
 from flexwire.cli.app import app
+from flexwire.cli.records_dump_options import CONVENTION_NAMES
 from flexwire.cli.records_dump_records import finding
 from flexwire.cli.records_dump_text import Text
-from flexwire.cli.records_dump_wanted import CONVENTION_NAMES
 from flexwire.cli.terminal import ShownStream, styled
 from flexwire.net.statistics import TapStatistics
 from flexwire.printable import printable
 from flexwire.records import Record
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def test_the_characters_that_people_were_fooled_with_are_among_them() -> None:
     assert set(map(chr, fooled)) <= {*OBEYED, "\u202f"}
 
 
-@pytest.mark.parametrize("char", OBEYED[:80] + list(SOME) + OBEYED[80::97], ids=ascii)
+@each("char", OBEYED[:80] + list(SOME) + OBEYED[80::97])
 def test_an_escape_is_the_one_of_json(char: str) -> None:
     text = f'{char}"é'
     written = printable(json.dumps(text, ensure_ascii=False))

@@ -67,12 +67,14 @@ def public_value(case: Case) -> Any:
         return REFUSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [reference_bytes, generated_bytes, public_bytes, json_bytes])
 def test_what_is_written_at_every_boundary(executor: Any) -> None:
     wrong = [str(case) for case in ENCODED if executor(case) != case.raw]
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [reference_value, generated_value, public_value])
 def test_what_is_read_at_every_boundary(executor: Any) -> None:
     # As text: NaN is not equal to itself, and 0.0 is equal to -0.0.

@@ -20,6 +20,7 @@ from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String,
 from flexwire.wire.varint import write_unsigned_varint
 from tests.codec.made_up import EVERY_TYPE, TAGGED, everything, made
 from tests.codec.values import random_message
+from tests.each import each
 
 NAMES = catalog().names()
 MadeUp: Any = everything()
@@ -42,7 +43,8 @@ def through_both(made: Any, value: Any, version: int, encoding: Encoding) -> byt
     return raw
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     made = message(name)
     for version in versions_of(name):
@@ -57,7 +59,8 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
                         made.decode(damaged, version, encoding=encoding)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:
     made = message(name)
     for version in versions_of(name):
@@ -67,7 +70,8 @@ def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str
             through_both(made, value, version, encoding)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_an_encoding_without_tagged_fields_set_is_as_long_as_the_rules_say(name: str) -> None:
     made = message(name)
     for version in versions_of(name):
@@ -138,7 +142,8 @@ class Lengths:
             self.rest += 16
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_the_drafts_change_flexible_versions_only_and_flexible_the_others_only(name: str) -> None:
     made = message(name)
     for version in versions_of(name):
@@ -391,6 +396,7 @@ PAIRS = [
 ENCODINGS = st.sampled_from(list(Encoding))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PAIRS), ENCODINGS, st.integers(0, 20), st.data())
 @settings(deadline=None, max_examples=500)
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
@@ -406,6 +412,7 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
     same(made, bytes(raw[: data.draw(st.integers(0, len(raw)))]), version, encoding)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60), ENCODINGS, st.sampled_from([0, 1]))
 @settings(deadline=None, max_examples=500)
 def test_any_bytes_decode_alike_or_are_refused_alike(

@@ -11,6 +11,7 @@ from flexwire.codec import message
 from flexwire.errors import DecodeError
 from flexwire.schema.catalog import catalog
 from tests.codec.values import random_message
+from tests.each import each
 
 NAMES = catalog().names()
 SEEDS = range(2)
@@ -29,7 +30,8 @@ def pairs(name: str) -> list[tuple[Any, int]]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     for made, version in pairs(name):
         for seed in SEEDS:
@@ -43,7 +45,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
             assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_default_object_goes_through_every_version(name: str) -> None:
     for made, version in pairs(name):
         raw = made().encode(version)

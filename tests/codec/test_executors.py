@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexwire.codec import message
 from flexwire.codec.definition import _OUT_OF_THE_ORDINARY
 from flexwire.errors import DecodeError, EncodeError
 from tests.codec.made_up import everything, made
@@ -66,6 +67,7 @@ FLEXIBLE = st.builds(MadeUp, **INLINE, **TAGGED)
 MESSAGES = st.tuples(INFLEXIBLE, st.just(0)) | st.tuples(FLEXIBLE, st.just(1))
 
 
+@pytest.mark.slow
 @given(MESSAGES)
 @settings(deadline=None)
 def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int]) -> None:
@@ -91,6 +93,7 @@ def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.Dat
     assert (decoded, end) == (value, 2 + len(raw))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
 @settings(deadline=None, max_examples=400)
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
@@ -311,3 +314,21 @@ def test_lenient_takes_what_java_takes() -> None:
 
 def test_ids_are_uuids() -> None:
     assert MadeUp().id == uuid.UUID(int=0)
+
+
+@pytest.mark.parametrize("empty", ["", b"", [], (), None, 0, set()], ids=repr)
+def test_what_is_empty_and_not_a_dict_is_judged_alike_in_every_structure(empty: Any) -> None:
+    kind: Any = message("FetchRequest")
+    definition = kind.definition
+    for place in ("", "replica_state"):
+        value = kind()
+        given = getattr(value, place) if place else value
+        given.unknown_tagged_fields = empty
+        for version in (11, 17):
+            outcomes = []
+            for encode in (definition.encode_reference, definition.encode):
+                try:
+                    outcomes.append(encode(value, version))
+                except EncodeError as error:
+                    outcomes.append(str(error))
+            assert outcomes[0] == outcomes[1], (place, version)

@@ -9,11 +9,12 @@ import pytest
 from flexwire.codec import explain, message
 from flexwire.errors import DecodeError
 from tests.codec.vectors import class_of, load
+from tests.each import each
 
 BY_MESSAGE = load()
 
 
-@pytest.mark.parametrize("name", sorted(BY_MESSAGE))
+@each("name", sorted(BY_MESSAGE))
 def test_annotations_tile_the_message(name: str) -> None:
     for vector in BY_MESSAGE[name]:
         raw = bytes.fromhex(vector["hex"])

@@ -13,6 +13,8 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from tests.codec.release_vectors import ReleaseVector, class_in, release_vectors
 
+pytestmark = pytest.mark.slow
+
 
 def plain(vector: ReleaseVector) -> bool:
     return vector.json is not None and not vector.unknown

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
+import operator
 from typing import Any
 
 import pytest
 
+from flexwire.codec import json_form
 from flexwire.errors import EncodeError, JsonFormError
 from tests.codec.made_up import everything, made
 
@@ -68,3 +72,76 @@ def test_a_field_that_the_version_lacks_is_refused_unless_ignorable() -> None:
     with pytest.raises(EncodeError, match="MadeUp v0 at rack: this version has no such field"):
         one(rack="r").to_json(0)
     assert one().to_json(0) == {}
+    ignorable = made([{"name": "Rack", "type": "string", "versions": "1+", "ignorable": True}])
+    assert ignorable(rack="r").to_json(0) == {}
+
+
+class Seven:
+    """An integer that is not an `int`, as those of numpy are."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+# What no version carries, each in a place where the JSON form would have to say something of it.
+WRONG: list[tuple[dict[str, Any], int]] = [
+    ({"flag": 1}, 0),
+    ({"count": "7"}, 0),
+    ({"count": 1.0}, 0),
+    ({"count": 2**31}, 0),
+    ({"ratio": "1.0"}, 0),
+    ({"ratio": 10**400}, 0),
+    ({"id": b"0123456789abcdef"}, 0),
+    ({"text": None}, 0),
+    ({"text": b"bytes"}, 0),
+    ({"blob": "text"}, 0),
+    ({"blob": None}, 0),
+    ({"numbers": None}, 0),
+    ({"numbers": 5}, 0),
+    ({"flags": [2]}, 0),
+    ({"ids": [None]}, 0),
+    ({"names": ["a", 3]}, 0),
+    ({"topics": [None]}, 0),
+    ({"topics": [MadeUp.Topic(name="t", leader=5)]}, 0),
+    ({"topics": [MadeUp.Topic(name="t", leader=MadeUp.Leader(epoch=None))]}, 0),
+    ({"topics": [MadeUp.Topic(unknown_tagged_fields={9: b""})]}, 0),
+    ({"unknown_tagged_fields": {9: b""}}, 0),
+    ({"unknown_tagged_fields": {9: "text"}}, 1),
+    ({"unknown_tagged_fields": {"9": b""}}, 1),
+    ({"unknown_tagged_fields": {0: b""}}, 1),
+    ({"rack": None}, 1),
+    ({"level": None}, 1),
+    ({"current": None}, 1),
+    ({"current": MadeUp.Current(leader_id="1")}, 1),
+    ({"marks": [1, "2"]}, 1),
+]
+
+
+@pytest.mark.parametrize(("change", "version"), WRONG)
+def test_what_has_no_json_form_is_refused_in_the_words_of_the_reference(
+    change: dict[str, Any], version: int
+) -> None:
+    value = MadeUp(**change)
+    with pytest.raises(EncodeError) as judged:
+        MadeUp.definition.encode_reference(value, version)
+    with pytest.raises(EncodeError) as caught:
+        value.to_json(version)
+    assert str(caught.value) == str(judged.value)
+
+
+def test_writing_the_json_form_words_no_error_of_its_own() -> None:
+    tree = ast.parse(inspect.getsource(json_form))
+    writers = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef) and one.name.lstrip("_").startswith("write")
+    ]
+    assert len(writers) == 4
+    assert not [one for writer in writers for one in ast.walk(writer) if isinstance(one, ast.Raise)]
+
+
+@pytest.mark.parametrize("number", [True, Seven()])
+def test_what_the_wire_takes_for_an_integer_is_one_in_json(number: Any) -> None:
+    again = MadeUp(count=number, numbers=[number]).to_json(0)
+    assert {type(one) for one in (again["count"], *again["numbers"])} == {int}
+    assert again["count"] == operator.index(number)

@@ -13,7 +13,7 @@ from flexwire.errors import DecodeError, EncodeError, UnknownMessageError
 from flexwire.kernels import cache as loader
 from flexwire.kernels import loading
 from flexwire.kernels.objects.functions import UnsuitableError
-from flexwire.kernels.objects.program import Program
+from flexwire.kernels.objects.program import ObjectProgram
 from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything
 from tests.codec.vectors import class_of, load
@@ -42,6 +42,7 @@ def functions(request: pytest.FixtureRequest) -> Any:
     return python_functions
 
 
+@pytest.mark.slow
 def test_every_vector_goes_through(functions: Any) -> None:
     for vector in VECTORS:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
@@ -129,4 +130,4 @@ def test_the_class_gives_the_same_function_each_time() -> None:
 def test_tagged_fields_of_another_form_do_not_suit_the_kernels() -> None:
     schema = MadeUp.definition.schema(1, Encoding.INTERLEAVED)
     with pytest.raises(UnsuitableError):
-        Program(schema, MadeUp.definition.classes)
+        ObjectProgram(schema, MadeUp.definition.classes)

@@ -182,6 +182,7 @@ def test_the_mode_says_what_counts_as_a_spec(tmp_path: Path) -> None:
     assert load_specs(path, mode="legacy").names() == ("Ping",)
 
 
+@pytest.mark.slow
 def test_every_bundled_message_of_one_spec_loads_as_one_s_own() -> None:
     bundled = catalog()
     entries = [bundled.entry(name) for name in bundled.names()]

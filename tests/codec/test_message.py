@@ -194,16 +194,6 @@ def test_specs_that_would_take_for_ever_are_refused() -> None:
         message_of(parse_spec(chain(40, twice=True)))
 
 
-def test_thousands_of_tagged_fields_compile() -> None:
-    fields = [
-        {"name": f"T{tag}", "type": "int8", "versions": "0+", "taggedVersions": "0+", "tag": tag}
-        for tag in range(3000)
-    ]
-    many = made(fields, valid="0", flexible="0+")
-    value = many(t0=1, t2999=2)
-    assert many.decode(value.encode(0), 0) == value
-
-
 def test_elements_that_take_no_bytes_are_refused() -> None:
     later = {"name": "At", "type": "int64", "versions": "1+"}
     empty: Any = made([{"name": "Items", "type": "[]Item", "versions": "0+", "fields": [later]}])

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from flexwire.codec import Encoding, message_of
-from flexwire.codec.source import Refused
+from flexwire.codec.refusing import Refused
 from flexwire.errors import CodecError, DecodeError, EncodeError
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import MessageSpec
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("FLEXWIRE_EXAMPLES", "0"))
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,6 +9,8 @@ from flexwire.schema.releases import release_order
 from tests.codec.release_counts import table
 from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("release", releases())
 @pytest.mark.parametrize("executor", EXECUTORS)

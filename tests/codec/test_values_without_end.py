@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from flexwire.codec.message import Message
 
+pytestmark = pytest.mark.slow
+
 DEEPER = 100_000
 
 

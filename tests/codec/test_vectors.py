@@ -5,11 +5,10 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-import pytest
-
 from flexwire.codec import message
 from flexwire.errors import DecodeError
 from tests.codec.vectors import class_of, has_changed, load
+from tests.each import each
 
 BY_MESSAGE = load()
 
@@ -18,12 +17,7 @@ def test_all_the_vectors_are_here() -> None:
     assert sum(map(len, BY_MESSAGE.values())) == 1522
 
 
-@pytest.fixture(params=sorted(BY_MESSAGE))
-def vectors(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = BY_MESSAGE[request.param]
-    return found
-
-
+@each("vectors", BY_MESSAGE)
 def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
@@ -33,6 +27,7 @@ def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]])
         assert end == len(raw)
 
 
+@each("vectors", BY_MESSAGE)
 def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
@@ -41,6 +36,7 @@ def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) ->
         assert made.definition.encode_reference(decoded, version) == raw
 
 
+@each("vectors", BY_MESSAGE)
 def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
         # Later releases renamed fields, so the names are those of the release that made them.
@@ -54,6 +50,7 @@ def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]
         assert [(one["tag"], b64decode(one["data"]).hex()) for one in unknown] == expected
 
 
+@each("vectors", BY_MESSAGE)
 def test_the_json_form_reads_back_to_the_same_bytes(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]

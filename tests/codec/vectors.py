@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from flexwire.schema.resolve import resolve
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
 
 
+@cache
 def load() -> dict[str, list[dict[str, Any]]]:
     """Give the vectors by message name."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)

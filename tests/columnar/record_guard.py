@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from flexwire.columnar import record_columns
-from flexwire.columnar.record_columns import RECORD_COLUMNS
+from flexwire.columnar.record_schema import RECORD_COLUMNS
 from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.kernels.records.columns_layout import SPARE
 from flexwire.records import Record, encode_batch

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import decode_messages, encode_messages, message_sizes
-from flexwire.columnar.types import message_type, uuid_text
+from flexwire.columnar.types import message_type
 from flexwire.errors import EncodeError
 from flexwire.kernels.engine import kernel
+from flexwire.wire.uuid_text import uuid_text
 from tests.codec.boundaries import DECODED, ENCODED, FLEXIBLE, REFUSED, Case
 
 Group = tuple[str, str, int]
@@ -112,6 +113,7 @@ def wider(value: Any) -> pa.Array | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", READ, ids=str)
 def test_what_is_read_at_every_boundary(group: Group) -> None:
     assert kernel("decode") is not None

@@ -14,6 +14,8 @@ from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same
 from tests.modules import run
 
+pytestmark = pytest.mark.guard
+
 GUARD = "tests.columnar.guard"
 
 

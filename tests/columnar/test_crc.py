@@ -19,6 +19,7 @@ from flexwire.columnar.program import address
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
 from flexwire.records import Record, encode_batch
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +34,9 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @needs_instruction
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_a_crc_is_the_library_s(size: int) -> None:
     data = random.Random(size).randbytes(size + 3)
     room = allocate(max(size + 3, 1))
@@ -60,6 +62,7 @@ def read(data: bytes) -> tuple[pa.Table, list[str], int]:
     return pa.Table.from_batches(reader, reader.schema), list(map(str, reader.errors)), len(data)
 
 
+@pytest.mark.slow
 def test_a_processor_without_the_instruction_finds_the_same_damage() -> None:
     data = bytearray(segment())
     for place in range(100, len(data), len(data) // 9):
@@ -82,6 +85,7 @@ def test_it_is_the_kernel_that_checks() -> None:
     assert "crc" in read(bytes(data))[1][0]
 
 
+@pytest.mark.slow
 def test_crcs_that_are_written_are_the_same_without_the_instruction() -> None:
     rows = decode_records(segment())
     written = encode_records(rows, records_per_batch=7)
@@ -100,6 +104,7 @@ def test_it_is_the_kernel_that_writes() -> None:
     assert decode_records(written).equals(rows)
 
 
+@pytest.mark.compiles
 def test_kernels_for_any_processor_take_no_instruction_of_this(tmp_path: Path) -> None:
     # It gives whether there are crcs; LLVM ends a process that has an instruction it may not take.
     script = """

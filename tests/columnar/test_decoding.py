@@ -11,21 +11,22 @@ import pytest
 
 from flexwire.codec import Encoding, message
 from flexwire.columnar import decode_messages, message_type
+from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.schema.catalog import catalog
-from flexwire.spark.arrow import TaggedFieldUses, message_column
 from tests.codec.test_every_version import pairs
 from tests.codec.test_random_specs import damage
 from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.columnar.expected import decoded, same
+from tests.each import each
 
 BY_MESSAGE = load()
 NAMES = catalog().names()
 AROUND = [(b"", b""), (b"", b"x"), (b"seven..", b""), (b"", b"eight..."), (b"x" * 16, b"y" * 9)]
 
 
-@pytest.mark.parametrize("name", sorted(BY_MESSAGE))
+@each("name", sorted(BY_MESSAGE))
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}
     for vector in BY_MESSAGE[name]:
@@ -39,7 +40,8 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@each("name", NAMES)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:
     by_class: dict[Any, list[tuple[Any, int]]] = {}
     for made, version in pairs(name):
@@ -49,7 +51,8 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
         found = decode_messages(made, pa.array(rows), version)
         same(found, decoded(made, rows, [version] * len(rows))[0])
         if made is message(name):
-            same(found, message_column(name, version, messages, TaggedFieldUses()))
+            schema = made.definition.schema(version)
+            same(found, message_column(schema, message_type(name), messages, TaggedFieldUses()))
     for made, mixed in by_class.items():
         random.Random(name).shuffle(mixed)
         rows, versions = [row for row, _ in mixed], [version for _, version in mixed]
@@ -58,6 +61,7 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_every_encoding(encoding: Encoding) -> None:
     for name in NAMES:
@@ -71,6 +75,7 @@ def test_every_encoding(encoding: Encoding) -> None:
         same(decode_messages(name, pa.array(rows), version, encoding=encoding), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_damage_is_refused_in_the_same_words_and_the_other_rows_are_read(
     encoding: Encoding,
@@ -169,6 +174,7 @@ def test_offsets_that_lie_are_refused_rows(slow_path: None) -> None:
         decode_messages("RequestHeader", data, 2)
 
 
+@pytest.mark.slow
 def test_text_is_utf8_just_where_python_s_decoder_says_so() -> None:
     leads = [0x00, 0x7F, 0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
     leads += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from flexwire.codec import Message
 
+pytestmark = pytest.mark.slow
+
 REFUSED = "not a valid Arrow array: "
 PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 ROWS = 4

@@ -9,6 +9,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
 from flexwire.codec import Encoding
@@ -21,6 +22,8 @@ from tests.columnar.test_encoding import check_written
 
 if TYPE_CHECKING:
     from flexwire.schema.spec import MessageSpec
+
+pytestmark = pytest.mark.slow
 
 
 @given(message_specs(), SEEDS)

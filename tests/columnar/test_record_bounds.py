@@ -8,6 +8,8 @@ import pytest
 
 from tests.modules import run
 
+pytestmark = pytest.mark.guard
+
 GUARD = "tests.columnar.record_guard"
 
 

@@ -6,6 +6,7 @@ import io
 import random
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 from flexwire.capture.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.columnar import record_encoding, records
-from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
+from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
 from flexwire.kernels.engine import kernel
@@ -37,6 +38,7 @@ from tests.records.test_vectors import VECTORS
 
 DOCUMENTS = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
 ALL = (*RECORD_COLUMNS, *BATCH_COLUMNS)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = tuple[Any, ...]
 
 
@@ -50,15 +52,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:
-    columns = []
-    for name in batch.schema.names:
-        column = batch.column(name)
-        if pa.types.is_timestamp(column.type):
-            # Python has no dates before the year 1.
-            column = column.cast(pa.int64())
-        columns.append(column.to_pylist())
     batch.validate(full=True)
-    return list(zip(*columns, strict=True))
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
@@ -69,8 +64,12 @@ def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
     return rows, [str(error) for error in reader.errors], reader.unread
 
 
-def moment(timestamp: int) -> int | None:
-    return None if timestamp == -1 else timestamp
+def moment(timestamp: int) -> datetime | None:
+    """Give the date that Python has for a timestamp, if it has one."""
+    try:
+        return None if timestamp == -1 else EPOCH + timedelta(milliseconds=timestamp)
+    except OverflowError:
+        return None
 
 
 def as_rows(batch: RecordBatch) -> list[Row]:
@@ -132,6 +131,7 @@ def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
     return rows, list(map(str, errors)), unread
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_every_document_has_the_rows_of_its_objects() -> None:
     for document in DOCUMENTS:
@@ -147,6 +147,7 @@ def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPat
             assert decode_records(document).num_rows == len(in_objects(document)[0])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=300)
 def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:
@@ -160,6 +161,7 @@ def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObje
     assert in_columns(damaged, columns=ALL, **given_) == in_objects(damaged, **given_)
 
 
+@pytest.mark.slow
 @given(st.lists(record_batches() | message_sets(), max_size=4), st.integers(0, 40))
 @settings(deadline=None)
 def test_any_batches_have_the_rows_of_their_objects(
@@ -228,6 +230,23 @@ def test_an_end_within_a_batch_is_an_error_or_where_asked_the_partial_batch(magi
         declared = None if cut < 12 else len(one)
         assert reader.partial == PartialBatch(len(one), cut, declared)
         assert reader.unread == 0
+
+
+# The first and the last millisecond that Python has a date for.
+FIRST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+MOMENTS = (-(2**63), FIRST - 1, FIRST, -2, -1, 0, LAST, LAST + 1, 2**63 - 1)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("timestamp", MOMENTS)
+def test_a_timestamp_is_null_where_there_is_no_date(timestamp: int, magic: int) -> None:
+    records = [Record(0, timestamp, b"k", b"v", []), Record(1, timestamp, b"k", b"v", [])]
+    data = encode_batch(records, magic=magic)
+    assert in_columns(data, columns=ALL) == in_objects(data)
+    has_date = FIRST <= timestamp <= LAST and timestamp != -1
+    assert decode_records(data)["timestamp"].null_count == (0 if has_date else 2)
 
 
 EDGES = (-(2**63), -(2**62) - 1, -(2**62), 0, 2**62 - 1, 2**62, 2**63 - 1)
@@ -384,6 +403,7 @@ def test_failing_fast_raises_what_the_objects_raise() -> None:
     assert [str(caught.value)] == in_objects(bytes(data))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 @given(batches=st.lists(record_batches(), max_size=4), each=st.integers(1, 7))
 @settings(deadline=None)
@@ -457,6 +477,18 @@ def test_what_no_record_can_hold_is_refused(
     with pytest.raises(EncodeError, match=reason) as caught:
         encode_records(pa.RecordBatch.from_pydict(arrays))
     assert path in caught.value.path
+
+
+@pytest.mark.usefixtures("engine")
+def test_moments_are_written_as_whole_milliseconds_or_refused() -> None:
+    moments = pa.array([5_000, None, -3_000], RECORD_COLUMNS["timestamp"])
+    for column in (moments, pa.concat_arrays([moments, moments])[3:]):
+        [batch] = decode_batches(encode_records(pa.RecordBatch.from_pydict({"timestamp": column})))
+        assert [one.timestamp for one in batch.records] == [5, -1, -3]
+    for part in (1, -1, 999, 2**63 - 1):
+        column = pa.array([5_000, part, 1_000 - part % 1_000], RECORD_COLUMNS["timestamp"])
+        with pytest.raises(EncodeError, match="would lose data"):
+            encode_records(pa.RecordBatch.from_pydict({"timestamp": column}))
 
 
 def test_threads_read_at_the_same_time() -> None:

@@ -110,6 +110,7 @@ def test_tables_of_any_length_and_back(tables: Any, rows: tuple[int, list[bytes]
         assert sizes == [len(one) for one in expected]
 
 
+@pytest.mark.slow
 def test_every_byte_changed_and_every_end_cut(tables: Any, rows: tuple[int, list[bytes]]) -> None:
     version, _ = rows
     raw = value(tables, [3, 2, 2, 3, 3, 4], 1).encode(version)

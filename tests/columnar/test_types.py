@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import decode_messages, message_type
-from flexwire.columnar.types import MOST_COLUMNS
+from flexwire.columnar.types import MOST_COLUMNS, merge
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
     from flexwire.schema.spec import MessageSpec
@@ -44,3 +45,11 @@ def test_a_spec_that_doubles_itself_is_refused_at_once() -> None:
 def test_every_message_of_kafka_has_a_type() -> None:
     for name in catalog().names():
         assert pa.types.is_struct(message_type(name))
+
+
+def test_types_of_several_specs_widen_or_are_refused() -> None:
+    narrow, wide = pa.struct([("a", pa.int8()), (UNKNOWN_TAGGED_FIELDS, pa.null())]), pa.int64()
+    merged = merge("M", [narrow, pa.struct([("a", wide), (UNKNOWN_TAGGED_FIELDS, pa.null())])])
+    assert merged.field("a").type == wide
+    with pytest.raises(SpecError, match=r"M\.a.*no common column"):
+        merge("M", [narrow, pa.struct([("a", pa.string()), (UNKNOWN_TAGGED_FIELDS, pa.null())])])

@@ -13,6 +13,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from tests.cost.made import body, compare, spec, totals
+from tests.each import each
 
 CODE, TEXT = {"name": "ErrorCode", "type": "int16"}, {"name": "ErrorMessage", "type": "string"}
 NULLABLE = TEXT | {"nullableVersions": "0+", "default": "null"}
@@ -26,7 +27,7 @@ def tagged(name: str, version: int, *messages: Any, at: At = At.SENT) -> Meter:
     return meter
 
 
-@pytest.mark.parametrize("name", catalog().names())
+@each("name", catalog().names())
 def test_a_spec_of_one_version_lays_it_and_the_next_out_as_the_whole_spec_does(name: str) -> None:
     entry = catalog().entry(name)
     for version in entry.versions:

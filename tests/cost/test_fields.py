@@ -11,6 +11,9 @@ from flexwire.cost.fields import read_sizes
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import class_of, load
+from tests.each import each
+
+pytestmark = pytest.mark.slow
 
 BY_MESSAGE = load()
 Sizes = dict[str, int]
@@ -21,7 +24,7 @@ def sizes_of(made: Any, version: int, encoding: Encoding = Encoding.KAFKA) -> Si
     return read_sizes(schema, made.encode(version, encoding=encoding))[1]
 
 
-@pytest.mark.parametrize("name", sorted(BY_MESSAGE))
+@each("name", sorted(BY_MESSAGE))
 def test_fields_add_up_to_the_message_in_every_encoding(name: str) -> None:
     for vector in BY_MESSAGE[name]:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]

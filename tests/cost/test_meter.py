@@ -36,6 +36,7 @@ def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) ->
     return meter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: Encoding) -> None:
     meter = measured(Encoding.KAFKA, encoding)
@@ -63,6 +64,7 @@ def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: En
         assert not row.lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", Encoding)
 def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding) -> None:
     for row in measured(encoding, encoding).rows.values():
@@ -71,6 +73,7 @@ def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding) -> Non
             assert pair.saved == 0
 
 
+@pytest.mark.slow
 def test_the_sides_the_other_way_about_save_the_opposite() -> None:
     there = measured(Encoding.FIXED, Encoding.KAFKA, every=3)
     back = measured(Encoding.KAFKA, Encoding.FIXED, every=3)
@@ -79,6 +82,7 @@ def test_the_sides_the_other_way_about_save_the_opposite() -> None:
         assert row.saved.total == -back.rows[key].saved.total
 
 
+@pytest.mark.slow
 def test_traffic_that_is_sent_twice_costs_twice() -> None:
     once, twice = (measured(Encoding.FIXED, Encoding.FLEXIBLE, times, every=5) for times in (1, 2))
     assert totals(twice) == tuple(2 * one for one in totals(once))

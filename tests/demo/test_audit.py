@@ -13,7 +13,9 @@ from flexwire.spark.analyze import Analysis, analyze
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flexwire.report.audit_facts import AuditVerdict
+    from flexwire.parties import AuditVerdict
+
+pytestmark = pytest.mark.spark
 
 FIRST, PATCHED = "4.0.0", "4.0.2"
 _OLD = {

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from flexwire.demo.outcome import ClientOutcome
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def outcomes() -> Iterator[dict[str, ClientOutcome]]:

@@ -14,6 +14,8 @@ from flexwire.protocol import FrameSplitter, parse_response, request_header_vers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 METADATA, API_VERSIONS = 3, 18
 UNSUPPORTED_VERSION = 35
 SECONDS = 5.0

@@ -5,6 +5,7 @@ import pytest
 from flexwire.codec import message
 from flexwire.demo.repairs import may_need_repair, repair
 from flexwire.protocol import parse_response
+from tests.each import each
 
 METADATA, API_VERSIONS = 3, 18
 
@@ -42,7 +43,7 @@ def test_metadata_that_is_wrong_in_another_way_is_left_alone(tail: bytes) -> Non
     assert repair(wrong, METADATA, 12) == wrong
 
 
-@pytest.mark.parametrize("length", range(len(METADATA_V12) - 1))
+@each("length", range(len(METADATA_V12) - 1))
 def test_metadata_that_is_cut_off_is_left_alone(length: int) -> None:
     assert repair(METADATA_V12[:length], METADATA, 12) == METADATA_V12[:length]
 

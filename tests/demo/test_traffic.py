@@ -13,7 +13,7 @@ from flexwire.codec import message
 from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
 from flexwire.demo.content import samples
 from flexwire.demo.run import Traffic, record_traffic
-from flexwire.protocol import FrameSplitter, Pairing, RequestFrame, parse_response
+from flexwire.protocol import Conversation, FrameSplitter, RequestFrame, parse_response
 from flexwire.records import Compression, decode_batches
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from flexwire.demo.content import Sample
     from flexwire.records import RecordBatch
+
+pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -39,16 +41,18 @@ class Seen:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     traffic = record_traffic(tmp_path_factory.mktemp("demo"))
     seen = Seen(traffic)
-    connections: dict[frozenset[str], tuple[str, Pairing]] = {}
+    connections: dict[frozenset[str], tuple[str, Conversation]] = {}
     splitters: dict[tuple[str, str], FrameSplitter] = defaultdict(FrameSplitter)
     for segment in _segments(traffic.captures):
         way = segment.source, segment.destination
-        client, pairing = connections.setdefault(frozenset(way), (segment.source, Pairing()))
+        client, conversation = connections.setdefault(
+            frozenset(way), (segment.source, Conversation())
+        )
         for payload in splitters[way].feed(bytes(segment.payload)):
             if segment.source == client:
-                _take_request(seen, pairing, payload)
+                _take_request(seen, conversation, payload)
             else:
-                _take_response(seen, pairing, payload)
+                _take_response(seen, conversation, payload)
     seen.cut_off = [one.pending for one in splitters.values() if one.pending]
     return seen
 
@@ -61,18 +65,18 @@ def _segments(captures: tuple[Path, ...]) -> Iterator[Segment]:
                 yield segment
 
 
-def _take_request(seen: Seen, pairing: Pairing, payload: bytes) -> None:
-    request = pairing.request(payload)
-    assert isinstance(request, RequestFrame)
+def _take_request(seen: Seen, conversation: Conversation, payload: bytes) -> None:
+    request = conversation.request(payload).request
+    assert request is not None
     body = message(request.message_name).decode(payload[request.body_offset :], request.api_version)
     seen.requests.append(request)
     seen.versions[request.api_name].add(request.api_version)
     seen.bodies.append((request.message_name, body))
 
 
-def _take_response(seen: Seen, pairing: Pairing, payload: bytes) -> None:
-    request = pairing.response(payload)
-    assert isinstance(request, RequestFrame)
+def _take_response(seen: Seen, conversation: Conversation, payload: bytes) -> None:
+    request = conversation.response(payload).request
+    assert request is not None
     frame = parse_response(payload, request.api_key, request.api_version)
     body = message(frame.message_name).decode(payload[frame.body_offset :], frame.body_version)
     seen.bodies.append((frame.message_name, body))

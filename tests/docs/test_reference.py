@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
@@ -16,9 +15,14 @@ from flexwire.cli.schema_docs import pages
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
 from flexwire.schema.catalog import catalog
+from tests.each import each
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = pages(catalog())
+# What each message's heading is followed by, wherever it stands.
+MESSAGES = [
+    part.partition("\n") for text in PAGES.values() for part in f"\n{text}".split("\n## ")[1:]
+]
 
 
 def test_the_reference_is_what_the_catalog_says() -> None:
@@ -36,10 +40,9 @@ def test_the_reference_is_of_a_size_to_keep() -> None:
     assert sum(len(text.encode()) for text in PAGES.values()) < 1_000_000
 
 
-@pytest.mark.parametrize("name", catalog().names())
+@each("name", catalog().names())
 def test_a_message_is_on_one_page_with_all_its_structures_and_fields(name: str) -> None:
-    (page,) = [text for text in PAGES.values() if f"\n## {name}\n" in text]
-    told = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    (told,) = [text for heading, _, text in MESSAGES if heading == name]
     sections = dict(re.findall(r"### (.+)\n\n((?:\|.*\n)*)", told))
     classes = message(name).definition.classes
     assert len(sections) == len(classes)

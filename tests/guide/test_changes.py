@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flexwire.guide.changes import Step, steps
 from flexwire.guide.pages import make_pages, tell
 from flexwire.guide.rows import ASPECTS, FieldRow
+from tests.each import each
 from tests.guide.built import Tables, messages, page_of, site, tables
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.guide.messages import Version
 
 BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
-MESSAGES = pytest.mark.parametrize("name", sorted(messages()))
+MESSAGES = each("name", lambda: sorted(messages()))
 
 
 def follow(
@@ -140,7 +141,8 @@ def data_of(path: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("page", make_pages(messages().values()), ids=lambda page: page.path)
+@pytest.mark.slow
+@each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
     """The data of a page says for any two versions what `steps` says, in places of its tables."""
     told = data_of(page.path)

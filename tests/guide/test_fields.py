@@ -16,6 +16,7 @@ from flexwire.schema.resolve import ZERO_UUID, resolve
 from flexwire.schema.spec import MessageType
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.types import Array
+from tests.each import each
 from tests.guide.built import messages, page_of, tables
 from tests.guide.specs import edition
 
@@ -59,7 +60,7 @@ def wire_words(one: Field) -> str:
     return f"{one.type.name} of {within}" if isinstance(one.type, Array) else within
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_page_has_every_field_of_every_version(name: str) -> None:
     entry = catalog().entry(name)
     shown = tables(page_of(name))

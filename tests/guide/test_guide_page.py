@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from flexwire.guide.messages import MOST_VERSIONS
 from flexwire.guide.rows import LARGEST
 from tests.guide.built import site, tables
 from tests.house.test_readme import check_page
+
+pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
 

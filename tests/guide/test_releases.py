@@ -17,6 +17,8 @@ from flexwire.schema.spec import MessageType
 from tests.guide.built import messages, page_of, site
 from tests.guide.specs import edition
 
+pytestmark = pytest.mark.slow
+
 NAMES = catalog().names()
 RELEASES = catalog().releases
 

@@ -16,16 +16,22 @@ import pytest
 from flexwire.guide import MARK, given_messages, render
 from flexwire.guide.messages import bundled_messages
 from flexwire.schema.catalog import catalog
+from tests.each import each
 from tests.guide.built import messages, page_of, site, tables
 from tests.guide.specs import edition
 from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}\u202e\x00"
-HTML = [path for path in site() if path.endswith(".html")]
-PAGES = pytest.mark.parametrize("path", HTML)
 # All that a page may load, besides links that a reader follows.
 LOADED = {"guide.css", "guide.js", "search.js"}
+
+
+def html() -> list[str]:
+    return [path for path in site() if path.endswith(".html")]
+
+
+PAGES = each("path", html)
 
 
 @cache
@@ -38,6 +44,7 @@ def test_every_file_begins_with_the_mark_that_it_is_ours() -> None:
         assert MARK in text[:200], path
 
 
+@pytest.mark.slow
 def test_the_same_messages_give_the_same_files() -> None:
     bundled = catalog()
     title = f"Kafka {bundled.newest_release}"
@@ -50,7 +57,7 @@ def test_the_same_messages_give_the_same_files() -> None:
 
 def test_a_message_is_on_one_page_and_every_page_is_one_of_a_message() -> None:
     pages = {page_of(name) for name in messages()} | {"index.html"}
-    assert set(HTML) == pages
+    assert set(html()) == pages
 
 
 def test_the_guide_is_of_a_size_to_send() -> None:
@@ -148,10 +155,11 @@ def index_of(text: str) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_search_index_has_every_page_and_every_field() -> None:
     index = index_of(site()["search.js"])
     paths = [page[3] for page in index["pages"]]
-    assert sorted(paths) == sorted(set(HTML) - {"index.html"})
+    assert sorted(paths) == sorted(set(html()) - {"index.html"})
     for title, kind, key, path, versions, names in index["pages"]:
         first = messages()[names[0]]
         assert (title, path) == (first.title, page_of(first.name))

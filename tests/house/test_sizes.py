@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "tools").rglob("*.py")])
 FILE_LINES = 600
@@ -28,7 +30,7 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@each("path", FILES)
 def test_a_file_and_its_functions_fit_in_a_head(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     assert lines(source) <= FILE_LINES

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from flexwire.codec import message_of
 from flexwire.kernels.cache import load
 from flexwire.kernels.objects import layout as L  # noqa: N812 - as in the room itself
-from flexwire.kernels.objects.program import Program
+from flexwire.kernels.objects.program import ObjectProgram
 from tests.codec.specs import message_specs
 from tests.codec.test_random_specs import SEEDS, law
 from tests.codec.values import random_message
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, made: Any, version: int) -> None:
         kernels = load()
         assert kernels is not None
-        self.program = Program(made.definition.schema(version), made.definition.classes)
+        self.program = ObjectProgram(made.definition.schema(version), made.definition.classes)
         self.shared = self.program.shared(kernels.read_struct, lambda _: None)
         word = ctypes.c_int64
         self.read = ctypes.PYFUNCTYPE(word, word, word, word)(kernels.read_struct)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from flexwire.kernels.cache import load
-from flexwire.kernels.objects.program import Program
+from flexwire.kernels.objects.program import ObjectProgram
 from tests.codec.made_up import everything
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def functions(
     kernels = load()
     assert kernels is not None, "the kernels run on every machine that runs the tests"
     definition = made.definition
-    program = Program(definition.schema(version), definition.classes)
+    program = ObjectProgram(definition.schema(version), definition.classes)
     return (
         program.function(kernels.decode, kernels.read_struct, "decode", lambda _: REFUSED),
         program.function(kernels.encode, kernels.write_struct, "encode", lambda _: REFUSED),

@@ -29,6 +29,7 @@ def test_what_is_written_at_every_boundary() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_what_is_read_at_every_boundary() -> None:
     expected = [
         agreed(one.value if one.value is boundaries.REFUSED else one.holder) for one in DECODED

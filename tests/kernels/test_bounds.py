@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.modules import run
+
+pytestmark = pytest.mark.guard
 
 
 def test_reading_stops_before_the_guard() -> None:

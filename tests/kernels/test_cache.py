@@ -20,6 +20,8 @@ from flexwire.kernels import object_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.compiles
+
 # One kernel of a file, as numba and the object file beside it keep it.
 _LOAD = """
 import sys

@@ -133,6 +133,7 @@ def outcome(encode: Callable[..., bytes], *arguments: Any) -> bytes | str:
         return "planted"
 
 
+@pytest.mark.slow
 @given(message_specs(), SEEDS)
 @law
 def test_all_executors_say_the_same_of_a_hostile_object(spec: MessageSpec, seed: int) -> None:

@@ -55,6 +55,7 @@ def test_every_version_of_every_message(name: str) -> None:
         assert decode(encode(made())) == made()
 
 
+@pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
 @settings(deadline=None, max_examples=1000)
 def test_damaged_bytes_are_read_as_the_reference_reads_them(
@@ -134,6 +135,7 @@ def test_every_length_at_the_edges_of_its_prefix(length: int, version: int) -> N
     assert encode(MadeUp(text="x" * 32768)) is REFUSED
 
 
+@pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     decode, encode = functions(MadeUp, 1)
     value = full_message()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.compiles
+
 PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
 DECODE = """
 import pyarrow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import dpkt  # type: ignore[import-untyped]  # it comes without types
 
 from flexwire.net import HostPort, Tap
-from flexwire.protocol import Pairing, RequestFrame
+from flexwire.protocol import Conversation, RequestFrame
 from tests.protocol.payloads import frame
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ class Broker:
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         received = bytearray()
         self.received.append(received)
-        pairing = Pairing()
+        conversation = Conversation()
         while prefix := await reader.read(4):
             prefix += await reader.readexactly(4 - len(prefix))
             payload = await reader.readexactly(int.from_bytes(prefix, "big"))
             received += prefix + payload
-            request = pairing.request(payload)
-            assert isinstance(request, RequestFrame)
+            request = conversation.request(payload).request
+            assert request is not None
             answer = self.answer(request, payload)
             if answer is not None:
                 writer.write(frame(answer))

@@ -153,5 +153,5 @@ def test_addresses_as_people_write_them(text: str, host: str, port: int) -> None
     ],
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(TapError, match="write host:port"):
+    with pytest.raises(TapError, match="expected host:port"):
         parse_host_port(text)

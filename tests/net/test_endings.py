@@ -132,6 +132,6 @@ def test_frames_that_came_together_are_all_captured_passed_on_and_counted(tmp_pa
             assert streams[client.port, upstream.port] == b"".join(map(frame, asked))
             assert streams[upstream.port, client.port] == b"".join(map(frame, answered))
             stats = tap.stats
-            assert (stats.requests, stats.responses, stats.unmatched) == (60, 60, 0)
+            assert (stats.requests, stats.responses, stats.unpaired) == (60, 60, 0)
 
     run(job())

@@ -98,7 +98,7 @@ def test_pieces_of_any_size_are_put_together(piece: int, tmp_path: Path) -> None
                 await asyncio.sleep(0)
             assert await client.receive() == answering(b"xyz")
             assert await client.receive() == response_payload(METADATA, 1, metadata)
-            assert (tap.stats.requests, tap.stats.unmatched) == (3, 0)
+            assert (tap.stats.requests, tap.stats.unpaired) == (3, 0)
 
     run(job())
 
@@ -184,7 +184,7 @@ def test_many_connections_at_once_keep_apart(tmp_path: Path) -> None:
             for port, sent, received in talks:
                 assert streams[port, upstream.port] == sent
                 assert streams[upstream.port, port] == received
-            assert (tap.stats.connections, tap.stats.unmatched) == (20, 0)
+            assert (tap.stats.connections, tap.stats.unpaired) == (20, 0)
 
     run(job())
 
@@ -248,7 +248,7 @@ def test_garbage_from_a_broker_reaches_the_client_and_the_capture(
         ):
             assert await client.ask(asking(b"")) == answering(b"fine")
             assert await client.reader.readexactly(len(garbage)) == garbage
-            assert tap.stats.not_frames + tap.stats.unmatched > 0
+            assert tap.stats.not_frames + tap.stats.unpaired > 0
         expected = frame(answering(b"fine")) + garbage
         assert captured(tap.capture_paths)[upstream.port, client.port] == expected
 
@@ -400,7 +400,7 @@ def test_sasl_tokens_pass_without_being_taken_for_requests(tmp_path: Path) -> No
             await client.ask(request_payload(SASL_HANDSHAKE, 0, handshake))
             assert await client.ask(b"\0alice\0secret") == b""
             assert await client.ask(asking(b"")) == answering(b"in")
-            assert (tap.stats.not_requests, tap.stats.unmatched) == (0, 0)
+            assert (tap.stats.not_requests, tap.stats.unpaired) == (0, 0)
 
     run(job())
 

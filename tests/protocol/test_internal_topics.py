@@ -118,8 +118,8 @@ def test_a_version_of_a_newer_kafka_is_unknown_rather_than_damaged() -> None:
     [
         (None, "null"),
         (b"", "cut off"),
-        (framed(0, 2, 0, b""), "frame version 0"),
-        (framed(15, 2, 0, b""), "frame version 15"),
+        (framed(0, 2, 0, b""), "frame version 1, got 0"),
+        (framed(15, 2, 0, b""), "frame version 1, got 15"),
         (b"\x80" * 6, "varint"),
         (framed(1, 20, 0, b"\0 garbage"), "8 bytes follow"),
     ],

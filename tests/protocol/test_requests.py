@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from flexwire.errors import DecodeError, FrameError
 from flexwire.protocol import RequestFrame, parse_request
 from flexwire.schema.catalog import catalog
+from tests.each import each
 from tests.protocol.payloads import request_payload
 
 
@@ -44,7 +45,7 @@ def test_a_request_has_the_newest_name_with_its_version() -> None:
     assert (above.message_name, above.header_version) == ("MetadataRequest", 2)
 
 
-@pytest.mark.parametrize("api_key", catalog().api_keys())
+@each("api_key", catalog().api_keys())
 def test_every_prefix_of_a_header_is_refused_and_every_tail_left(api_key: int) -> None:
     newest = catalog().entry(parse_request(request_payload(api_key, 0)).message_name).versions
     for version in (newest.lowest, newest.highest):

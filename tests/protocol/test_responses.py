@@ -10,6 +10,7 @@ from flexwire.codec import message
 from flexwire.errors import DecodeError, FrameError
 from flexwire.protocol import parse_response
 from flexwire.schema.catalog import catalog
+from tests.each import each
 from tests.protocol.payloads import make, response_payload
 
 API_VERSIONS = 18
@@ -61,7 +62,7 @@ def test_no_other_response_falls_back() -> None:
     assert parse_response(payload, 3, 8).body_version == 8
 
 
-@pytest.mark.parametrize("api_key", catalog().api_keys())
+@each("api_key", catalog().api_keys())
 def test_every_prefix_of_a_header_is_refused_and_every_tail_left(api_key: int) -> None:
     for version in (0, 1000):
         payload = response_payload(api_key, version)

@@ -48,7 +48,7 @@ def test_the_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(("convention", "sample"), SAMPLES, ids=str)
+@pytest.mark.parametrize(("convention", "sample"), SAMPLES)
 def test_order_duplicates_nulls_and_empty_keys_are_kept(
     convention: str | Convention, sample: Any
 ) -> None:
@@ -101,6 +101,7 @@ def test_a_convention_that_is_none() -> None:
         read_headers([], "json")
 
 
+@pytest.mark.slow
 @_fuzz
 @given(
     st.sampled_from(ALL),
@@ -139,6 +140,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @_fuzz
 @given(st.sampled_from(ALL), _values)
 def test_any_value_is_written_and_read_back_or_refused(convention: Convention, value: Any) -> None:

@@ -22,6 +22,7 @@ from flexwire.records.conventions import (
     write_headers,
 )
 from flexwire.records.conventions.connect_text import parse
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ def test_there_are_vectors_of_every_kind() -> None:
     assert sum("misread" in vector for vector in of("connect")) == 27
 
 
-@pytest.mark.parametrize("vector", of("connect"), ids=lambda vector: vector["hex"][:40])
+@each("vector", of("connect"))
 def test_text_reads_as_kafka_connect_reads_it(vector: dict[str, Any]) -> None:
     headers = [("h", bytes.fromhex(vector["hex"]))]
     if "misread" in vector:
@@ -121,7 +122,7 @@ def test_a_value_is_written_as_kafka_connect_writes_it(vector: dict[str, Any]) -
     assert write_headers([("h", written)], "connect") == raw
 
 
-@pytest.mark.parametrize("vector", of("spring-json"), ids=lambda vector: vector["headers"][0][0])
+@each("vector", of("spring-json"))
 def test_what_spring_wrote_reads_as_spring_reads_it(vector: dict[str, Any]) -> None:
     headers = [
         (key, None if data is None else bytes.fromhex(data)) for key, data in vector["headers"]

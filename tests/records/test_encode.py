@@ -35,6 +35,7 @@ def one(data: bytes) -> RecordBatch:
     return found
 
 
+@pytest.mark.slow
 @_laws
 @given(record_batches())
 def test_a_record_batch_reads_back(batch: tuple[list[Record], dict[str, Any]]) -> None:

@@ -6,12 +6,15 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.errors import RecordError
 from flexwire.records import decode_batches
 from tests.records.batches import GZIP, batch, message
+
+pytestmark = pytest.mark.slow
 
 _PATH = Path(__file__).parents[1] / "vectors" / "records.jsonl.gz"
 with gzip.open(_PATH, "rt", encoding="ascii") as _lines:

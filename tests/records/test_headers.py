@@ -58,6 +58,7 @@ def test_order_and_duplicates_are_kept() -> None:
     assert len(again) == 3
 
 
+@pytest.mark.slow
 @given(items, st.sampled_from(TypedDialect))
 def test_what_is_put_comes_back(pairs: list[tuple[str, Typed]], dialect: TypedDialect) -> None:
     headers = made(pairs, dialect)

@@ -194,6 +194,7 @@ def test_inflated_record_headers_are_bounded_in_number() -> None:
     assert sum(len(r.headers) for r in read.records) == 40_000, "not inflated, so not bounded"
 
 
+@pytest.mark.slow
 def test_inner_messages_are_bounded_in_number() -> None:
     inner = gzip.compress(message(None, magic=0) * 40_000)
     data = message(inner, magic=0, attributes=GZIP)

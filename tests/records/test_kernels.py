@@ -24,6 +24,7 @@ from flexwire.records.body import read_records
 from flexwire.records.body_writing import write_records
 from flexwire.wire.batch_layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
+from tests.each import each
 from tests.modules import run
 from tests.records import batches
 from tests.records.batches import PARTS, with_part
@@ -54,6 +55,7 @@ def python_write(*arguments: Any) -> Any:
         return REFUSED
 
 
+@pytest.mark.slow
 @_laws
 @given(record_batches())
 def test_what_is_written_is_the_same_and_reads_back(
@@ -70,6 +72,7 @@ def test_what_is_written_is_the_same_and_reads_back(
     assert READ(body, 0, len(records), *bases, 1000, fields["max_timestamp"]) == records
 
 
+@pytest.mark.slow
 @_laws
 @given(st.data())
 def test_damaged_bytes_are_read_as_python_reads_them(data: st.DataObject) -> None:
@@ -106,7 +109,7 @@ def test_the_documents_bodies_cut_anywhere() -> None:
     assert read > 20
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each("part", PARTS)
 @pytest.mark.parametrize("number", [0, 1, 3, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64])
 @pytest.mark.parametrize("zeros", [0, 1, 2])
 def test_a_varint_that_is_none_is_refused(part: str, number: int, zeros: int) -> None:
@@ -194,7 +197,7 @@ def test_what_cannot_be_written_is_refused(path: str, wrong: dict[str, Any], rea
         {"offset": type("Int", (int,), {})(5)},
         {"key": type("Bytes", (bytes,), {})(b"k")},
     ],
-    ids=str,
+    ids=["bytearray", "memoryview", "tuple", "lists", "an int's subclass", "a bytes' subclass"],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_python(near: dict[str, Any]) -> None:
     record = msgspec.structs.replace(Record(5, 1000, b"k", b"v", [(b"a", b"1")]), **near)
@@ -222,6 +225,7 @@ def test_other_arguments_are_refused() -> None:
         assert WRITE(records, 0, 0) is REFUSED
 
 
+@pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]
     body, _ = WRITE(records, 0, 0)
@@ -284,6 +288,7 @@ def test_threads_share_the_functions() -> None:
     assert not faults
 
 
+@pytest.mark.guard
 def test_reading_stops_before_the_guard() -> None:
     done = run("tests.records.guard", "40000")
     assert done.returncode == 0, done.stderr
@@ -292,10 +297,12 @@ def test_reading_stops_before_the_guard() -> None:
     assert int(sound.split()[0]) > 5000
 
 
+@pytest.mark.guard
 def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--lie").returncode == -signal.SIGSEGV
 
 
+@pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
     # The debug allocator puts marks around every block, and looks at them when it is freed.
     script = "tests/records/test_kernels.py::test_every_length_at_the_edges_of_its_varint"

@@ -16,9 +16,9 @@ from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers
 from flexwire.records.kip82 import (
     Message,
-    decode_messages,
+    decode_message_set,
     down_convert,
-    encode_messages,
+    encode_message_set,
     up_convert,
 )
 from tests.records.batches import message
@@ -43,7 +43,7 @@ def without_headers(given_: list[Message]) -> list[Message]:
 def test_headers_are_dropped_on_the_way_down_and_empty_on_the_way_up(
     given_: list[Message], compression: Compression
 ) -> None:
-    older = down_convert(encode_messages(given_, compression=compression))
+    older = down_convert(encode_message_set(given_, compression=compression))
     batches = list(decode_batches(older))
     assert {(batch.magic, batch.compression) for batch in batches} == {(1, compression)}
     types = [batch.timestamp_type for batch in batches for _ in batch.records]
@@ -52,7 +52,7 @@ def test_headers_are_dropped_on_the_way_down_and_empty_on_the_way_up(
     ]
     assert types == [one.timestamp_type for one in given_]
     newer = up_convert(older)
-    assert list(decode_messages(newer)) == without_headers(given_)
+    assert list(decode_message_set(newer)) == without_headers(given_)
     assert {entry[16] for entry in entries(newer)} == {2}
 
 
@@ -66,7 +66,7 @@ def entries(data: bytes) -> list[bytes]:
 
 
 def test_a_message_without_headers_goes_down_and_up_to_the_same_bytes() -> None:
-    data = encode_messages([Message(7, 1000, b"k", b"v"), Message(8, 1000, None, None)])
+    data = encode_message_set([Message(7, 1000, b"k", b"v"), Message(8, 1000, None, None)])
     older = down_convert(data)
     assert len(older) == len(data)
     assert up_convert(older) == data
@@ -78,7 +78,7 @@ def test_messages_of_magic_0_get_the_timestamp_that_says_none(compression: str) 
     old = encode_batch(
         records, magic=0, compression=compression, timestamp_type=TimestampType.NO_TIMESTAMP_TYPE
     )
-    found = list(decode_messages(up_convert(old)))
+    found = list(decode_message_set(up_convert(old)))
     assert found == [Message(4, -1, b"k", b"v"), Message(5, -1, None, b"w")]
     assert down_convert(old) == old
 

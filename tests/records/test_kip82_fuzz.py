@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.errors import DecodeError, RecordError
-from flexwire.records.kip82 import decode_messages, down_convert, encode_messages, up_convert
+from flexwire.records.kip82 import decode_message_set, down_convert, encode_message_set, up_convert
 from tests.records.kip82_bytes import GZIP, new_message
 from tests.records.kip82_values import COMPRESSIONS, messages
 
 if TYPE_CHECKING:
     from flexwire.records.kip82 import Message
+
+pytestmark = pytest.mark.slow
 
 Change: TypeAlias = tuple[int, bytes]
 _LIMIT = 1 << 16
@@ -41,7 +43,7 @@ def mutated(data: bytes, changes: list[Change]) -> bytes:
 
 def read_everything(data: bytes, *, check_crc: bool) -> int:
     """Read messages and headers, on behind every error; gives how many messages there were."""
-    found = decode_messages(data, check_crc=check_crc, max_inflated=_LIMIT)
+    found = decode_message_set(data, check_crc=check_crc, max_inflated=_LIMIT)
     count, position = 0, -1
     while position < len(data):
         try:
@@ -69,7 +71,7 @@ def read_everything(data: bytes, *, check_crc: bool) -> int:
 def test_mutated_message_sets(
     given_: list[Message], compression: str, changes: list[Change]
 ) -> None:
-    data = encode_messages(given_, compression=compression)
+    data = encode_message_set(given_, compression=compression)
     assert read_everything(data, check_crc=True) == len(given_)
     read_everything(mutated(data, changes), check_crc=False)
 
@@ -77,7 +79,7 @@ def test_mutated_message_sets(
 @_fuzz
 @given(messages(), mutations)
 def test_mutated_inflated_bytes(given_: list[Message], changes: list[Change]) -> None:
-    inner = mutated(encode_messages(given_), changes)
+    inner = mutated(encode_message_set(given_), changes)
     wrapper = new_message(gzip.compress(inner, compresslevel=1), attributes=GZIP)
     read_everything(wrapper, check_crc=False)
 

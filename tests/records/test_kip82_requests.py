@@ -50,7 +50,7 @@ def test_it_is_not_the_version_4_that_was_released(name: str) -> None:
 
 def test_a_message_set_travels_in_a_produce_request() -> None:
     request: Any = SPECS.message("ProduceRequest")
-    records = kip82.encode_messages(
+    records = kip82.encode_message_set(
         [kip82.Message(0, 1000, b"order-7", b"paid", user(7))], compression="gzip"
     )
     partition = request.PartitionProduceData(index=3, records=records)
@@ -62,21 +62,23 @@ def test_a_message_set_travels_in_a_produce_request() -> None:
     frame = parse_request(payload := head.encode(1) + body)
     assert (frame.message_name, frame.api_version) == ("ProduceRequest", 4)
     [got] = request.decode(payload[frame.body_offset :], frame.api_version).topic_data
-    [message] = kip82.decode_messages(got.partition_data[0].records)
+    [message] = kip82.decode_message_set(got.partition_data[0].records)
     assert message.headers.get("user") == [7]
     assert request.from_json(request.decode(body, 4).to_json(4), 4).encode(4) == body
 
 
 def test_a_message_set_travels_in_a_fetch_response() -> None:
     response: Any = SPECS.message("FetchResponse")
-    data = kip82.encode_messages([kip82.Message(at, 1000, None, b"v", user(at)) for at in (5, 6)])
+    data = kip82.encode_message_set(
+        [kip82.Message(at, 1000, None, b"v", user(at)) for at in (5, 6)]
+    )
     partition = response.PartitionData(high_watermark=7, records=data[:-1])
     topic = response.FetchableTopicResponse(topic="orders", partitions=[partition])
     body = response(responses=[topic]).encode(4)
     frame = parse_response(payload := (9).to_bytes(4, "big") + body, 1, 4)
     read = response.decode(payload[frame.body_offset :], 4)
     [topic] = read.responses
-    found = kip82.decode_messages(topic.partitions[0].records)
+    found = kip82.decode_message_set(topic.partitions[0].records)
     consumed = [kip82.ConsumerRecord.from_message(topic.topic, 0, message) for message in found]
     assert [(one.topic, one.offset, one.headers.get("user")) for one in consumed] == [
         ("orders", 5, [5])

@@ -8,9 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from flexwire.records import Compression, RecordBatch, decode_batches
+from tests.each import each
 
 _PATH = Path(__file__).parents[1] / "vectors" / "records.jsonl.gz"
 with gzip.open(_PATH, "rt", encoding="ascii") as _lines:
@@ -55,7 +54,7 @@ def test_there_are_300_documents_of_every_magic_and_compression() -> None:
     assert set(kinds) == {(m, c) for m in (0, 1, 2) for c in codecs} | {(2, "zstd")}
 
 
-@pytest.mark.parametrize("number", range(300))
+@each("number", range(300))
 def test_a_document_reads_to_its_content(number: int) -> None:
     vector = VECTORS[number]
     batches = decode_batches(bytes.fromhex(vector["hex"]))
@@ -69,7 +68,7 @@ def test_a_document_reads_to_its_content(number: int) -> None:
         assert batch.record_count in (len(batch.records), -1)
 
 
-@pytest.mark.parametrize("number", range(300))
+@each("number", range(300))
 def test_a_document_is_written_as_it_was(number: int) -> None:
     for batch in decode_batches(bytes.fromhex(VECTORS[number]["hex"])):
         written = batch.encode()

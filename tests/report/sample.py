@@ -6,9 +6,9 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from flexwire.parties import Client, Party
 from flexwire.report.audit_facts import (
     Audit,
-    AuditedClient,
     AuditFinding,
     NewestShare,
     PinningSetting,
@@ -16,7 +16,6 @@ from flexwire.report.audit_facts import (
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
-    Client,
     ClientFacts,
     CompressionUse,
     ConnectionFacts,
@@ -40,7 +39,7 @@ from flexwire.report.facts import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.report.audit_facts import AuditVerdict
+    from flexwire.parties import AuditVerdict
 
 START = 1_793_182_800_000_000
 SECOND = 1_000_000
@@ -302,9 +301,7 @@ LENIENT_USES = (
 )
 
 
-def finding(
-    client: AuditedClient, verdict: AuditVerdict, release: str, /, **known: Any
-) -> AuditFinding:
+def finding(client: Party, verdict: AuditVerdict, release: str, /, **known: Any) -> AuditFinding:
     """A finding with as little as it can have, and what is given."""
     told = {
         "evidence": f"evidence of {verdict}",
@@ -320,12 +317,12 @@ def finding(
     return AuditFinding(release, verdict, client=client, **told)
 
 
-_OLDEST = AuditedClient("inventory-sync-worker-eu-west-1a-pool-0007", "10.0.3.18")
-_SHIPPING = AuditedClient("shipping", "10.0.3.22", "User:shipping")
-_BILLING = AuditedClient("billing-service", "10.0.3.9", None, "librdkafka", "2.6.1")
-_ANALYTICS = AuditedClient("analytics", "10.0.4.1", None, "apache-kafka-java", "4.1.0")
-_NAMELESS = AuditedClient(None, "10.0.4.2", None, "aiokafka", "0.14.0")
-_REPLICA = AuditedClient("broker-2-fetcher-0", "10.0.0.2", None, "apache-kafka-java", "3.9.1")
+_OLDEST = Party("inventory-sync-worker-eu-west-1a-pool-0007", "10.0.3.18")
+_SHIPPING = Party("shipping", "10.0.3.22", "User:shipping")
+_BILLING = Party("billing-service", "10.0.3.9", None, "librdkafka", "2.6.1")
+_ANALYTICS = Party("analytics", "10.0.4.1", None, "apache-kafka-java", "4.1.0")
+_NAMELESS = Party(None, "10.0.4.2", None, "aiokafka", "0.14.0")
+_REPLICA = Party("broker-2-fetcher-0", "10.0.0.2", None, "apache-kafka-java", "3.9.1")
 _REFUSED: dict[str, Any] = {"last_accepting_release": "3.9.2", "first_refusing_release": "4.0.0"}
 
 AUDIT = Audit(
@@ -478,7 +475,7 @@ def big(clients: int = 500, apis: int = 60) -> Facts:
             ("4.4.0",),
             findings=tuple(
                 finding(
-                    AuditedClient(one.client_id, "10.0.0.1"),
+                    Party(one.client_id, "10.0.0.1"),
                     "will break" if number % 7 == 0 else "nothing seen against it",
                     "4.4.0",
                     api_key=key if number % 7 == 0 else None,

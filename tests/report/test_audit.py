@@ -7,10 +7,11 @@ import dataclasses
 import io
 import json
 
+from flexwire.parties import Client, Party
 from flexwire.report import audit
-from flexwire.report.audit_facts import Audit, AuditedClient
+from flexwire.report.audit_facts import Audit
 from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json
-from flexwire.report.facts import Client, VersionUse
+from flexwire.report.facts import VersionUse
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, START, big, finding
 
 
@@ -79,7 +80,7 @@ def test_a_finding_of_several_releases_is_one_row_with_the_last_remedy() -> None
 
 
 def test_findings_that_differ_by_release_are_two_rows() -> None:
-    client = AuditedClient("a", "h")
+    client = Party("a", "h")
     told = (
         finding(client, "will break", "4.0.0", api_key=11, version=1),
         finding(client, "cannot say", "4.0.2", api_key=11, version=1),
@@ -110,6 +111,20 @@ def test_the_matrix_is_marked_with_the_gravest_of_all_releases() -> None:
     assert (marked[0].last_accepted_in, marked[0].removed_in) == ("3.9.2", "4.0.0")
 
 
+def test_the_matrix_keeps_the_software_of_one_client_id_apart() -> None:
+    old, new = (Party("a", "h", None, "librdkafka", version) for version in ("1.0.0", "2.0.0"))
+    told = (
+        finding(old, "will break", "4.0.0", api_key=1, version=3),
+        finding(new, "cannot say", "4.0.0", api_key=1, version=3),
+    )
+    known = [old.client, new.client, Client("a")]
+    uses = [VersionUse(one, 1, "Fetch", 3, 9) for one in known]
+    marked = audit.marked(uses, Audit(("4.0.0",), findings=told))
+    # A connection that names no software may be either's: what is seen first of it holds.
+    assert [use.verdict for use in marked][:2] == ["will break", "cannot say"]
+    assert marked[2].verdict != "read"
+
+
 def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     some, none = map(audit.newest_sentence, AUDIT.newest)
     assert some.startswith("25 % of 16,000 requests are at the newest version that Kafka 4.0.2")
@@ -118,7 +133,7 @@ def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
 
 
 def test_csv_has_every_column_and_survives_what_clients_call_themselves() -> None:
-    evil = AuditedClient('a,"b"\n=1+1', None)
+    evil = Party('a,"b"\n=1+1', None)
     told = Audit(("4.4.0",), findings=(finding(evil, "broke", "4.4.0", groups=("x", "y")),))
     (row,) = csv.DictReader(io.StringIO(audit_csv(told)))
     assert tuple(row) == COLUMNS

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.parties import Client, Party
 from flexwire.report import Facts, render
 from flexwire.report.audit_facts import (
     Audit,
-    AuditedClient,
     NewestShare,
     PinningSetting,
 )
 from flexwire.report.facts import (
     ApiFacts,
-    Client,
     ClientFacts,
     CompressionUse,
     DecodeFailure,
@@ -42,7 +41,7 @@ from tests.report.sample import EMPTY, SAMPLE, START, big, finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.report.audit_facts import AuditVerdict
+    from flexwire.parties import AuditVerdict
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}"
 
@@ -75,7 +74,7 @@ def hostile(text: str) -> Facts:
 
 
 def hostile_audit(text: str) -> Audit:
-    client = AuditedClient(text, text, text, text, text)
+    client = Party(text, text, text, text, text)
     known: dict[str, Any] = {
         "evidence": text, "reason": text, "api_key": 1, "api_name": text, "version": 1,
         "offered": text, "last_accepting_release": text, "first_refusing_release": text,
@@ -101,6 +100,7 @@ def rendered(name: str) -> str:
 PAGES = pytest.mark.parametrize("name", ["sample", "empty", "big", "hostile"])
 
 
+@pytest.mark.slow
 @PAGES
 def test_a_page_is_well_formed(name: str) -> None:
     page = Page(rendered(name))
@@ -161,6 +161,7 @@ def test_characters_that_do_not_print_are_written_out(text: str, shown: str) -> 
         assert text not in page
 
 
+@pytest.mark.slow
 def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
     page = render(hostile("x" * 40_000))
     assert len(page) < 200_000
@@ -276,6 +277,7 @@ def test_a_topic_known_only_by_its_id_is_shown_as_an_id() -> None:
     assert words.count("topic id") == words.count("rFgO_X8xRgGdXv0IhVb5Yw") == 2
 
 
+@pytest.mark.slow
 def test_the_same_facts_give_the_same_page() -> None:
     shuffled = dataclasses.replace(
         SAMPLE,

@@ -15,6 +15,7 @@ from flexwire.schema.text import SpecText
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 from tests.codec.values import random_message
+from tests.each import each
 
 if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec
@@ -163,7 +164,8 @@ def _is_error(one: FieldSpec) -> bool:
     return one.name in {"ErrorCode", "ErrorMessage"}
 
 
-@pytest.mark.parametrize("done", DONE, ids=lambda done: done.spec.name)
+@pytest.mark.slow
+@each("done", {done.spec.name: done for done in DONE})
 def test_every_rpc_of_kafka_goes_through(done: TaggedErrors) -> None:
     spec = parse_spec(done.text, done.source, mode="kip")
     if done.version is None:

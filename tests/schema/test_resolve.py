@@ -156,6 +156,7 @@ def test_the_least_size_of_structures_that_double_is_found_at_once() -> None:
     assert inner.least_size == 2**60
 
 
+@pytest.mark.slow
 def test_every_released_message_and_version_resolves() -> None:
     pairs = 0
     for entry in map(catalog().entry, catalog().names()):

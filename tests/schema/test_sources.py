@@ -290,6 +290,7 @@ def test_a_directory_of_jars_is_read_and_jars_of_others_have_none(tmp_path: Path
     assert len(read_sources([str(libs / "jackson-2.1.jar")])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", catalog().releases)
 def test_a_release_of_the_catalog_is_read_as_its_files_were(release: str) -> None:
     specs = {

@@ -12,6 +12,7 @@ from flexwire.schema.releases import release_order
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +96,7 @@ def test_the_index_and_the_files_name_the_same_messages() -> None:
     assert list(NAMES) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_newest_release_gives_each_version_its_layout(name: str) -> None:
     entry = catalog().entry(name)
     latest: dict[int, str] = {}
@@ -128,7 +129,7 @@ def test_all_released_pairs_are_there() -> None:
     assert len(pairs) == 744
 
 
-@pytest.mark.parametrize("api_key", catalog().api_keys())
+@each("api_key", catalog().api_keys())
 def test_a_request_has_its_response(api_key: int) -> None:
     request = catalog().by_api_key(api_key, MessageType.REQUEST)
     response = catalog().by_api_key(api_key, MessageType.RESPONSE)

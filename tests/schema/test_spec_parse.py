@@ -12,6 +12,7 @@ from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, Position
 from flexwire.versions import Versions
+from tests.each import each
 
 CASES = [
     json.loads(line)
@@ -59,7 +60,7 @@ def refusal(text: str, mode: Mode = "strict") -> SpecError:
     return caught.value
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+@each("case", {case["case"]: case for case in CASES})
 def test_strict_reads_what_kafkas_generator_reads(case: dict[str, str]) -> None:
     readable = case["outcome"] != "PARSE-FAIL" or case["case"] in LINT
     if readable and case["case"] not in REFUSED_EARLY:

@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, StructSpec
 from flexwire.schema.write import write_spec, write_specs
 from flexwire.versions import Versions
+from tests.each import each
 
 
 def field(name: str, **facts: object) -> FieldSpec:
@@ -74,7 +73,7 @@ def test_several_specs_are_an_array() -> None:
     assert write_specs([WHOLE]) == write_spec(WHOLE)
 
 
-@pytest.mark.parametrize("name", catalog().names())
+@each("name", catalog().names())
 def test_every_bundled_file_is_as_it_is_written(name: str) -> None:
     entry = catalog().entry(name)
     specs = entry.all_specs()

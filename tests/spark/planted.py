@@ -18,7 +18,7 @@ from tests.spark.traffic import framed, made, record_batch, request, response
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 MARK = b"QzXw"
@@ -124,10 +124,11 @@ def plain(word: bytes) -> bytes:
     return b"\0alice\0" + word * 3
 
 
-def plant(planted: Planted) -> None:
-    """Every case there is."""
-    for case in (_bare_tokens, _authenticate, _replies, _fields, _metadata, _packets):
+def plant(planted: Planted, fields: Iterable[CredentialField] = CREDENTIALS) -> None:
+    """Every case there is, with a secret in each of the fields."""
+    for case in (_bare_tokens, _authenticate, _replies, _metadata, _packets):
         case(planted)
+    _fields(planted, fields)
 
 
 def _bare_tokens(planted: Planted) -> None:
@@ -209,8 +210,8 @@ def _replies(planted: Planted) -> None:
             planted.connection(*HELLO, *HANDSHAKE_1, ask, tell, *BYE, begins=begins)
 
 
-def _fields(planted: Planted) -> None:
-    for one in CREDENTIALS:
+def _fields(planted: Planted, fields: Iterable[CredentialField]) -> None:
+    for one in fields:
         if not one.message_name.endswith(("Request", "Response")):
             continue
         versions = _versions(one)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
 from tests.spark.traffic import (
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
+
+pytestmark = pytest.mark.spark
 
 PASSWORD = b"\0alice\0correct horse"
 SASL_CLIENT, CUT_OFF_CLIENT = ("10.0.0.7", 7000), ("10.0.0.7", 7001)
@@ -361,6 +365,15 @@ def test_records_have_their_headers_and_the_facts_of_their_batch(analyzed: Analy
     assert first.timestamp.isoformat() == "2023-11-14T22:13:20"
     assert (first.magic, first.compression, first.batch_size) == (2, "none", len(BATCH))
     assert (first.producer_id, first.is_control, first.batch_records) == (-1, False, 2)
+
+
+def test_the_table_of_records_has_the_types_of_columns(analyzed: Analyzed) -> None:
+    table = analyzed.session.read.parquet(str(analyzed.analysis.tables.records)).schema
+    shared = [name for name in table.names if name in RECORD_COLUMNS | BATCH_COLUMNS]
+    # Without whether they can be null, which no file of Spark's says.
+    found = [table[name].dataType.simpleString() for name in shared]
+    assert found == [one.dataType.simpleString() for one in from_arrow_schema(schema_of(shared))]
+    assert len(shared) > len(RECORD_COLUMNS)
 
 
 def _plain(value: Any) -> bytes | None:

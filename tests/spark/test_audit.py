@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from flexwire.report import Facts
     from flexwire.report.audit_facts import AuditFinding
 
+pytestmark = pytest.mark.spark
+
 BROKER, KEYS = "4.3.1", {api_name(key): key for key in catalog().api_keys()}
 ASKED = ("4.0.0", "4.0")
 

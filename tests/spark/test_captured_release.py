@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.spark
+
 RELEASES = ("3.6.2", "4.0.2")
 
 

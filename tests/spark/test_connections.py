@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.spark
+
 TLS_HELLO = bytes.fromhex("16030100b5010000b10303") + bytes(170)
 # What a client of ZooKeeper sends first reads as a Produce v0 with an empty client id.
 ZOOKEEPER_SESSION = framed(struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.spark
+
 MIB = 1024 * 1024
 LARGE, EVERY, ROWS = 6 * MIB, 20, 240
 PAGE_LIMIT, ROW_GROUP_LIMIT = MIB, 32 * MIB

@@ -14,6 +14,8 @@ from tests.spark.traffic import TOPIC_ID, Traffic, made, record_batch, request, 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.spark
+
 SECRET = b"\0alice\0correct horse"
 NAMELESS = uuid.UUID(int=0x123456)
 # As librdkafka 2.16 writes them.

@@ -48,6 +48,7 @@ def test_wrong_arguments_are_refused_before_anything_starts(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.spark
 def test_a_capture_without_frames_gives_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "capture")
     traffic.connect().close(timestamp_us=traffic.now_us)
@@ -63,6 +64,7 @@ def test_a_capture_without_frames_gives_empty_tables(spark: SparkSession, tmp_pa
     assert analysis.tables.message_names() == []
 
 
+@pytest.mark.spark
 def test_only_files_that_are_no_captures_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     wrong = tmp_path / "notes.txt"
     wrong.write_text("not a capture, whatever the name")

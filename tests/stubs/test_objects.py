@@ -17,6 +17,7 @@ from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
 from tests.codec.made_up import everything
 from tests.codec.values import random_message
+from tests.each import each
 
 MadeUp: Any = everything()
 Topic = MetadataRequest.MetadataRequestTopic
@@ -36,7 +37,7 @@ def test_repr_shows_what_is_not_default() -> None:
     )
 
 
-@pytest.mark.parametrize("name", catalog().names())
+@each("name", catalog().names())
 def test_repr_makes_an_equal_object(name: str) -> None:
     entry, made = catalog().entry(name), message(name)
     for seed, version in enumerate(entry.versions):

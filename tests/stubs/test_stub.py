@@ -6,14 +6,15 @@ Write it anew with ``python -m flexwire.codec.stubs``.
 from __future__ import annotations
 
 import ast
+import inspect
 from functools import cache
 from typing import Any
 
-import pytest
-
+import flexwire
 from flexwire.codec import Message, MessageStruct, message
 from flexwire.codec.stubs import STUB, emit_stub
 from flexwire.schema.catalog import catalog
+from tests.each import each
 
 NAMES = catalog().names()
 
@@ -44,11 +45,32 @@ def test_the_stub_has_every_message_and_nothing_else() -> None:
     assert list(stub()) == list(NAMES)
 
 
+def test_the_name_of_each_message_gives_its_class_and_any_other_text_a_message() -> None:
+    module = ast.parse(STUB.read_text(encoding="utf-8"))
+    found = [one for one in module.body if isinstance(one, ast.FunctionDef)]
+    actual = inspect.signature(flexwire.message)
+    assert flexwire.message is message
+    returned = {}
+    for one in found:
+        assert [ast.unparse(decorator) for decorator in one.decorator_list] == ["overload"]
+        assert [argument.arg for argument in one.args.args] == list(actual.parameters)
+        assert one.returns is not None
+        name, release = one.args.args
+        returned[ast.unparse(name.annotation or name)] = ast.unparse(one.returns)
+        wanted = "str | None" if one is found[-1] else "None"
+        assert ast.unparse(release.annotation or release) == wanted
+    assert {one.name for one in found} == {"message"}
+    assert actual.parameters["release"].default is None
+    by_name = {f"Literal['{name}']": f"type[{name}]" for name in NAMES}
+    assert returned == {**by_name, "str": "type[Message]"}
+    assert list(returned)[-1] == "str"
+
+
 def test_the_stub_is_of_a_size_that_ships() -> None:
     assert STUB.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_classes_have_the_structures_fields_order_and_defaults_of_the_stub(name: str) -> None:
     made = message(name)
     structs = inner(stub()[name])

@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # A line says in a comment which errors are expected on it, or which type is revealed.
 PROJECT = """\
 from __future__ import annotations
@@ -68,6 +70,13 @@ def wrong() -> None:
 def by_name(name: str) -> dict[str, Any]:
     made = flexwire.message(name)
     reveal_type(made)  # type[Message]
+    request = flexwire.message("MetadataRequest")
+    reveal_type(request)  # type[MetadataRequest]
+    reveal_type(request.decode(b"", 12).topics)  # list[MetadataRequestTopic] | None
+    request(topcs=None)  # error: call-arg
+    reveal_type(flexwire.message("MetadataRequest", "4.0"))  # type[Message]
+    reveal_type(flexwire.message("MetadataReqest"))  # type[Message]
+    flexwire.message(3)  # error: call-overload
     own = load_specs("specs", mode="legacy").message("Ping")
     reveal_type(own)  # type[Message]
     load_specs("specs", mode="lax")  # error: arg-type

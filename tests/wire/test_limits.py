@@ -69,3 +69,9 @@ def test_sizes_are_those_of_the_smallest_that_are_written() -> None:
     for magic in batch_layout.MESSAGE_SETS:
         message = encode_batch([Record(0, -1 if magic == 0 else 0, None, None, [])], magic=magic)
         assert len(message) == batch_layout.LEAST_SIZES[magic]
+
+
+def test_each_bit_of_the_attributes_means_one_thing() -> None:
+    masks = [getattr(batch_layout, name) for name in vars(batch_layout) if name.endswith("_MASK")]
+    assert sum(masks) == 0x7F
+    assert batch_layout.COMPRESSION_MASK >= batch_layout.ZSTD == 4

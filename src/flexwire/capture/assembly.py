@@ -1,4 +1,9 @@
-"""Joins the segments of a connection into the frames that were sent over it."""
+"""Joins the segments of a connection into the frames that were sent over it.
+
+This is where the steps meet: which connection a segment is of, which end is the client, what order
+its bytes were sent in and where frames begin are each decided in a module of its own. Here segments
+are handed from one to the next, and what comes out is put on the connection's account.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +42,14 @@ _NONE_GIVEN = Brokers()
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
-    """A frame of a connection, or bytes of it that are no whole frame.
+    """A frame of a connection, or bytes of it that are not a whole frame.
 
     ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
-    same ports has "#2" and so on behind it. ``index`` counts the frames of one direction from 0.
+    same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
     ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
-    of the stream. ``first_us`` and ``timestamp_us`` tell when its first and last byte were seen.
-    With an ``error``, ``payload`` holds at most 1,024 of the bytes; they are those of a frame from
-    its header on where it ``is_placed``, and any others else.
+    of the stream. ``first_us`` and ``timestamp_us`` are when its first and last byte were seen.
+    With an ``error``, ``payload`` holds at most 1,024 of the bytes; if it ``is_placed`` they begin
+    with the frame's header, otherwise anywhere.
     """
 
     connection: str
@@ -59,9 +64,9 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 def connection_key(segment: Segment) -> str:
-    """The same for both directions of a connection, and for every connection on these ports.
+    """The same text for both directions of a connection, and every connection on these ports.
 
-    It is what a `FrameAssembler` takes the segments of.
+    One `FrameAssembler` takes the segments of one key.
     """
     low, high = segment.source, segment.destination
     return f"{low}|{high}" if low <= high else f"{high}|{low}"
@@ -77,20 +82,20 @@ class _Half:
 
 
 class FrameAssembler:
-    """Takes the segments between two ends in the order of capture, gives the frames.
+    """Takes the segments between two ends in the order of capture, and gives the frames.
 
     Segments may be out of order, repeated with other boundaries, cut off by the capture's
-    snaplen, or missing. What is missing or no frame becomes a `CapturedFrame` with an error. Call
-    `finish` at the end.
+    snaplen, or missing. Bytes that are missing or in no frame become a `CapturedFrame` with an
+    error. Call `finish` at the end.
 
     A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
-    none of those known can have sent (see `flexwire.capture.course`). At most `OPEN_CONNECTIONS`
+    no known connection can have sent (see `flexwire.capture.course`). At most `OPEN_CONNECTIONS`
     of them go on at once; frames of one may then come between those of another.
 
-    Frames are known from the start of a stream on, or from a segment of which the capture says
-    that one begins there. Where a capture of others begins within a connection, and behind a gap
-    that hides a length, the place of the next frame is a guess (see `flexwire.capture.plausible`
-    for what the guess may get wrong).
+    Where frames begin is known from the start of a stream on, or from a segment on of which
+    flexwire's own captures say that a frame begins there. In other captures that begin within a
+    connection, and after a gap that hides a length, the place of the next frame is a guess (see
+    `flexwire.capture.plausible` for how it may be wrong).
 
     Where exactly one end is among the ``brokers``, the other is the client.
     """
@@ -125,7 +130,7 @@ class FrameAssembler:
             connection.course.note(segment)
             return connection.push(segment)
         if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
-            # It belongs to no connection known, and holds nothing.
+            # It belongs to no known connection, and holds nothing.
             return []
         return self._begin(segment)
 
@@ -160,7 +165,7 @@ class FrameAssembler:
         return ended
 
     def reads_as_kafka(self, connection: str) -> bool:
-        """Whether a connection that goes on is sure to be Kafka, by what it carried until now."""
+        """Whether what an open connection carried until now shows that it is Kafka."""
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
     def _connection_of(self, segment: Segment) -> _Connection | None:

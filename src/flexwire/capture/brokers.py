@@ -1,4 +1,4 @@
-"""Which ends of connections are brokers, where somebody who knows has said so."""
+"""Which ends of connections are brokers, where the caller has said so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIGHEST_PORT = 65535
 class Brokers:
     """Ends of connections that were given as brokers: by port, whatever the host, or by both.
 
-    Nothing given is false, and says nothing about any end.
+    With no end given it is false, and says nothing about any end.
 
     >>> given = Brokers.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -33,9 +33,9 @@ class Brokers:
 
     @classmethod
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
-        """From ports, and from texts as "10.0.0.1:9092" or "[::1]:9092".
+        """Brokers by ports, and by texts such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for what is neither: a capture has addresses and no names.
+        Raises `CaptureError` for anything else: a capture has addresses and no names.
         """
         ports = frozenset(ports)
         for port in ports:
@@ -70,7 +70,7 @@ class Brokers:
 
 
 def parse_end(text: str) -> str:
-    """An end of a connection as `Segment` writes it, from one as a person does.
+    """An end of a connection as `Segment` writes it, from one as a person writes it.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'

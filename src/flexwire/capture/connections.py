@@ -1,7 +1,7 @@
 """What a connection was: its ends, its bytes, how it ended, and whether it is Kafka.
 
-Where ends are given as brokers, they alone say which connections are Kafka. Where none is, what is
-in the frames says it (see `flexwire.capture.evidence`).
+Where the caller has named brokers, they alone say which connections are Kafka. Otherwise the
+content of the frames does (see `flexwire.capture.evidence`).
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from flexwire.capture.streams import Piece, Stream
 
 KAFKA = "Kafka"
-"""What a connection looks like that reads as Kafka's, and has no end that was given."""
+"""The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""
 
 
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection, when it has ended or the capture has.
 
-    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000"; of what is not Kafka, the end that
-    is taken for the client's and the other one. ``seen_from_start``: its SYN was captured.
+    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000"; if it is not Kafka, ``client`` is
+    the end that sent what would be requests. ``seen_from_start``: its SYN was captured.
     ``closed_by`` is the end whose FIN, or RST (``reset``), was seen first.
 
     ``request_bytes`` and ``response_bytes`` are the sizes of its frames, those with an error too.
     Of these, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from before the
     first segment of their direction, and ``unreadable_bytes`` are other bytes of frames with an
     error. In no frame are ``repeated_bytes``, which came again, and ``late_bytes``, which came
-    after their place had been given up as lost. So no byte of its segments, ``captured_bytes``, is
-    without a count: they are the bytes of the frames without the lost ones, and the repeated and
+    after their place had been given up as lost. So every byte of its segments is counted:
+    ``captured_bytes`` is the sum of the frames' bytes without the lost ones, the repeated and the
     late ones.
 
-    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it does, so what
-    its headers say can be believed. ``looks_like`` names another protocol whose bytes these seem to
-    be, or Kafka where only its ends speak against it.
+    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it reads as
+    Kafka, so its headers can be believed. ``looks_like`` names another protocol whose bytes these
+    seem to be, or Kafka where only its ends speak against it.
     """
 
     connection: str
@@ -118,7 +118,7 @@ class Account:
         self._heads[direction] = head
 
     def note_frame(self, direction: Direction, found: Found) -> None:
-        """Take in a frame, or bytes that are no whole one."""
+        """Take in a frame, or bytes that are not a whole one."""
         self._frames[direction] += 1
         self._bytes[direction] += found.size
         self._lost += found.lost
@@ -170,7 +170,7 @@ class Account:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
-            # Less will do where it is known what the end is: the tap stands before a broker.
+            # Less will do where an end is known for a broker: the tap stands before one.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
         if given:

@@ -1,8 +1,8 @@
 """Which connection a segment belongs to, among those that used the same addresses and ports.
 
-A SYN says so. Without one, because the capture lacks it or shows several connections at once, the
-sequence numbers do: each end's lie near to where it has come, and so does what it acknowledges. A
-connection that was closed goes on nowhere.
+A SYN says so. Where the capture lacks it, or shows several connections at once, the sequence
+numbers do: those of each end lie near to where it has come, and so does what it acknowledges. A
+connection that was closed does not go on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDEST_GAP = 64 * 1024 * 1024
 """A segment further ahead than this does not follow a gap, but is of another connection.
 
 A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
-but within that lies half of all sequence numbers: another connection's would pass for a gap.
+but half of all sequence numbers lie within that: another connection's would pass for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
@@ -44,7 +44,7 @@ class _Reach:
         self.end: int | None = None  # where its FIN or RST says that it ends
 
     def see(self, sequence: int, size: int) -> int:
-        """Take in a segment; tell where it ends."""
+        """Take in a segment; return where it ends."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True
@@ -55,7 +55,7 @@ class _Reach:
         return position + size
 
     def anchor(self, sequence: int) -> None:
-        """Take in the first sequence number behind a SYN."""
+        """Take in the first sequence number after a SYN."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         self.low = position
         self.high = max(self.high, position) if self.is_seen else position
@@ -92,7 +92,7 @@ class Course:
         return self.is_reset or all(one.end is not None for one in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether a segment, no SYN, FIN or RST, is the next of its end; then it is noted."""
+        """Whether a segment without SYN, FIN and RST is the next of its end; then it is noted."""
         # Nearly all do, so this comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
@@ -149,7 +149,7 @@ class Course:
     def is_replaced(self, segment: Segment) -> bool:
         """Whether a SYN of another connection has a number from among those of this one.
 
-        What follows it could not be told from what follows here.
+        Segments of the two could not be told apart.
         """
         sends = self._reach[segment.source]
         position = unwrap(segment.sequence, sends.high)

@@ -1,8 +1,8 @@
 """Whether the frames of a connection are Kafka's, by what is in them.
 
 Every stream that begins with a small number has "frames", and a header of zeros is that of a
-Produce request: so one header proves nothing. What does, each so rare in other bytes that one is
-enough:
+Produce request: so one header proves nothing. Each of these does, being so rare in other bytes that
+one is enough:
 
 - a request of a released version whose body decodes by its spec;
 - a response that decodes by its spec as the answer to a request of a released version;
@@ -11,19 +11,19 @@ enough:
 - of frames that the capture lacks parts of: two request headers of one client id, or one whose
   correlation id came back.
 
-A client id that is empty is two zero bytes, which other bytes have as well. A request with one
-counts when its body says much; when it says little, with a second one or its answer beside it.
-What is lost in the capture, or damaged, speaks for nothing and against nothing.
+An empty client id is two zero bytes, which other protocols send as well. A request with one counts
+if its body has many bytes that are not zero; if it has few, only together with a second request or
+with its response. What is lost in the capture, or damaged, speaks neither for nor against.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import RequestFrame, parse_request, parse_response
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.requests import decodes
 from flexwire.protocol.responses import parse_correlation_id
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ MOST_READ = 8 * 1024 * 1024
 """Of a longer frame only the header is looked at, as if the capture lacked the rest."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
-# The one request that is sent in versions that nobody has released yet (KIP-511).
+# The one request that is sent in versions that are not released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
 # No request or response begins with so many zeros.
 _LEADING = 64
-# Bytes other than zero in a body: numbers in a row, or a moment, have fewer and decode by chance.
+# Bytes other than zero in a body: a few numbers or a timestamp have fewer, and decode by chance.
 _MUCH, _SOME = 8, 4
 
 
@@ -54,8 +54,8 @@ class _Asked(NamedTuple):
 class Evidence:
     """Takes the frames of one connection until one of them shows that it is Kafka.
 
-    ``found`` is then a short sentence of what did. ``hint`` is one of what would do where the end
-    is known for a broker: one request header with a client id, or one body that decodes.
+    ``found`` then says in a few words what did. ``hint`` says what would be enough if the end were
+    known for a broker: one request header with a client id, or one body that decodes.
     """
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Evidence:
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a frame; not ``is_whole``: ``payload`` is what the capture has of its start."""
-        # Zeros decode as many a message, and are none.
+        """Take in a frame; unless it ``is_whole``, ``payload`` is what the capture has of it."""
+        # Zeros decode as many a message by chance.
         if self.found is not None or not any(payload[:_LEADING]):
             return
         is_whole = is_whole and len(payload) <= MOST_READ
@@ -84,7 +84,7 @@ class Evidence:
             return
         if not _is_text(request.client_id):
             return
-        if _is_released(request):
+        if is_released(request.api_key, request.api_version):
             self._weigh(request, payload, is_whole=is_whole)
         elif request.client_id and request.message_name == _NEGOTIATED:
             self.found = f"{_named(request)}, newer than any released"
@@ -92,17 +92,17 @@ class Evidence:
     def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
         name = _named(request)
         body = payload[request.body_offset :]
-        decodes = is_whole and _decodes(request.message_name, body, request.api_version)
+        is_sound = is_whole and decodes(request.message_name, body, request.api_version)
         said = len(body) - body.count(0)
         has_client_id = request.header_version > 0 and request.client_id != ""
-        if decodes and (has_client_id or said >= _MUCH):
+        if is_sound and (has_client_id or said >= _MUCH):
             self.found = f"{name} decodes"
             return
         if has_client_id:
             self.hint = self.hint or f"a header of {name}"
-        elif decodes and said >= _SOME:
+        elif is_sound and said >= _SOME:
             self.hint = self.hint or f"{name} decodes"
-        if decodes and said:
+        if is_sound and said:
             self._note_decoded(request, name)
         elif not is_whole and request.client_id:
             self._note_cut(request, name)
@@ -134,12 +134,12 @@ class Evidence:
             if is_whole:
                 response = parse_response(payload, request.api_key, request.api_version)
                 body = payload[response.body_offset :]
-                if _decodes(response.message_name, body, response.body_version):
+                if decodes(response.message_name, body, response.body_version):
                     self.found = f"the response to {name} decodes"
                     return
         except _UNREADABLE:
             return
-        # What is whole and does not decode is not Kafka's, whatever its header looks like.
+        # A whole response that does not decode is not Kafka's, whatever its header looks like.
         if request.client_id and not asked.is_whole:
             self.found = f"a header of {name}, and a response with its correlation id"
 
@@ -150,15 +150,3 @@ def _named(request: RequestFrame) -> str:
 
 def _is_text(client_id: str | None) -> bool:
     return client_id is None or all(sign >= " " for sign in client_id)
-
-
-def _is_released(request: RequestFrame) -> bool:
-    return any(request.api_version in entry.versions for entry in request_entries(request.api_key))
-
-
-def _decodes(name: str, body: bytes, version: int) -> bool:
-    try:
-        message(name).decode(body, version)
-    except _UNREADABLE:
-        return False
-    return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.capture.model import Direction
 
 # dpkt reads the first section and the first interface of a pcapng file only, allocates whatever
-# length a block declares, and does not tell a packet's length on the network.
+# length a block declares, and does not give a packet's length on the network.
 
 MAX_BLOCK_BYTES = 16 * 1024 * 1024
 """A longer packet or block is damage; libpcap's own limit for a packet is 256 KiB."""
@@ -49,7 +49,7 @@ def read_packets(path: Path) -> Iterator[CapturedPacket | Unreadable]:
     """Every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
-    gives the packets before the damage and then one `Unreadable` that tells where it is.
+    gives the packets before the damage and then one `Unreadable` that says where it is.
     """
     source = _Source(path)
     with source.open():
@@ -162,7 +162,7 @@ class _Source:
 def _read_pcap(
     source: _Source, order: str, per_second: int
 ) -> Iterator[CapturedPacket | Unreadable]:
-    # The upper half of the link type tells about frame check sequences, which follow the packet.
+    # The upper half of the link type is about frame check sequences, which follow the packet.
     linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
     record = struct.Struct(f"{order}IIII")
     to_us = per_second // _MILLION
@@ -210,7 +210,7 @@ class _Section:
         per_second, offset_seconds = _MILLION, 0
         for code, value in self._options(body, 8):
             if code == _OPTION_TSRESOL and len(value) == 1:
-                # The top bit tells a power of two from one of ten.
+                # The top bit says whether it is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == _OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
@@ -260,7 +260,7 @@ class _Section:
         )
 
     def _begins(self, body: bytes, options: int) -> Direction | None:
-        """What the comments on a packet say that begins with it."""
+        """What begins with a packet, by the comments on it."""
         if len(body) < options + 4:
             return None
         try:

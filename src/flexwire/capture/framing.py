@@ -1,4 +1,8 @@
-"""Cuts one direction of a connection into frames, and finds them again behind damage."""
+"""Cuts one direction of a connection into frames, and finds them again after damage.
+
+A frame begins where the one before it ends, so one lost length loses all that follow. Then pieces
+are held, and each is tried as the beginning of a frame, until one convinces the caller's guess.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,13 @@ if TYPE_CHECKING:
     from flexwire.capture.streams import Piece
 
 DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
-"""The longest payload taken for a frame's; brokers take 100 MiB unless told otherwise."""
+"""The longest payload taken for a frame's; brokers take 100 MiB by default."""
 
 _LENGTH = struct.Struct(">i")
 
 
 class Found(NamedTuple):
-    """A frame, or bytes that are none and why; ``size`` counts all of them on the wire.
+    """A frame, or bytes that are not one and why; ``size`` counts all of them on the wire.
 
     ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
     ``lost`` is how many of its bytes are missing from the capture.
@@ -39,7 +43,7 @@ class Found(NamedTuple):
 
 
 class Held:
-    """Pieces of a stream, one behind the other without a gap, whose bytes can be looked at."""
+    """Pieces of a stream, one after the other without a gap, whose bytes can be looked at."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -70,10 +74,10 @@ class Held:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `Found`. Behind a length that is
-    none, or a gap in which the next length is lost, frames begin again with the first piece of
-    which the capture says so, or that ``begins`` takes for the beginning of one: it is given the
-    bytes from there on, and answers None if they are too few to tell.
+    Every byte of the stream is in the ``size`` of exactly one `Found`. After a length that no frame
+    has, or a gap in which the next length is lost, frames begin again with the first piece that
+    begins one: because the capture says so, or because ``begins`` takes it for one. ``begins`` is
+    given the bytes from there on, and answers None if they are too few to tell.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class Framer:
         return found
 
     def finish(self) -> list[Found]:
-        """The connection has ended: tell what is incomplete."""
+        """The connection has ended: give out what is incomplete."""
         self._decide(final=True)
         if self._why is not None:
             self._report_skipped()
@@ -158,7 +162,7 @@ class Framer:
                 self._complete()
 
     def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
-        """Take the frames that lie whole in ``data`` from its start on; tell where they end."""
+        """Take the frames that lie whole in ``data`` from its start on; return where they end."""
         # Most frames do, and need no copy of their own to collect their parts.
         position = 0
         if self._seen:
@@ -202,7 +206,7 @@ class Framer:
     def _lose(self, lost: int, timestamp_us: int) -> None:
         self._note_time(timestamp_us)
         if self._length is not None:
-            # The length tells where the next frame begins, if that lies behind the gap.
+            # The length says where the next frame begins, if that is after the gap.
             inside = min(lost, self._length - self._seen)
             self._lost += inside
             self._seen += inside

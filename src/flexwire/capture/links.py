@@ -28,7 +28,7 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 _TCP_BYTES = 20
 
 
-class Skipped(Exception):  # noqa: N818 - not an error: a packet that is nobody's TCP segment
+class Skipped(Exception):  # noqa: N818 - not an error: the packet is of another protocol
     """A packet that holds no TCP segment, and what it holds instead."""
 
 
@@ -173,7 +173,7 @@ def _read_tcp(
     payload = start + (length >> 4) * 4
     if payload < start + _TCP_BYTES or payload > end:
         raise UnreadablePacketError(f"a TCP header of {payload - start} bytes in {end - start}")
-    # What lies behind the IP packet is the link's own padding; what lies before its end and was
+    # What follows the IP packet is the link's own padding; what lies before its end and was
     # not captured is missing, be it part of the TCP options.
     missing = max(0, end - max(len(data), payload))
     return Segment(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
-# What tells that a batch is none: its length and magic.
+# Enough to see that no batch begins here: its length and magic.
 _LEAST_HEADER = MAGIC_POSITION + 1
 
 
@@ -43,9 +43,9 @@ class Damage(NamedTuple):
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch is in its file, and what its header alone tells.
+    """Where a batch is in its file, and what its header alone says.
 
-    A wrapper (magic 0 and 1) tells the last offset only, so it is its ``base_offset`` here too;
+    A wrapper (magic 0 and 1) has the last offset only, so it is its ``base_offset`` here too;
     with magic 0 ``max_timestamp`` is -1.
     """
 
@@ -119,8 +119,8 @@ def plain_name(path: Path) -> str:
 def walk(log: LogFile) -> Iterator[BatchPlace | Damage]:
     """Find every batch by the headers alone; records and crcs are not read.
 
-    Behind damage the walk goes on at the next place where a whole batch of magic 2 with the right
-    crc stands. What a file ends with, a part of a batch or zeros, is damage too.
+    After damage the walk goes on at the next place where a whole batch of magic 2 with the right
+    crc stands. A part of a batch, or zeros, at the end of the file is damage too.
     """
     search = BatchSearch(log)
     position = 0
@@ -143,12 +143,12 @@ def walk(log: LogFile) -> Iterator[BatchPlace | Damage]:
 def place_at(log: LogFile, position: int) -> BatchPlace:
     """Read the header of the batch at ``position``.
 
-    Raises `RecordError` where none begins, or where the file does not hold all of it.
+    Raises `RecordError` where no batch begins, or where the file does not hold all of it.
     """
     data = log.read(position, HEADER_SIZE)
     try:
         batches = decode_batches(data[:_LEAST_HEADER])
-        # It ends before the batch does, so this tells the size or what is wrong with it.
+        # It ends before the batch does, so this gives the size or says what is wrong with it.
         next(batches, None)
     except RecordError as error:
         raise RecordError(error.reason, offset=position) from None

@@ -25,7 +25,7 @@ _ABORTED_TXN = "AbortedTxn"
 # The version, and four int64.
 _ABORTED_TXN_SIZE = 34
 _PRODUCER_SNAPSHOT = "ProducerSnapshot"
-# Behind the version and the crc itself.
+# After the version and the crc itself.
 _CRC_START = 6
 _CHECKPOINT_VERSION = 0
 
@@ -44,7 +44,7 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         try:
             fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
         except (DecodeError, UnknownMessageError) as error:
-            # A later version may have another size, so nothing tells where the next entry is.
+            # A later version may have another size, so the place of the next entry is unknown.
             yield Damage(at, index.size - at, str(error))
             return
         yield {"version": version, **fields}

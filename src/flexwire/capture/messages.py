@@ -1,10 +1,11 @@
 """From capture files to the messages in them, one after the other and without Spark.
 
-Files are read one behind the other, in the order of their first segments; what is held is what the
+Files are read one after the other, in the order of their first segments; what is held is what the
 assemblers hold of the connections that are open. A response takes its version from its request.
 
-What a connection carries is held until something on it reads as Kafka, or it has ended; of what is
-not Kafka, or holds too much before it is known for Kafka, there are bytes and no messages.
+What a connection carries is held back until something on it reads as Kafka, or it has ended. If it
+is not Kafka, or too much would have to be held before that is known, it gives bytes and no
+messages.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from flexwire.capture.assembly import FrameAssembler, connection_key
 from flexwire.capture.model import Unreadable
 from flexwire.capture.segments import SegmentCounts, read_segments
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.protocol import Pairing, SaslToken, parse_response
+from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from flexwire.capture.assembly import CapturedFrame
     from flexwire.capture.model import Segment
     from flexwire.codec import Message
+    from flexwire.protocol import RequestFrame
 
 OPEN_CONNECTIONS = 4096
-"""So many connections are assembled at once; beyond, the one that was silent longest is ended."""
+"""So many connections are assembled at once; one more ends the one that was silent longest."""
 
 
 HELD_FRAMES = 1000
@@ -38,6 +40,11 @@ HELD_BYTES = 256 * 1024
 """So much of a connection is held until it is known to be Kafka; then it counts as not Kafka."""
 
 _UNPROVEN = "no request on it reads as Kafka"
+# By the kind of its turn, what is there instead of a message.
+_WITHOUT_REQUEST = {
+    "token": ("token", "a SASL token has no message"),
+    "response": ("unpaired", "no request with its correlation id waits on this connection"),
+}
 
 
 class CapturedMessage(NamedTuple):
@@ -57,11 +64,11 @@ class CapturedMessage(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """What gave no message: the kind, the reason, and how many bytes of the wire it was.
+    """Bytes without a message: the kind, the reason, and how many bytes of the wire they were.
 
-    Kinds: "packet" (none that holds a TCP segment, or the file breaks off), "frame" (no whole one),
+    Kinds: "packet" (it holds no TCP segment, or the file breaks off), "frame" (it is not whole),
     "header" (it does not decode), "unpaired" (a response without its request), "token" (of a SASL
-    exchange) and "not Kafka" (of a connection that is not).
+    exchange) and "not Kafka" (its connection is not).
     """
 
     kind: str
@@ -70,9 +77,9 @@ class Unused(NamedTuple):
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | Unused]:
-    """Read the messages of capture files, and what gave none; every frame is one of them.
+    """Read capture files; every frame gives its message, or says why it has none.
 
-    Raises `CaptureError` for a file that is no capture.
+    Raises `CaptureError` for a file that is not a capture.
     """
     open_: OrderedDict[str, _Connection] = OrderedDict()
     given = to_list(paths, "paths", "a list of paths")
@@ -107,7 +114,7 @@ class _Connection:
     def __init__(self) -> None:
         self._assembler = FrameAssembler()
         # By connection: a capture may show several on the same ports at once.
-        self._pairings: dict[str, Pairing] = {}
+        self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[CapturedMessage | Unused, int]]] = {}
         self._held_frames = self._held_bytes = 0
 
@@ -118,7 +125,7 @@ class _Connection:
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | Unused]:
-        """What the frames say, and those held before them, once it is known what they are."""
+        """What the frames say, and those held before them, once the connection is known."""
         for frame in frames:
             one = self._read(frame)
             self._held.setdefault(frame.connection, []).append((one, frame.size))
@@ -128,7 +135,7 @@ class _Connection:
             if ended.looks_like is not None:
                 why += f"; it looks like {ended.looks_like}"
             yield from self._release(ended.connection, None if ended.is_kafka else why)
-            self._pairings.pop(ended.connection, None)
+            self._conversations.pop(ended.connection, None)
         for name in list(self._held):
             if self._assembler.reads_as_kafka(name):
                 yield from self._release(name, None)
@@ -147,42 +154,39 @@ class _Connection:
     def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
         if frame.error is not None:
             return Unused("frame", frame.error, frame.size)
-        pairing = self._pairings.setdefault(frame.connection, Pairing())
+        conversation = self._conversations.setdefault(frame.connection, Conversation())
+        hear = conversation.request if frame.direction == "request" else conversation.response
+        turn = hear(frame.payload, frame.timestamp_us)
+        if turn.error is not None:
+            return Unused("header", turn.error, frame.size)
+        if turn.request is None:
+            return Unused(*_WITHOUT_REQUEST[turn.kind], frame.size)
         try:
-            if frame.direction == "request":
-                return self._request(frame, pairing)
-            return self._response(frame, pairing)
+            return (_request if turn.kind == "request" else _response)(turn.request, frame.payload)
         except (CodecError, FrameError, UnknownMessageError) as error:
             return Unused("header", str(error), frame.size)
 
-    def _request(self, frame: CapturedFrame, pairing: Pairing) -> CapturedMessage | Unused:
-        request = pairing.request(frame.payload)
-        if isinstance(request, SaslToken):
-            return Unused("token", "a SASL token has no message", frame.size)
-        return CapturedMessage(
-            request.message_name,
-            request.api_key,
-            MessageType.REQUEST,
-            request.api_version,
-            request.header,
-            request.header_version,
-            frame.payload[request.body_offset :],
-        )
 
-    def _response(self, frame: CapturedFrame, pairing: Pairing) -> CapturedMessage | Unused:
-        request = pairing.response(frame.payload)
-        if request is None:
-            reason = "no request with its correlation id waits on this connection"
-            return Unused("unpaired", reason, frame.size)
-        if isinstance(request, SaslToken):
-            return Unused("token", "a SASL token has no message", frame.size)
-        response = parse_response(frame.payload, request.api_key, request.api_version)
-        return CapturedMessage(
-            response.message_name,
-            request.api_key,
-            MessageType.RESPONSE,
-            response.body_version,
-            response.header,
-            response.header_version,
-            frame.payload[response.body_offset :],
-        )
+def _request(request: RequestFrame, payload: bytes) -> CapturedMessage:
+    return CapturedMessage(
+        request.message_name,
+        request.api_key,
+        MessageType.REQUEST,
+        request.api_version,
+        request.header,
+        request.header_version,
+        payload[request.body_offset :],
+    )
+
+
+def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
+    response = parse_response(payload, request.api_key, request.api_version)
+    return CapturedMessage(
+        response.message_name,
+        request.api_key,
+        MessageType.RESPONSE,
+        response.body_version,
+        response.header,
+        response.header_version,
+        payload[response.body_offset :],
+    )

@@ -43,7 +43,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     """A TCP segment.
 
     ``source`` and ``destination`` read "10.0.0.1:9092" or "[::1]:9092". ``missing`` is how many
-    bytes of the payload the capture cut off behind those that it kept. ``begins`` is the direction
+    bytes of the payload the capture cut off after those that it kept. ``begins`` is the direction
     of the frame that begins with the payload, where the capture says that one does: flexwire's own
     say it of the first payload that each file holds of each stream.
     """

@@ -60,7 +60,7 @@ def endpoints(client: tuple[str, int], server: tuple[str, int]) -> tuple[Endpoin
     hosts = [ip_address(client[0]), ip_address(server[0])]
     for _, port in (client, server):
         if not 0 <= port <= _HIGHEST_PORT:
-            raise ValueError(f"{port} is not a port; ports are 0 to 65535")
+            raise ValueError(f"a port is a number from 0 to {_HIGHEST_PORT}, got {port}")
     if hosts[0].version != hosts[1].version:
         hosts = [_mapped(host) for host in hosts]
     return Endpoint(hosts[0].packed, client[1]), Endpoint(hosts[1].packed, server[1])

@@ -129,7 +129,7 @@ class PcapngWriter:
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
-    instance, has none but at its start.
+    instance, has that comment at its start only.
 
     A frame is handed to the operating system before `TappedConnection.send` returns, so a killed
     process loses nothing of it. `CaptureError` says that a write failed; the file then still
@@ -256,7 +256,7 @@ class PcapngWriter:
             with suppress(OSError):
                 file.close()
             with suppress(OSError):
-                # A file without its header is in nobody's way: the next one has another name.
+                # A file without its header does no harm: the next one has another name.
                 path.unlink()
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(path)) from error

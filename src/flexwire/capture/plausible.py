@@ -3,13 +3,14 @@
 Frames have no mark of their own, so this is a guess, made only where a capture begins within a
 connection or lacks a frame's length, and only of bytes with which a segment begins. It may err so:
 
-- A frame that begins in the middle of a segment is found late, with the next one that does not.
+- A frame that begins in the middle of a segment is missed, and found again with the next one that
+  begins a segment.
 - Other bytes are taken for a request when they have its api key, version and client id by chance
   (about one segment of random bytes in 10¹¹), for an awaited response when they have a length and
   that very correlation id (one in 10¹⁰ for each response awaited), and for another response when a
   second one follows where their length says (one in 10¹²). Bytes that are not random, arrays of
   small integers above all, do it more often. Then the frames up to where that length leads are
-  lost, and what is given out for them is none.
+  lost, and something that is not a frame is given out in their place.
 - A response to a request from before the capture is not found when it is longer than 16 MiB, when
   the capture ends within it, or when the client does not count its correlation ids.
 """
@@ -17,13 +18,11 @@ connection or lacks a frame's length, and only of bytes with which a segment beg
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import TYPE_CHECKING
 
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
 from flexwire.protocol.frames import PREFIX_LENGTH
 from flexwire.protocol.headers import request_header_version
-from flexwire.schema.catalog import per_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +41,7 @@ RESPONSE_HEAD_BYTES = _RESPONSE_HEAD.size
 
 _SHORTEST_RESPONSE = 4
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""Responses that nobody awaits are taken for such up to this length, which bounds what is held."""
+"""Up to this length bytes are taken for a response that no request awaits: they are held."""
 
 # A Java client counts its requests to all brokers together.
 _IDS_APART = 100
@@ -62,7 +61,7 @@ def looks_like_request(head: bytes, limit: int) -> bool | None:
         return None
     length, api_key, api_version, correlation_id = _HEAD.unpack_from(head)
     rest = length + PREFIX_LENGTH - _HEAD.size
-    if not 0 <= rest <= limit or correlation_id < 0 or not _is_released(api_key, api_version):
+    if not 0 <= rest <= limit or correlation_id < 0 or not is_released(api_key, api_version):
         return False
     if request_header_version(api_key, api_version) == 0:
         return True
@@ -137,16 +136,3 @@ def correlation_ids(head: bytes) -> tuple[int, int]:
     ``head`` has at least `SHORTEST_HEAD` bytes.
     """
     return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
-
-
-@per_catalog
-@cache
-def _is_known(api_key: int) -> bool:
-    return bool(request_entries(api_key))
-
-
-def _is_released(api_key: int, api_version: int) -> bool:
-    # An api key has 16 bits, so the caches are bounded.
-    return _is_known(api_key) and any(
-        api_version in entry.versions for entry in request_entries(api_key)
-    )

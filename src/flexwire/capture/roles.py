@@ -1,4 +1,4 @@
-"""Which end of a connection is the client, when the capture did not see who opened it."""
+"""Which end of a connection is the client, when the capture did not see which one opened it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ HELD_BYTES = 1024 * 1024
 class Roles:
     """Finds out which end of a connection is the client, from its first segments.
 
-    Where exactly one end is among the ``brokers``, it is the other one. Otherwise the sender of a
-    SYN is, and the end from which a request comes where the capture says so.
-    Without either, it is the end from which a request came whose correlation id came back from the
-    other end; failing that, the only end that sent anything that looks like a request and like no
-    response; failing that, the one that was the client of an earlier connection on these ports
-    (``known``); failing that, the end with the higher port.
+    Of these rules the first that applies decides. The client is
+
+    1. the end that is not among the ``brokers``, where exactly one is;
+    2. the sender of a SYN, or of what flexwire's own captures mark as a request;
+    3. the end from which a request came whose correlation id came back from the other end;
+    4. the only end that sent bytes that look like a request and not like a response;
+    5. the client of an earlier connection on these ports (``known``);
+    6. the end with the higher port.
     """
 
     def __init__(self, limit: int, brokers: Brokers, known: str | None = None) -> None:
@@ -43,7 +45,7 @@ class Roles:
         self._sure: set[str] = set()
 
     def client(self, segment: Segment) -> str | None:
-        """Hold the segment back; tell which end is the client once that is known."""
+        """Hold the segment back; return which end is the client once that is known."""
         self.held.append(segment)
         self._held_bytes += len(segment.payload)
         given = self._brokers.client(segment)

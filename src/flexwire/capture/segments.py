@@ -22,8 +22,8 @@ def read_segments(
     """The TCP segments of a pcap or pcapng file (gzip'd or not), in the file's order.
 
     Packets that hold no TCP segment are counted in ``counts.skipped`` by what they are; packets
-    that should hold one and give none are `Unreadable`, and so is the place where a damaged file
-    breaks off. `CaptureError` if the file cannot be opened or is no capture file.
+    whose segment cannot be read are `Unreadable`, and so is the place where a damaged file breaks
+    off. `CaptureError` if the file cannot be opened or is not a capture file.
     """
     counts = SegmentCounts() if counts is None else counts
     source = str(path)

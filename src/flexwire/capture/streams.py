@@ -1,4 +1,9 @@
-"""Puts one direction of a TCP connection back into the order in which it was sent."""
+"""Puts one direction of a TCP connection back into the order in which it was sent.
+
+Sequence numbers say where each segment's bytes belong. What a capture lacks it may still bring, so
+later bytes wait for a gap to be filled, until enough speaks against that; then the gap is given out
+as lost. What is lost is said once and never taken back.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,10 @@ Not at once: cards with several queues capture an acknowledgment before what it 
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
 MAX_PENDING_PIECES = 4096
-"""A gap is given up when more than this waits behind it."""
+"""A gap is given up when more than this waits after it."""
 
 MOST_GAPS = 4096
-"""So many lost ranges are remembered of a stream, to tell bytes that come too late for them."""
+"""So many lost ranges are remembered of a stream, to know bytes that come too late for them."""
 
 _HALF = MODULUS // 2
 _WIDEST_WINDOW = 1 << 30
@@ -44,7 +49,7 @@ class Piece(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind the last byte."""
+        """The position after the last byte."""
         return self.position + len(self.data) + self.lost
 
 
@@ -130,7 +135,7 @@ class Stream:
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
     def finish(self, timestamp_us: int) -> list[Piece]:
-        """Give up every gap, and tell what is missing at the end."""
+        """Give up every gap, and say what is missing at the end."""
         pieces: list[Piece] = []
         while self._pending:
             pieces += self._give_up()
@@ -195,7 +200,7 @@ class Stream:
             index += 1
 
     def _count_taken(self, piece: Piece, start: int, taken: Piece) -> int:
-        """Count a piece's bytes from ``start`` on whose place is taken; tell where that ends."""
+        """Count a piece's bytes from ``start`` on whose place is taken; return where that ends."""
         count = min(piece.end, taken.end) - start
         if count > 0 and not piece.lost:
             if taken.lost:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from flexwire.cli.options import Format, InputError, format_option
-from flexwire.cli.records_dump_wanted import (
+from flexwire.cli.records_dump_options import (
     CONVENTION_NAMES,
     DECODER_NAMES,
     NOTATIONS,
+    DumpOptions,
     OffsetRange,
     TimeRange,
-    Wanted,
 )
 from flexwire.cli.terminal import styled
 
@@ -138,7 +138,7 @@ def records_dump(
     # A progress bar puts itself in the place of standard output.
     out = sys.stdout
     with _progress() as hear:
-        wanted = Wanted(
+        options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),
             offsets=offsets,
             times=times,
@@ -151,7 +151,7 @@ def records_dump(
             named=frozenset(paths),
             hear=hear,
         )
-        told = _all_rows(paths, wanted)
+        told = _all_rows(paths, options)
         if without:
             told = (row for row in map(partial(_without, without), told) if row is not None)
         if findings:
@@ -192,11 +192,11 @@ def _convention(name: str | None, given: tuple[str, ...]) -> Convention | None:
     return FixedWidth({key: type_ for key, _, type_ in types})
 
 
-def _all_rows(paths: list[Path], wanted: Wanted) -> Iterator[Row]:
+def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
     from flexwire.cli.records_dump_rows import rows
 
     for path in paths:
-        yield from rows(path, wanted)
+        yield from rows(path, options)
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:

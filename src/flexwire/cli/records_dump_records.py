@@ -11,7 +11,7 @@ from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flexwire.capture.log_segment import Damage, plain_name
-from flexwire.cli.records_dump_wanted import NUMBERS
+from flexwire.cli.records_dump_options import NUMBERS
 from flexwire.errors import CodecError, RecordError, RecordHeaderError, UnknownMessageError
 from flexwire.protocol.control_records import decode_control_record
 from flexwire.protocol.internal_topics import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.cli.records_dump_wanted import Wanted
+    from flexwire.cli.records_dump_options import DumpOptions
     from flexwire.records import Record, RecordBatch, RecordHeader
     from flexwire.records.conventions import Convention
 
@@ -51,9 +51,9 @@ def sequence_of(batch: RecordBatch, offset: int) -> int:
 class RecordRows:
     """The rows of one log's records, batch after batch."""
 
-    def __init__(self, path: Path, wanted: Wanted) -> None:
-        self._wanted = wanted
-        self._topic = wanted.decode or _topic_of(path)
+    def __init__(self, path: Path, options: DumpOptions) -> None:
+        self._options = options
+        self._topic = options.decode or _topic_of(path)
         self._last_offset: int | None = None
 
     def __call__(self, batch: RecordBatch) -> Iterator[Row]:
@@ -64,11 +64,11 @@ class RecordRows:
             yield finding(Damage(error.offset, batch.size, error.reason))
             return
         for record in records:
-            if not self._wanted.has_record(record.offset, record.timestamp):
+            if not self._options.has_record(record.offset, record.timestamp):
                 continue
             last_offset, self._last_offset = self._last_offset, record.offset
             # Part of a log has gaps because it was asked for.
-            if last_offset not in {None, record.offset - 1} and not self._wanted.is_partial:
+            if last_offset not in {None, record.offset - 1} and not self._options.is_partial:
                 yield {"type": "gap", "after": last_offset, "before": record.offset}
             yield from self._record_rows(batch, record)
 
@@ -83,7 +83,7 @@ class RecordRows:
         }
         reason = None
         if batch.is_control:
-            control, reason = _control(record, self._wanted.release)
+            control, reason = _control(record, self._options.release)
             row |= control
         else:
             key, value, reason = self._content(record)
@@ -98,12 +98,12 @@ class RecordRows:
         """Give the key and the value, and what is wrong with them."""
         topic = self._topic
         if topic is None:
-            key = show_bytes(record.key, self._wanted.key_notation)
-            return key, show_bytes(record.value, self._wanted.value_notation), None
+            key = show_bytes(record.key, self._options.key_notation)
+            return key, show_bytes(record.value, self._options.value_notation), None
         typed_key = None
         try:
-            typed_key = decode_key(topic, record.key, self._wanted.release)
-            typed_value = decode_value(topic, typed_key, record.value, self._wanted.release)
+            typed_key = decode_key(topic, record.key, self._options.release)
+            typed_value = decode_value(topic, typed_key, record.value, self._options.release)
         except (CodecError, UnknownMessageError) as error:
             # Of a type or version of a newer Kafka's nothing is known, so nothing is wrong with it.
             reason = None if isinstance(error, UnknownMessageError) else str(error)
@@ -111,12 +111,12 @@ class RecordRows:
         return _form(typed_key, record.key), _form(typed_value, record.value), None
 
     def _headers(self, record: Record) -> list[Row]:
-        if self._wanted.convention is None:
+        if self._options.convention is None:
             return [
                 {"key": show_bytes(key, "auto"), "value": show_bytes(value, "auto")}
                 for key, value in record.headers
             ]
-        return typed_headers(self._wanted.convention, record.headers)
+        return typed_headers(self._options.convention, record.headers)
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:

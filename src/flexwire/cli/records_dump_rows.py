@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from flexwire.cli.records_dump_wanted import Wanted
+    from flexwire.cli.records_dump_options import DumpOptions
 
 _CHECKPOINT = "*-checkpoint"
 _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
-def rows(path: Path, wanted: Wanted) -> Iterator[Row]:
+def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
     """Read a file, whatever kind it is, and what is wrong with it, in its order.
 
     Raises `InputError` for a file that is of no known kind, `CaptureError` for one that cannot be
@@ -55,7 +55,7 @@ def rows(path: Path, wanted: Wanted) -> Iterator[Row]:
     is_log = _kind(path) in _LOGS
     with open_log(path) as file:
         yield {"type": "file", "file": str(path), "size": file.size, **_named_for(path)}
-        for row in (_log_rows if is_log else _beside_rows)(file, wanted):
+        for row in (_log_rows if is_log else _beside_rows)(file, options):
             yield {"type": row["type"], "file": str(path), **row}
 
 
@@ -82,35 +82,35 @@ def _named_for(path: Path) -> Row:
 # Logs and snapshots.
 
 
-def _log_rows(log: LogFile, wanted: Wanted) -> Iterator[Row]:
+def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
     next_offset = base_offset_of(log.path) or 0
-    records = RecordRows(log.path, wanted)
+    records = RecordRows(log.path, options)
     for found in walk(log):
-        if wanted.max_bytes is not None and found.position >= wanted.max_bytes:
+        if options.max_bytes is not None and found.position >= options.max_bytes:
             break
-        wanted.hear(log.path, found.position, log.size)
+        options.hear(log.path, found.position, log.size)
         if isinstance(found, Damage):
             yield finding(found)
             continue
         # A wrapper does not say its first offset.
         first_offset = found.base_offset if found.magic == RECORD_BATCH else next_offset
-        if wanted.offsets is not None and first_offset > wanted.offsets[1]:
+        if options.offsets is not None and first_offset > options.offsets[1]:
             break
         if found.base_offset < next_offset:
             reason = f"base offset {found.base_offset}, expected {next_offset} or more"
             yield finding(Damage(found.position, found.size, reason))
         next_offset = found.last_offset + 1
-        if wanted.has_offsets(first_offset, found.last_offset) and (
-            wanted.times is None or found.max_timestamp >= wanted.times[0]
+        if options.has_offsets(first_offset, found.last_offset) and (
+            options.times is None or found.max_timestamp >= options.times[0]
         ):
-            yield from _batch_rows(log, found, wanted, records)
-    wanted.hear(log.path, log.size, log.size)
-    if not wanted.is_partial:
-        yield from _index_findings(log, wanted)
+            yield from _batch_rows(log, found, options, records)
+    options.hear(log.path, log.size, log.size)
+    if not options.is_partial:
+        yield from _index_findings(log, options)
 
 
 def _batch_rows(
-    log: LogFile, place: BatchPlace, wanted: Wanted, records: RecordRows
+    log: LogFile, place: BatchPlace, options: DumpOptions, records: RecordRows
 ) -> Iterator[Row]:
     damage = None
     try:
@@ -123,23 +123,23 @@ def _batch_rows(
             batch = read_batch(log, place, check_crc=False)
         except RecordError:
             return
-    told = records(batch) if wanted.deep else iter(())
+    told = records(batch) if options.deep else iter(())
     first = next(told, None)
-    is_in_time = first is not None if wanted.deep else _begins_in_time(batch, wanted)
-    if wanted.times is None or is_in_time:
+    is_in_time = first is not None if options.deep else _begins_in_time(batch, options)
+    if options.times is None or is_in_time:
         yield {"type": "batch", **_batch_row(batch), "isValid": damage is None}
         if first is not None:
             yield first
         yield from told
 
 
-def _begins_in_time(batch: RecordBatch, wanted: Wanted) -> bool:
+def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
     """Whether the header allows for a record before the wanted times end."""
-    if wanted.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
+    if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     first_time = batch.max_timestamp if is_append_time else batch.base_timestamp
-    return first_time <= wanted.times[1]
+    return first_time <= options.times[1]
 
 
 def _batch_row(batch: RecordBatch) -> Row:
@@ -170,7 +170,7 @@ def _batch_row(batch: RecordBatch) -> Row:
 # Indexes and what else is beside a log.
 
 
-def _beside_rows(file: LogFile, _wanted: Wanted) -> Iterator[Row]:
+def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
     """Give the entries of any file but a log, and what is wrong with them."""
     kind, read = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
@@ -185,13 +185,13 @@ def _beside_rows(file: LogFile, _wanted: Wanted) -> Iterator[Row]:
                 yield {"type": kind, **fields}
 
 
-def _index_findings(log: LogFile, wanted: Wanted) -> Iterator[Row]:
+def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
     """Compare the indexes beside a log with it, unless they are asked for themselves."""
     if base_offset_of(log.path) is None:
         return
     for kind in ("index", "timeindex"):
         path = _beside(log.path, kind)
-        if path not in wanted.named and path.exists():
+        if path not in options.named and path.exists():
             with open_log(path) as index:
                 for found in _BESIDE[kind][1](index, log):
                     if isinstance(found, Damage):

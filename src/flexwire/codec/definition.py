@@ -9,7 +9,7 @@ from flexwire.arguments import to_bytes
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
 from flexwire.codec.plain import from_plain, to_plain
-from flexwire.codec.source import Refused
+from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
 from flexwire.schema.served import key_of

@@ -1,6 +1,6 @@
 """Writes the decoder of one message version as Python source.
 
-Runs of fixed-width fields become one `struct` call; a varint of one byte is read in place. What the
+Runs of fixed-width fields become one `struct` call; a length of one byte is read in place. What the
 source cannot take it refuses, and the reference executor then says what is wrong, so that there is
 one set of errors.
 """
@@ -8,43 +8,19 @@ one set of errors.
 from __future__ import annotations
 
 import struct
-import uuid
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from flexwire.codec.source import Refused, Source, default_expression, fixed_code
+from flexwire.codec.emit import LONG, Emitter, fixed_code, is_number, runs
 from flexwire.codec.structs import MessageStruct
-from flexwire.errors import DecodeError
-from flexwire.wire.limits import HIGHEST_TAG, LONGEST, LONGEST_STRING
-from flexwire.wire.schema import (
-    Field,
-    NullableStruct,
-    Presence,
-    Schema,
-    struct_of,
-)
-from flexwire.wire.tags import TagForm, separate
-from flexwire.wire.types import BOOLEAN, Array, Boolean, Bytes, String, Type, Uuid
-from flexwire.wire.varint import read_unsigned_varint, read_unsigned_varlong
+from flexwire.wire.schema import NullableStruct, Presence, Schema
+from flexwire.wire.tags import TagForm
+from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    try:
-        return read_unsigned_varint(data, position, len(data))
-    except DecodeError:
-        raise Refused from None
-
-
-def _interleaved(data: bytes, position: int) -> tuple[int, int, int]:
-    try:
-        header, position = read_unsigned_varlong(data, position, len(data))
-    except DecodeError:
-        raise Refused from None
-    return *separate(header), position
+    from flexwire.codec.source import Source
 
 
 def emit_decoder(
@@ -54,239 +30,233 @@ def emit_decoder(
 
     Raises, when called, `Refused`, `struct.error`, `IndexError` or `ValueError`.
     """
-    return emit_decoder_source(schema, classes, filename).compile(f"decode_{schema.name}")
+    emitter = _DecoderEmitter(schema, classes, filename)
+    return emitter.source.compile(emitter.function(schema.name))
 
 
 def emit_decoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> Source:
     """Give the source before it is compiled."""
-    emitter = _DecoderEmitter(Source(filename), classes)
-    emitter.struct(schema)
-    return emitter.source
+    return _DecoderEmitter(schema, classes, filename).source
 
 
-class _DecoderEmitter:
-    def __init__(self, source: Source, classes: Mapping[str, type[MessageStruct]]) -> None:
-        self.source = source
-        self.line = source.line
-        self.block = source.block
-        self.classes = classes
-        self.done: set[str] = set()
-        self.source.namespace.update(
-            Refused=Refused,
-            UUID=uuid.UUID,
-            unpack_from=struct.unpack_from,
-            varint=_varint,
-        )
+class _DecoderEmitter(Emitter):
+    verb = "decode"
 
-    def struct(self, schema: Schema) -> None:
-        if schema.name in self.done:
-            return
-        self.done.add(schema.name)
-        for inner in inner_schemas(schema):
-            self.struct(inner)
-        made = self.source.constant(f"C_{schema.name}", self.classes[schema.name])
-        with self.block(f"def decode_{schema.name}(data, position, limit):"):
-            for one in schema.tagged.values():
-                self.line(f"{_local(one)} = {self._default(one)}")
+    def emit_function(self, schema: Schema) -> None:
+        head = f"def {self.function(schema.name)}(data, position, limit):"
+        with self.source.function(head):
             if schema.tags_lead:
-                self.line("unknown = {}")
-                self._optional_field_buffer(schema)
-            for fixed, fields in groupby(schema.inline, lambda one: bool(fixed_code(one.type))):
-                if fixed:
-                    self._run(list(fields))
+                self._tagged_fields(schema)
+            for code, fields in runs(schema):
+                values = [(one.type, self.names.local(one.attribute)) for one in fields]
+                if len(values) > 1:
+                    self._run(code, values)
                 else:
-                    for one in fields:
-                        self._value(one.type, _local(one))
-            if not schema.tags_lead:
-                self.line("unknown = {}")
+                    self._value(*values[0], "limit")
             if schema.flexible and not schema.tags_lead:
-                self._tag_section(schema)
-            self.line(f"return {made}({', '.join(self._arguments(schema))}), position")
-        self.line("")
+                self._tagged_fields(schema)
+            self._give(schema)
 
-    def _default(self, one: Field) -> str:
-        inner = struct_of(one.type)
-        if inner is not None and not isinstance(one.type, Array):
-            self.source.constant(f"C_{inner.name}", self.classes[inner.name])
-            return default_expression(self.source, one.type, one.default, f"C_{inner.name}")
-        return default_expression(self.source, one.type, one.default, None)
+    # What is given back.
+
+    def _give(self, schema: Schema) -> None:
+        made, arguments = self.class_of(schema.name), self._arguments(schema)
+        flat = f"return {made}({', '.join(arguments)}), position"
+        if self.source.fits(flat):
+            self.line(flat)
+        else:
+            self.source.call(made, *arguments, before="message = ")
+            self.line("return message, position")
 
     def _arguments(self, schema: Schema) -> list[str]:
-        known = {one.attribute: one for one in schema.fields}
+        known = schema.by_attribute
         made = []
         for attribute in self.classes[schema.name].__struct_fields__[:-1]:
             one = known.get(attribute)
             if one is None or one.presence is Presence.ABSENT:
                 made.append(self._absent(schema.name, attribute))
             else:
-                made.append(_local(one))
-        return [*made, "unknown"]
+                made.append(self.names.local(attribute))
+        return [*made, "unknown" if schema.flexible else "{}"]
 
     def _absent(self, struct_name: str, attribute: str) -> str:
-        # A fresh object tells, for a field that only another revision of the spec has too.
+        # A fresh object says it, for a field that only another revision of the spec has too.
         value = getattr(self.classes[struct_name](), attribute)
         if isinstance(value, list):
             return "[]"
         if isinstance(value, MessageStruct):
-            return self.source.constant(f"C_{type(value).__name__}", type(value)) + "()"
-        return default_expression(self.source, BOOLEAN, value, None)
+            return f"{self.class_of(type(value).__name__)}()"
+        return self.literal(value)
 
-    def _run(self, fields: list[Field]) -> None:
-        """Read neighbours of fixed width with one call."""
-        layout = struct.Struct(">" + "".join(fixed_code(one.type) or "" for one in fields))
-        unpack = self.source.constant(f"read_{len(self.source.namespace)}", layout.unpack_from)
-        names = ", ".join(_local(one) for one in fields)
-        self.line(f"({names},) = {unpack}(data, position)")
-        self.line(f"position += {layout.size}")
-        for one in fields:
-            self._convert(one.type, _local(one))
+    # Values.
 
-    def _convert(self, kind: Type, name: str) -> None:
-        if isinstance(kind, Uuid):
-            self.line(f"{name} = UUID(bytes={name})")
-        elif isinstance(kind, Boolean):
-            with self.block(f"if {name} > 1:"):
-                self.line("raise Refused")
-            self.line(f"{name} = {name} == 1")
+    def _run(self, code: str, values: list[tuple[Type, str]]) -> None:
+        """Read neighbours of fixed width with one call, each into its local."""
+        unpack = self.struct_function("unpack_from", code)
+        self.source.unpack([name for _, name in values], f"{unpack}(data, position)")
+        self.line(f"position += {struct.calcsize('>' + code)}")
+        for kind, name in values:
+            if isinstance(kind, Uuid):
+                self.source.call(self.source.use("UUID"), f"bytes={name}", before=f"{name} = ")
+            elif isinstance(kind, Boolean):
+                self._boolean(name)
 
-    def _value(self, kind: Type, name: str, limit: str = "limit") -> None:
-        """Read one value of any type into ``name``."""
+    def _boolean(self, name: str) -> None:
+        with self.block(f"if {name} > 1:"):
+            self.refuse()
+        self.line(f"{name} = {name} == 1")
+
+    def _value(self, kind: Type, name: str, limit: str) -> None:
+        """Read one value of any type into a local."""
         code = fixed_code(kind)
-        if code is not None:
-            size = struct.calcsize(">" + code)
-            self.line(f"({name},) = unpack_from('>{code}', data, position)")
-            self.line(f"position += {size}")
-            self._convert(kind, name)
+        if isinstance(kind, Boolean):
+            self.line(f"{name} = data[position]")
+            self.line("position += 1")
+            self._boolean(name)
+        elif isinstance(kind, Uuid):
+            raw = "bytes=data[position : position + 16]"
+            self.source.call(self.source.use("UUID"), raw, before=f"{name} = ")
+            self.line("position += 16")
+        elif code is not None:
+            self._run(code, [(kind, name)])
         elif isinstance(kind, Schema):
-            self.line(f"{name}, position = decode_{kind.name}(data, position, {limit})")
+            self._struct(kind, name, limit)
         elif isinstance(kind, NullableStruct):
             self._nullable_struct(kind, name, limit)
         else:
             self._sized(kind, name, limit)
 
+    def _struct(self, kind: Schema, name: str, limit: str) -> None:
+        function = self.function(kind.name)
+        self.source.call(function, "data", "position", limit, before=f"{name}, position = ")
+
     def _nullable_struct(self, kind: NullableStruct, name: str, limit: str) -> None:
         self.line("marker = data[position]")
         self.line("position += 1")
         with self.block("if marker == 1:"):
-            self.line(f"{name}, position = decode_{kind.schema.name}(data, position, {limit})")
+            self._struct(kind.schema, name, limit)
         with self.block(f"elif marker == {0 if kind.tagged else 255}:"):
             self.line(f"{name} = None")
         with self.block("else:"):
-            self.line("raise Refused")
+            self.refuse()
 
     def _sized(self, kind: Type, name: str, limit: str) -> None:
         """Read a string, bytes, records or array: a length, then what it counts."""
         assert isinstance(kind, String | Bytes | Array)  # noqa: S101 - there are no other types
-        if kind.compact:
-            self.line("count = data[position] - 1")
-            self.line("position += 1")
-            with self.block("if count > 126:"):
-                self.line("count, position = varint(data, position - 1)")
-                self.line("count -= 1")
-        else:
-            code, size = ("h", 2) if isinstance(kind, String) else ("i", 4)
-            self.line(f"(count,) = unpack_from('>{code}', data, position)")
-            self.line(f"position += {size}")
-        with self.block("if count == -1:"):
-            self.line(f"{name} = None" if kind.nullable else "raise Refused")
-        with self.block("elif count < 0:"):
-            self.line("raise Refused")
-        longest = LONGEST_STRING if isinstance(kind, String) else LONGEST
+        length = "count" if isinstance(kind, Array) else "size"
+        self._length(kind, length)
         # Each element takes a byte or more, as each byte of a string does.
-        with self.block(f"elif count > {limit} - position or count > {longest}:"):
-            self.line("raise Refused")
-        with self.block("else:"):
+        width = _width(kind.element) if isinstance(kind, Array) else 1
+        bytes_ = length if width == 1 else f"{length} * {width}"
+        fits = f"0 <= {bytes_} <= {limit} - position"
+        if not kind.nullable:
+            with self.block(f"if not {fits}:"):
+                self.refuse()
             self._content(kind, name, limit)
+            return
+        with self.block(f"if {length} == -1:"):
+            self.line(f"{name} = None")
+        with self.block(f"elif {fits}:"):
+            self._content(kind, name, limit)
+        with self.block("else:"):
+            self.refuse()
+
+    def _length(self, kind: String | Bytes | Array, length: str) -> None:
+        if not kind.compact:
+            code = "h" if isinstance(kind, String) else "i"
+            unpack = self.struct_function("unpack_from", code)
+            self.source.unpack([length], f"{unpack}(data, position)")
+            self.line(f"position += {struct.calcsize('>' + code)}")
+            return
+        read = "read_string_length" if isinstance(kind, String) else "read_length"
+        self.line(f"{length} = data[position] - 1")
+        self.line("position += 1")
+        with self.block(f"if {length} >= {LONG}:"):
+            self.line(f"{length}, position = {self.source.use(read)}(data, position - 1)")
 
     def _content(self, kind: String | Bytes | Array, name: str, limit: str) -> None:
         if isinstance(kind, Array):
             self._elements(kind.element, name, limit)
             return
-        self.line("end = position + count")
         text = ".decode()" if isinstance(kind, String) else ""
+        self.line("end = position + size")
         self.line(f"{name} = data[position:end]{text}")
         self.line("position = end")
 
     def _elements(self, element: Type, name: str, limit: str) -> None:
-        code = fixed_code(element)
-        if code is not None and not isinstance(element, Boolean | Uuid):
-            size = struct.calcsize(">" + code)
-            with self.block(f"if count * {size} > {limit} - position:"):
-                self.line("raise Refused")
-            self.line(f"{name} = list(unpack_from(f'>{{count}}{code}', data, position))")
-            self.line(f"position += count * {size}")
+        if is_number(element):
+            format_ = f'f">{{count}}{fixed_code(element)}"'
+            values = f"{self.source.use('unpack_from')}({format_}, data, position)"
+            self.source.call("list", values, before=f"{name} = ")
+            width = _width(element)
+            self.line(f"position += {'count' if width == 1 else f'count * {width}'}")
             return
-        items, item = f"items_{name}", f"item_{name}"
-        self.line(f"{items} = []")
+        self.line(f"{name} = []")
         with self.block("for _ in range(count):"):
-            self._value(element, item, limit)
-            self.line(f"{items}.append({item})")
-        self.line(f"{name} = {items}")
+            self._value(element, "item", limit)
+            self.line(f"{name}.append(item)")
 
-    def _tag_section(self, schema: Schema) -> None:
-        self.line("tags = data[position]")
-        self.line("position += 1")
-        with self.block("if tags:"):
-            with self.block("if tags > 127:"):
-                self.line("tags, position = varint(data, position - 1)")
-            self.line("previous = -1")
-            with self.block("for _ in range(tags):"):
-                if schema.form is TagForm.INTERLEAVED:
-                    header = self.source.constant("interleaved", _interleaved)
-                    self.line(f"tag, size, position = {header}(data, position)")
-                else:
-                    self.line("tag, position = varint(data, position)")
-                    self.line("size, position = varint(data, position)")
+    # Tagged fields.
+
+    def _tagged_fields(self, schema: Schema) -> None:
+        for one in schema.tagged.values():
+            self.line(f"{self.names.local(one.attribute)} = {self.default(one)}")
+        if not schema.tagged:
+            self._unknown_tags(schema)
+            return
+        self.line("unknown = {}")
+        if schema.form is TagForm.BUFFER:
+            self.line("tag = -1")
+            with self.block("while data[position]:"):
                 self._tagged_field(schema)
+            self.line("position += 1")
+            return
+        with self.block("if data[position]:"):
+            self.line(f"count, position = {self.source.use('read_count')}(data, position)")
+            self.line("tag = -1")
+            with self.block("for _ in range(count):"):
+                self._tagged_field(schema)
+        with self.block("else:"):
+            self.line("position += 1")
 
-    def _optional_field_buffer(self, schema: Schema) -> None:
-        self.line("size = data[position]")
-        self.line("position += 1")
-        self.line("previous = -1")
-        with self.block("while size:"):
-            with self.block("if size > 127:"):
-                self.line("size, position = varint(data, position - 1)")
-            # The lowest bit of a zig-zag number is its sign.
-            with self.block("if size & 1:"):
-                self.line("raise Refused")
-            self.line("size >>= 1")
-            self.line("(tag,) = unpack_from('>h', data, position)")
-            self.line("position += 2")
-            self._tagged_field(schema)
-            self.line("size = data[position]")
+    def _unknown_tags(self, schema: Schema) -> None:
+        read = self.source.use(f"read_unknown_{self.form}tags")
+        refused = [self._refused(schema)] if schema.refused_tags else []
+        with self.block("if data[position]:"):
+            arguments = ("data", "position", "limit", *refused)
+            self.source.call(read, *arguments, before="unknown, position = ")
+        with self.block("else:"):
+            self.line("unknown = {}")
             self.line("position += 1")
 
     def _tagged_field(self, schema: Schema) -> None:
-        """Read one tagged field behind its header: ``tag``, ``size`` and ``previous`` are set."""
-        self.line("stop = position + size")
-        refused = self.source.constant(f"refused_{schema.name}", schema.refused_tags)
-        with self.block(f"if tag <= previous or stop > limit or tag in {refused}:"):
-            self.line("raise Refused")
-        with self.block(f"if tag > {HIGHEST_TAG}:"):
-            self.line("raise Refused")
-        self.line("previous = tag")
-        self._tag_switch(schema)
+        """Read one tagged field by its tag."""
+        read = self.source.use(f"read_{self.form}tag")
+        self.line(f"tag, position, stop = {read}(data, position, limit, tag)")
+        if schema.refused_tags:
+            with self.block(f"if tag in {self._refused(schema)}:"):
+                self.refuse()
+        # A chain of thousands of branches would be too deep for Python's compiler.
+        with self.block("match tag:"):
+            for tag, one in schema.tagged.items():
+                with self.block(f"case {tag}:"):
+                    self._value(one.type, self.names.local(one.attribute), "stop")
+            with self.block("case _:"):
+                self.line("unknown[tag] = data[position:stop]")
+                self.line("position = stop")
         with self.block("if position != stop:"):
-            self.line("raise Refused")
+            self.refuse()
 
-    def _tag_switch(self, schema: Schema) -> None:
-        # Side by side, because a chain of thousands of branches is too deep for Python's compiler.
-        for tag, one in schema.tagged.items():
-            with self.block(f"if tag == {tag}:"):
-                self._value(one.type, _local(one), "stop")
-        known = self.source.constant(f"known_{schema.name}", frozenset(schema.tagged))
-        with self.block(f"if tag not in {known}:"):
-            self.line("unknown[tag] = data[position:stop]")
-            self.line("position = stop")
+    def _refused(self, schema: Schema) -> str:
+        return self.tags("refused", schema, schema.refused_tags)
 
 
-def _local(one: Field) -> str:
-    return f"v_{one.attribute}"
+def _is_number(element: Type) -> bool:
+    return fixed_code(element) is not None and not isinstance(element, Boolean | Uuid)
 
 
-def inner_schemas(schema: Schema) -> list[Schema]:
-    """Give the structures that a structure's present fields hold, without theirs."""
-    present = (one.type for one in schema.fields if one.presence is not Presence.ABSENT)
-    return [inner for inner in map(struct_of, present) if inner is not None]
+def _width(element: Type) -> int:
+    """Give the least number of bytes of an element, for the types that `struct` reads in a row."""
+    return struct.calcsize(f">{fixed_code(element)}") if is_number(element) else 1

@@ -56,11 +56,11 @@ def python_functions(definition: Definition, version: int) -> Functions:
 def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
     # This needs numba, and would slow down a process that needs no kernels.
     from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
-    from flexwire.kernels.objects.program import Program  # noqa: PLC0415 - see above
+    from flexwire.kernels.objects.program import ObjectProgram  # noqa: PLC0415 - see above
 
     decode, encode = python_functions(definition, version)
     try:
-        program = Program(definition.schema(version), definition.classes)
+        program = ObjectProgram(definition.schema(version), definition.classes)
     except UnsuitableError:
         return decode, encode
     return (

@@ -8,52 +8,40 @@ Kafka's converters lose both.
 from __future__ import annotations
 
 import base64
-import binascii
 import difflib
 import math
-import uuid
+import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flexwire.errors import EncodeError, JsonFormError, short
+from flexwire.errors import JsonFormError, short
 from flexwire.wire.reader import format_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
+from flexwire.wire.uuid_text import parse_uuid_text, uuid_text
+
+if TYPE_CHECKING:
+    import uuid
 
 UNKNOWN = "_unknownTaggedFields"
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Give the JSON form of a structure; tagged fields stand in it only where not at default.
+    """Give the JSON form of a structure that `Schema.write` takes, leniently.
 
-    Raises `EncodeError` for a value that this version cannot carry.
+    Tagged fields stand in it only where they are not at their defaults. Nothing is judged here: the
+    wire types word every error of a value.
     """
-    return _write_struct(plain, schema, [])
-
-
-def _write_struct(plain: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for one in schema.fields:
         value = plain.get(one.attribute, one.default)
-        here = [*path, one.json_name]
-        if one.presence is not Presence.INLINE and one.type.is_default(value, one.default):
-            continue
-        if one.presence is Presence.ABSENT:
-            if not one.ignorable:
-                raise EncodeError(
-                    f"this version has no such field, and {short(value)} is not its default",
-                    path=format_path(here),
-                )
-            continue
-        made[one.json_name] = _write_value(value, one, here)
-    unknown = plain.get(UNKNOWN_TAGGED_FIELDS) or {}
+        if one.presence is Presence.INLINE or not (
+            one.presence is Presence.ABSENT or one.type.is_default(value, one.default)
+        ):
+            made[one.json_name] = _write_value(value, one.type)
+    unknown = plain.get(UNKNOWN_TAGGED_FIELDS)
     if unknown:
-        if not schema.flexible:
-            raise EncodeError(
-                "unknown tagged fields are set, but this version has no tag section",
-                path=format_path(path),
-            )
         made[UNKNOWN] = [
             {"tag": tag, "data": base64.b64encode(data).decode()}
             for tag, data in sorted(unknown.items())
@@ -61,45 +49,33 @@ def _write_struct(plain: Any, schema: Schema, path: list[str]) -> dict[str, Any]
     return made
 
 
-def _write_value(value: Any, one: Field, path: list[str]) -> Any:
+def _write_value(value: Any, kind: Type) -> Any:
     if value is None:
-        if not one.nullable:
-            raise EncodeError(
-                "None, but the field is not nullable in this version", path=format_path(path)
-            )
         return None
-    if isinstance(one.type, Array):
-        return [
-            _write_element(item, one.type.element, [*path, f"[{index}]"])
-            for index, item in enumerate(value)
-        ]
-    return _write_element(value, one.type, path)
-
-
-def _write_element(value: Any, kind: Type, path: list[str]) -> Any:
+    if isinstance(kind, Array):
+        return [_write_value(item, kind.element) for item in value]
     if isinstance(kind, NullableStruct):
         kind = kind.schema
-    if isinstance(kind, Schema):
-        return _write_struct(value, kind, path)
-    try:
-        return _scalar_to_json(value, kind)
-    except (TypeError, ValueError, AttributeError):
-        raise EncodeError(f"{short(value)} is not a {kind.name}", path=format_path(path)) from None
+    return write_json(value, kind) if isinstance(kind, Schema) else _write_scalar(value, kind)
 
 
-def _scalar_to_json(value: Any, kind: Type) -> Any:
+def _write_scalar(value: Any, kind: Type) -> Any:
     if isinstance(kind, Bytes):
         return base64.b64encode(value).decode()
     if isinstance(kind, Uuid):
-        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+        return uuid_text(value)
     if isinstance(kind, Float64):
-        number = float(value)
-        if math.isfinite(number):
-            return number
-        return next(text for text, known in _NOT_FINITE.items() if str(known) == str(number))
+        return _write_double(float(value))
     if isinstance(kind, Boolean):
         return bool(value)
-    return int(value) if isinstance(kind, Integer) else str(value)
+    # As the wire types take an integer: True is 1, and another library's integer is one.
+    return operator.index(value) if isinstance(kind, Integer) else str(value)
+
+
+def _write_double(number: float) -> float | str:
+    if math.isfinite(number):
+        return number
+    return next(text for text, known in _NOT_FINITE.items() if str(known) == str(number))
 
 
 # What fields are called in other releases: by structure, the name there to the name here.
@@ -206,7 +182,7 @@ def _base64(obj: Any, path: list[str]) -> bytes:
     try:
         if isinstance(obj, str):
             return base64.b64decode(obj, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         pass
     raise _error(f"expected base64, got {short(obj)}", path)
 
@@ -214,9 +190,8 @@ def _base64(obj: Any, path: list[str]) -> bytes:
 def _uuid(obj: Any, path: list[str]) -> uuid.UUID:
     try:
         if isinstance(obj, str):
-            raw = base64.b64decode(obj + "=" * (-len(obj) % 4), altchars=b"-_", validate=True)
-            return uuid.UUID(bytes=raw)
-    except (binascii.Error, ValueError):
+            return parse_uuid_text(obj)
+    except ValueError:
         pass
     raise _error(f"expected a UUID in base64url, got {short(obj)}", path)
 

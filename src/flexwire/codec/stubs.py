@@ -17,7 +17,7 @@ from flexwire.schema.resolve import parse_default
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flexwire.schema.catalog import Catalog
     from flexwire.schema.entry import Entry
@@ -33,6 +33,7 @@ _HEAD = """\
 # fmt: off
 
 import uuid as _uuid
+from typing import Literal, overload
 
 from flexwire.codec import Message, MessageStruct
 """
@@ -54,14 +55,24 @@ def emit_stub(bundled: Catalog) -> str:
     """Write the stub of every message in a catalog: its classes with their typed fields.
 
     A field is followed by its Kafka type and the versions that have it. Constructors take keywords
-    only, because a field's place may change with the next release.
+    only, because a field's place may change with the next release. `message` gives the class whose
+    name it gets; that of a named release may have other fields, and is any message's.
     """
     lines: list[str] = []
     for name in bundled.names():
         entry = bundled.entry(name)
         structs = merge(entry.specs())
         lines += ["", *_message(entry, structs)]
-    return _HEAD + "\n".join([*lines, ""])
+    return _HEAD + "\n".join([*lines, "", *_overloads(bundled.names()), ""])
+
+
+def _overloads(names: Iterable[str]) -> Iterator[str]:
+    """Write the signatures of `flexwire.message`: one for each name, and one for all other text."""
+    for name in names:
+        yield "@overload"
+        yield f'def message(name: Literal["{name}"], release: None = None) -> type[{name}]: ...'
+    yield "@overload"
+    yield "def message(name: str, release: str | None = None) -> type[Message]: ..."
 
 
 def _message(entry: Entry, structs: _Structs) -> Iterator[str]:

@@ -13,7 +13,7 @@ from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front
 
 if TYPE_CHECKING:
     from flexwire.columnar.nodes import Node
-    from flexwire.columnar.program import Program
+    from flexwire.columnar.program import ColumnProgram
 
 
 class Binding:
@@ -23,7 +23,7 @@ class Binding:
     that is missing, that no version has, or whose type does not become the field's without loss.
     """
 
-    def __init__(self, program: Program, array: pa.Array) -> None:
+    def __init__(self, program: ColumnProgram, array: pa.Array) -> None:
         self.columns = np.zeros((len(program.tree.nodes), L.COLUMN // 8), np.int64)
         self._kept: list[pa.Array] = []
         self._bind(program.tree.root, array, "")

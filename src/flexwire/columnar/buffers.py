@@ -12,7 +12,7 @@ from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front
 
 if TYPE_CHECKING:
     from flexwire.columnar.nodes import Node
-    from flexwire.columnar.program import Program
+    from flexwire.columnar.program import ColumnProgram
 
     Words = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ class Buffers:
     A level's columns grow together, a text column's bytes for themselves.
     """
 
-    def __init__(self, program: Program, rows: int, bound: int) -> None:
+    def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
         self.program = program
         self.columns = np.zeros((len(program.tree.nodes), L.COLUMN // 8), np.int64)
         self.levels = np.zeros((program.tree.levels, L.LEVEL // 8), np.int64)
@@ -125,7 +125,7 @@ class Buffers:
     def _array(self, node: Node, count: int, within: Words | None) -> pa.Array:
         """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
 
-        A null's fields are null, although Arrow would not need it: who takes one sees what is so.
+        A null's fields are null, although Arrow would not need it: so a field taken alone is right.
         """
         if not node.used:
             return _unused(node, count, within)

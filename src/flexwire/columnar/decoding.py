@@ -11,9 +11,9 @@ import pyarrow as pa
 from flexwire.arguments import to_choice
 from flexwire.columnar.buffers import Buffers, ColumnFullError
 from flexwire.columnar.doors import versions_of
-from flexwire.columnar.program import Program, address
+from flexwire.columnar.program import ColumnProgram, address
 from flexwire.columnar.reference import read_row
-from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
+from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Run, Versions, gather
 from flexwire.columnar.types import message_type
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.schema.catalog import per_catalog
@@ -70,8 +70,8 @@ def decode_messages(
     have is null, or ``absent="default"``. Each message is all of its bytes, as in
     ``Message.decode``.
 
-    FAILFAST raises `DecodeError`, or `UnknownMessageError` for a version that is none, with the
-    row in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
+    FAILFAST raises `DecodeError`, or `UnknownMessageError` for what is not a version, with the row
+    in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
     with the reason, path and offset of each error.
 
     A ChunkedArray gives a ChunkedArray, of more chunks where a column would pass 2**31-1 bytes or
@@ -97,9 +97,9 @@ def decode_messages(
 @lru_cache(maxsize=256)
 def _program(
     message: MessageLike, versions: tuple[int, ...], encoding: Encoding, absent: Absent
-) -> Program:
+) -> ColumnProgram:
     served = served_of(message)
-    return Program(
+    return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),
         writing=False,
@@ -130,22 +130,14 @@ class _Decoding(Rows):
         rows = len(self.data)
         # A uuid takes 22 bytes as text, and 16 on the wire; nothing else becomes more.
         columns = Buffers(self.program, rows - first, 2 * self.size)
-        entries = np.zeros(len(self.versions.each), np.int64)
-        stack = np.zeros(self.program.stack, np.int64)
-        call = np.zeros(L.CALL // 8, np.int64)
-        words = self.words(self.program, entries, first) | self._input()
-        words |= {
-            L.C_COLUMNS: address(columns.columns),
-            L.C_LEVELS: address(columns.levels),
-            L.C_STACK: address(stack),
-        }
-        for word, value in words.items():
-            call[word // 8] = value
-        while status := kernel(address(call), 0, 0):
+        run = Run(self, self.program, first)
+        run.put(self._input())
+        run.put({L.C_COLUMNS: address(columns.columns), L.C_LEVELS: address(columns.levels)})
+        while status := run.go(kernel):
             try:
-                columns.grow(status, int(call[L.C_GROW // 8]), int(call[L.C_NEED // 8]))
+                columns.grow(status, run.get(L.C_GROW), run.get(L.C_NEED))
             except ColumnFullError:
-                rows = self._end_before(call, kernel)
+                rows = self._end_before(run, kernel)
         columns.learn(rows - first)
         return columns.to_arrow(rows - first), rows
 
@@ -164,14 +156,14 @@ class _Decoding(Rows):
             L.C_OPERATION: L.BETWEEN,
         }
 
-    def _end_before(self, call: Words, kernel: Kernel) -> int:
+    def _end_before(self, run: Run, kernel: Kernel) -> int:
         """Take back the row that a column is too full for, and end there; gives the next row.
 
         The row begins the next chunk. One that begins this chunk fits in none.
         """
-        row, first = int(call[L.C_ROW // 8]), int(call[L.C_FIRST // 8])
-        call[L.C_OPERATION // 8], call[L.C_ROWS // 8] = self.program.refuse, row + 1
-        kernel(address(call), 0, 0)
+        row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
+        run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})
+        run.go(kernel)
         self.refused[row] = 0 if row > first else TOO_LARGE
         return max(row, first + 1)
 

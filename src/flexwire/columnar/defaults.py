@@ -7,12 +7,11 @@ writing compares the columns with them.
 from __future__ import annotations
 
 import struct
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.columnar.types import uuid_text
+from flexwire.columnar.values import in_column
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some twenty
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
@@ -46,7 +45,7 @@ class Defaults:
 
     def survey(self, schema: Schema, node: Node) -> None:
         """Mark the columns that a version has, and those that it leaves null."""
-        fields = {one.attribute: one for one in schema.fields}
+        fields = schema.by_attribute
         for name, child in node.fields.items():
             one = fields.get(name)
             if name == UNKNOWN_TAGGED_FIELDS:
@@ -93,16 +92,20 @@ class Defaults:
     # Rows.
 
     def absent(self, schema: Schema, node: Node) -> Rows:
-        """Give what is read of the fields that a version does not have."""
-        fields = {one.attribute: one for one in schema.fields}
+        """Give what is read of the fields that a version does not have.
+
+        Or, when writing, what their columns must be, lest their values be lost.
+        """
+        fields = schema.by_attribute
         rows: Rows = []
         for name, child in node.fields.items():
             one = fields.get(name)
             if name == UNKNOWN_TAGGED_FIELDS:
-                rows += [_row(L.NO_ITEMS, child)] if child.used and not schema.flexible else []
+                if not schema.flexible and (child.used or self.writing):
+                    rows.append(_row(L.NO_ITEMS, child, loose=self.writing))
             elif one is None:
                 rows += self.null(child)
-            elif one.presence is Presence.ABSENT:
+            elif one.presence is Presence.ABSENT and not (one.ignorable and self.writing):
                 rows += self._absent(one, child)
         return rows
 
@@ -113,20 +116,6 @@ class Defaults:
         if rows:
             # Null is as good as the default: a version that has no such field gives no value.
             rows[0][-1] = 1
-        return rows
-
-    def lost(self, schema: Schema, node: Node) -> Rows:
-        """Give what the columns that a version cannot write must be, lest their values be lost."""
-        fields = {one.attribute: one for one in schema.fields}
-        rows: Rows = []
-        for name, child in node.fields.items():
-            one = fields.get(name)
-            if name == UNKNOWN_TAGGED_FIELDS:
-                rows += [] if schema.flexible else [_row(L.NO_ITEMS, child, loose=True)]
-            elif one is None:
-                rows += self.null(child)
-            elif one.presence is Presence.ABSENT and not one.ignorable:
-                rows += self._absent(one, child)
         return rows
 
     def of(self, one: Field, node: Node) -> Rows:
@@ -158,9 +147,7 @@ class Defaults:
         if isinstance(default, float):
             (bits,) = struct.unpack("q", struct.pack("d", default))
             return _row(L.DOUBLE if self.writing else L.NUMBER, node, bits)
-        if isinstance(default, uuid.UUID):
-            default = uuid_text(default)
-        return self._text(default, node)
+        return self._text(in_column(default), node)
 
     def _text(self, default: object, node: Node) -> list[int]:
         assert isinstance(default, str | bytes)  # noqa: S101 - all other defaults are above

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
-from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.rows import Mode, Versions
 from flexwire.schema.served import check_message
 from flexwire.wire.encoding import Encoding

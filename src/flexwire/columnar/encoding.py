@@ -12,9 +12,9 @@ from flexwire.columnar import buffers
 from flexwire.columnar.binding import Binding
 from flexwire.columnar.buffers import allocate
 from flexwire.columnar.doors import versions_of
-from flexwire.columnar.program import Program, address
+from flexwire.columnar.program import ColumnProgram, address
 from flexwire.columnar.reference import write_row
-from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Versions, gather
+from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Run, Versions, gather
 from flexwire.columnar.types import message_type
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.catalog import per_catalog
@@ -133,9 +133,9 @@ def message_sizes(
 
 @per_catalog
 @lru_cache(maxsize=256)
-def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> Program:
+def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> ColumnProgram:
     served = served_of(message)
-    return Program(
+    return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),
         writing=True,
@@ -152,19 +152,11 @@ class _Writing(Rows):
         self.program = _program(message, self.known, encoding)
         self.binding = Binding(self.program, data)
 
-    def start(self, first: int, ends: Words) -> tuple[Words, Any]:
-        """Give the words of a run that puts the rows' ends into ``ends``, and what it keeps."""
-        entries = np.zeros(len(self.versions.each), np.int64)
-        stack = np.zeros(self.program.stack, np.int64)
-        call = np.zeros(L.CALL // 8, np.int64)
-        words = self.words(self.program, entries, first) | {
-            L.C_COLUMNS: address(self.binding.columns),
-            L.C_STACK: address(stack),
-            L.C_ENDS: address(ends),
-        }
-        for word, value in words.items():
-            call[word // 8] = value
-        return call, (entries, stack)
+    def start(self, first: int, ends: Words) -> Run:
+        """Begin a run that puts the rows' ends into ``ends``."""
+        run = Run(self, self.program, first)
+        run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
+        return run
 
     def missing(self, first: int, after: int) -> Words | None:
         """Say which rows have no value, null ones and those that were refused, if any."""
@@ -178,6 +170,13 @@ class _Writing(Rows):
         return write_row(schema, self.data[row].as_py())
 
 
+def _put_out(run: Run, size: int) -> Words:
+    """Give memory that a run writes into from now on."""
+    out = allocate(size)
+    run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
+    return out
+
+
 class _Encoding(_Writing):
     kind = pa.binary()
     name = "encode"
@@ -186,23 +185,19 @@ class _Encoding(_Writing):
         rows = len(self.data)
         ends = allocate(4 * (rows - first) + 4).view(np.int32)
         ends[0] = 0
-        call, kept = self.start(first, ends)
+        run = self.start(first, ends)
         learned = int(self.program.data_hints[0] * (rows - first))
-        out = allocate(min(buffers.MOST, _LEAST + learned))
-        call[L.C_OUT // 8], call[L.C_LIMIT // 8] = address(out), address(out) + len(out)
-        while kernel(address(call), 0, 0):
-            need, written = int(call[L.C_NEED // 8]), int(call[L.C_WRITTEN // 8])
+        out = _put_out(run, min(buffers.MOST, _LEAST + learned))
+        while run.go(kernel):
+            need, written = run.get(L.C_NEED), run.get(L.C_WRITTEN)
             if need > buffers.MOST:
-                row = int(call[L.C_ROW // 8])
+                row = run.get(L.C_ROW)
                 # What fits in no array at all is refused; else the row begins the next one.
                 self.refused[row] = TOO_LARGE if row == first else 0
                 rows = max(row, first + 1)
                 break
-            larger = allocate(min(buffers.MOST, max(need, 2 * len(out))))
-            larger[:written] = out[:written]
-            out = larger
-            call[L.C_OUT // 8], call[L.C_LIMIT // 8] = address(out), address(out) + len(out)
-        del kept
+            before, out = out, _put_out(run, min(buffers.MOST, max(need, 2 * len(out))))
+            out[:written] = before[:written]
         size = int(ends[rows - first])
         self.program.data_hints[0] = _MARGIN * size / max(1, rows - first)
         missing = self.missing(first, rows)
@@ -224,9 +219,7 @@ class _Measuring(_Writing):
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
         sizes = allocate(8 * (rows - first)).view(np.int64)
-        call, kept = self.start(first, sizes)
-        kernel(address(call), 0, 0)
-        del kept
+        self.start(first, sizes).go(kernel)
         return pa.array(sizes, mask=self.missing(first, rows)), rows
 
     def reference(self, schema: Schema, row: int) -> int:

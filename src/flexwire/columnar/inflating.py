@@ -78,7 +78,7 @@ class Inflater:
     def inflate_group(self, table: Words, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
-        Gives the row behind them. Sets where their records stand, B_START and B_END, and B_BUDGET;
+        Gives the row after them. Sets where their records stand, B_START and B_END, and B_BUDGET;
         a batch that does not inflate gets a B_COUNT that is refused.
         """
         sizes = table[:, L.B_SIZE // _WORD]

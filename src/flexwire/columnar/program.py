@@ -38,7 +38,7 @@ _ROWS = {
     L.O_INTS: {W.INT32},
     L.O_SHORTS: {W.INT16},
     L.O_LONGS: {W.INT64, W.FLOAT64},
-    L.O_OTHERS: {W.BOOL, W.INT8, L.VALID},
+    L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
 # Read and written all at once where they are an array's elements.
@@ -46,7 +46,7 @@ _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
 
-class Program:
+class ColumnProgram:
     """How to read or write messages of some versions, in words that a kernel runs.
 
     ``entries`` says for each version where its operations begin; ``refuse`` is the entry for what
@@ -80,11 +80,11 @@ class Program:
         for schema in schemas.values():
             self.defaults.survey(schema, self.tree.root)
         self.refuse = self._here()
-        self._emit(L.REFUSE)
+        self._emit(W.REFUSE)
         self.blank = self._here()
         if not writing:
             self._fill(self.defaults.null(self.tree.root))
-        self._emit(L.END)
+        self._emit(W.END)
         self.entries = {version: self._entry(schema) for version, schema in schemas.items()}
         self.stack = (self.depth + 2) * (L.FRAME // 8)
         self._finish()
@@ -96,7 +96,7 @@ class Program:
     def _entry(self, schema: Schema) -> int:
         begin = self._here()
         self._struct(schema, self.tree.root, 1)
-        self._emit(L.END)
+        self._emit(W.END)
         while self._later:
             self._later.pop()()
         return begin
@@ -120,7 +120,7 @@ class Program:
         self._numbers = -1
         return len(self._operations) * L.OPERATION
 
-    def _fill(self, defaults: list[list[int]], code: int = L.FILL) -> None:
+    def _fill(self, defaults: list[list[int]], code: int = W.FILL) -> None:
         if defaults:
             at, count = self.defaults.keep(defaults)
             self._emit(code, {L.O_DEFAULTS: at, L.O_COUNT: count})
@@ -129,10 +129,7 @@ class Program:
 
     def _struct(self, schema: Schema, node: Node, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
-        if self.writing:
-            self._fill(self.defaults.lost(schema, node), L.CHECK)
-        else:
-            self._fill(self.defaults.absent(schema, node))
+        self._fill(self.defaults.absent(schema, node), W.CHECK if self.writing else W.FILL)
         if schema.tags_lead:
             self._tags(schema, node, depth)
         for one in schema.inline:
@@ -147,8 +144,8 @@ class Program:
             L.O_LEVEL: unknown.items * L.LEVEL,
             L.O_FORM: FORMS[schema.form],
         }
-        first = self._emit(L.TAGS, place)
-        tag = self._emit(L.TAG, place)
+        first = self._emit(W.TAGS, place)
+        tag = self._emit(W.TAG, place)
         known = [(one, node.fields[one.attribute]) for one in schema.tagged.values()]
         rows = len(self._known) // 4
         defaults: list[list[int]] = []
@@ -170,11 +167,11 @@ class Program:
             if known and not self.writing:
                 self._patch(first, {L.O_AFTER: self._here()})
                 self._fill(defaults)
-                self._emit(L.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
+                self._emit(W.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
             for number, (one, child) in enumerate(known):
                 self._known[(rows + number) * 4 + 1] = self._here()
                 self._value(one.type, child, depth + 1)
-                self._emit(L.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: FORMS[schema.form]})
+                self._emit(W.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: FORMS[schema.form]})
 
         self._later.append(later)
 
@@ -185,7 +182,7 @@ class Program:
         column = node.number * L.COLUMN
         # A column where other versions have nulls is told that this value is none.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
-            self._number(L.VALID, 0, column)
+            self._number(W.VALID, 0, column)
         match kind:
             case types.Array():
                 self._array(kind, node, depth)
@@ -193,7 +190,7 @@ class Program:
                 self._nullable_struct(kind, node, depth)
             case Schema():
                 if self.writing:
-                    self._number(L.VALID, 0, column)
+                    self._number(W.VALID, 0, column)
                 self._struct(kind, node, depth)
             case types.Uuid():
                 self._emit(W.UUID, {L.O_COLUMN: column})
@@ -241,25 +238,25 @@ class Program:
         if not bulk:
             body = self._here()
             self._value(element, node.element, depth + 1)
-            self._emit(L.NEXT, {L.O_AFTER: body})
+            self._emit(W.NEXT, {L.O_AFTER: body})
             self._make_table(array)
             self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
         """Have an array read and written column by column if its elements are but numbers."""
         codes = [one[L.O_CODE // 8] for one in self._operations[array + 1 :]]
-        if codes == [W.NUMBERS, L.NEXT]:
+        if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
-        elif codes == [W.NUMBERS, L.TAGS, L.TAG, L.NEXT] and not self._word(array + 3, L.O_KNOWN):
+        elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
             # Its tagged fields are mostly none, in one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return
-        self._patch(array, {L.O_CODE: L.TABLE, L.O_WIDTH: size, L.O_LEAST: size})
+        self._patch(array, {L.O_CODE: W.TABLE, L.O_WIDTH: size, L.O_LEAST: size})
 
     def _nullable_struct(self, kind: NullableStruct, node: Node, depth: int) -> None:
         words = {L.O_COLUMN: node.number * L.COLUMN, L.O_COMPACT: kind.tagged}
-        marker = self._emit(L.MARKER, words)
+        marker = self._emit(W.MARKER, words)
         self._struct(kind.schema, node, depth)
         after = self._here()
         self._patch(marker, {L.O_AFTER: after})
@@ -268,7 +265,7 @@ class Program:
             def later() -> None:
                 self._patch(marker, {L.O_AFTER: self._here()})
                 self._fill(self.defaults.null(node))
-                self._emit(L.JUMP, {L.O_AFTER: after})
+                self._emit(W.JUMP, {L.O_AFTER: after})
 
             self._later.append(later)
 
@@ -293,18 +290,18 @@ class Program:
         codes = self.operations[:, 0]
         # Up to here, operations were told by their offsets.
         base = address(self.operations)
-        jumps = np.isin(codes, [W.ARRAY, L.TABLE, L.NEXT, L.MARKER, L.TAGS, L.TAG_END, L.JUMP])
+        jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
         known[1::4] += base
         self.refuse += base
         self.blank += base
         self.entries = {version: at + base for version, at in self.entries.items()}
-        tags = np.isin(codes, [L.TAGS, L.TAG])
-        fills = np.isin(codes, [L.FILL, L.CHECK])
+        tags = np.isin(codes, [W.TAGS, W.TAG])
+        fills = np.isin(codes, [W.FILL, W.CHECK])
         for word in _ROWS:
             self.operations[codes == W.NUMBERS, word // 8] += address(rows)
         self.operations[tags, L.O_KNOWNS // 8] += address(known)
-        self.operations[codes == L.TAG, L.O_REFUSEDS // 8] += address(refused)
+        self.operations[codes == W.TAG, L.O_REFUSEDS // 8] += address(refused)
         self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)
         self.used = list(self.tree.used())
         self.of_level = [

@@ -1,4 +1,7 @@
-"""The columns of records: which there are, and how they are filled and made Arrow arrays."""
+"""The columns of records while a kernel fills them, and then Arrow arrays.
+
+Which columns there are, and of which types, is in `flexwire.columnar.record_schema`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,16 @@ import pyarrow as pa
 
 from flexwire.columnar.buffers import MOST, allocate, bits, buffer
 from flexwire.columnar.program import address
+from flexwire.columnar.record_schema import (
+    BATCH_COLUMNS,
+    MOMENT,
+    OF_BATCH,
+    OF_RECORD,
+    RECORD_COLUMNS,
+    schema_of,
+    to_moments,
+)
+from flexwire.columnar.repeats import Texts
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records.attributes import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
@@ -21,55 +34,15 @@ from flexwire.wire.batch_layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from flexwire.records import Record, RecordBatch
 
     Words = np.ndarray[Any, Any]
 
-_HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), ("value", pa.binary())])
-_NAMES = pa.dictionary(pa.int8(), pa.string())
-MOMENT = pa.timestamp("ms", tz="UTC")
-RECORD_COLUMNS = {
-    "offset": pa.int64(),
-    "timestamp": MOMENT,
-    "timestamp_type": _NAMES,
-    "key": pa.binary(),
-    "value": pa.binary(),
-    "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
-}
-"""What a record has. A timestamp is null where there is none: -1, and all of magic 0."""
-BATCH_COLUMNS = {
-    "batch_position": pa.int64(),
-    "batch_size": pa.int64(),
-    "magic": pa.int8(),
-    "compression": _NAMES,
-    "base_offset": pa.int64(),
-    "last_offset": pa.int64(),
-    "partition_leader_epoch": pa.int32(),
-    "max_timestamp": MOMENT,
-    "producer_id": pa.int64(),
-    "producer_epoch": pa.int16(),
-    "base_sequence": pa.int32(),
-    "is_transactional": pa.bool_(),
-    "is_control": pa.bool_(),
-    "has_delete_horizon": pa.bool_(),
-}
-"""What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
-
-
-def _strings(names: Iterable[str]) -> pa.Array:
-    # `pyarrow.array` imports pandas where there is one, which takes longer than a first batch.
-    data = [one.encode() for one in names]
-    ends = np.cumsum([0, *map(len, data)], dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(data))]
-    return pa.Array.from_buffers(pa.string(), len(data), buffers)
-
-
-_COMPRESSIONS, _TIMESTAMP_TYPES = _strings(COMPRESSIONS), _strings(TimestampType)
+_COMPRESSIONS, _TIMESTAMP_TYPES = Texts(COMPRESSIONS), Texts(TimestampType)
 _CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)
 _APPEND_TIME = list(TimestampType).index(TimestampType.LOG_APPEND_TIME)
-_NO_TIMESTAMP = -1
 _WORD = 8
 _NUMBERS = {
     "batch_position": L.B_POSITION,
@@ -95,12 +68,6 @@ _COUNTERS = {
     L.R_HEADER_VALUE: L.R_HEADERS,
 }
 _MARGIN = 1.2
-
-
-def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    return pa.schema([(name, known[name]) for name in columns])
 
 
 class Hints:
@@ -168,12 +135,16 @@ class Columns:
         """How many records there are so far."""
         return self.get(L.R_ROWS)
 
-    def to_arrow(self, columns: Sequence[str], batches: Words) -> pa.RecordBatch:
-        """Give the records so far, which are those of the batches given."""
+    def to_arrow(self, columns: Sequence[str], batches: Words) -> Iterator[pa.RecordBatch]:
+        """Give the records so far, those of the batches given: nearly always as one batch."""
         self._learn(int((batches[:, L.B_END // _WORD] - batches[:, L.B_START // _WORD]).sum()))
         counts = batches[:, L.B_ROWS // _WORD]
         made = [self._column(name, batches, counts) for name in columns]
-        return pa.RecordBatch.from_arrays(made, schema=schema_of(columns))
+        schema = schema_of(columns)
+        if any(isinstance(one, pa.ChunkedArray) for one in made):
+            yield from pa.Table.from_arrays(made, schema=schema).to_batches()
+        else:
+            yield pa.RecordBatch.from_arrays(made, schema=schema)
 
     def _learn(self, size: int) -> None:
         share = self._hints.share
@@ -188,20 +159,17 @@ class Columns:
             data = self._buffer(L.R_OFFSETS, 8 * rows)
             return pa.Array.from_buffers(pa.int64(), rows, [None, data])
         if name == "timestamp":
-            valid = None
-            if self.get(L.R_NO_TIMESTAMPS):
-                stamps = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64)
-                valid = bits(stamps != _NO_TIMESTAMP)
+            valid = to_moments(self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64))
             data = self._buffer(L.R_TIMESTAMPS, 8 * rows)
-            return pa.Array.from_buffers(MOMENT, rows, [valid, data])
+            return _moments(data, rows, valid)
         if name in _BYTES:
             return self._binary(_BYTES[name], rows)
         if name == "headers":
             count = self.get(L.R_HEADERS)
             inner = [self._binary(one, count) for one in (L.R_HEADER_KEY, L.R_HEADER_VALUE)]
-            items = pa.StructArray.from_arrays(inner, fields=list(_HEADER))
-            offsets = self._buffer(L.R_HEADER_OFFSETS, 4 * rows + 4)
             kind = RECORD_COLUMNS[name]
+            items = pa.StructArray.from_arrays(inner, fields=list(kind.value_type))
+            offsets = self._buffer(L.R_HEADER_OFFSETS, 4 * rows + 4)
             return pa.Array.from_buffers(kind, rows, [None, offsets], children=[items])
         return _batch_column(name, batches, counts)
 
@@ -223,11 +191,8 @@ def _end(offsets: Words, rows: int) -> int:
     return int(offsets[4 * rows : 4 * rows + 4].view(np.int32)[0])
 
 
-def _moments(milliseconds: Words) -> pa.Array:
-    missing = milliseconds == _NO_TIMESTAMP
-    valid = bits(~missing) if missing.any() else None
-    data = pa.py_buffer(milliseconds)
-    return pa.Array.from_buffers(MOMENT, len(milliseconds), [valid, data])
+def _moments(data: pa.Buffer, rows: int, valid: Words | None) -> pa.Array:
+    return pa.Array.from_buffers(MOMENT, rows, [None if valid is None else bits(valid), data])
 
 
 def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
@@ -235,9 +200,9 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     attributes = batches[:, L.B_ATTRIBUTES // _WORD]
     if name == "timestamp_type":
         is_append = attributes & TIMESTAMP_TYPE_MASK != 0
-        return _named(np.where(is_append, _APPEND_TIME, _CREATE_TIME), counts, _TIMESTAMP_TYPES)
+        return _TIMESTAMP_TYPES.repeated(np.where(is_append, _APPEND_TIME, _CREATE_TIME), counts)
     if name == "compression":
-        return _named(attributes & COMPRESSION_MASK, counts, _COMPRESSIONS)
+        return _COMPRESSIONS.repeated(attributes & COMPRESSION_MASK, counts)
     if name in _FLAGS:
         facts = attributes & _FLAGS[name] != 0
     elif name == "magic":
@@ -247,47 +212,21 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     else:
         facts = batches[:, _NUMBERS[name] // _WORD]
     repeated = np.repeat(facts, counts)
-    return (
-        _moments(repeated) if name == "max_timestamp" else pa.array(repeated, BATCH_COLUMNS[name])
-    )
-
-
-def _named(codes: Words, counts: Words, names: pa.Array) -> pa.Array:
-    codes = codes.astype(np.int8)
-    if len(codes) and (codes == codes[0]).all():
-        repeated = np.full(counts.sum(), codes[0])
-    else:
-        repeated = np.repeat(codes, counts)
-    shared = pa.Array.from_buffers(pa.int8(), len(repeated), [None, pa.py_buffer(repeated)])
-    # Codes stand for names: that they do need not be looked at again.
-    return pa.DictionaryArray.from_arrays(shared, names, safe=False)
+    if name == "max_timestamp":
+        valid = to_moments(repeated)
+        return _moments(pa.py_buffer(repeated), len(repeated), valid)
+    return pa.array(repeated, BATCH_COLUMNS[name])
 
 
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:
     """Give the columns of records that were read into objects, all of one batch."""
-    made = []
-    for name, kind in zip(columns, schema_of(columns).types, strict=True):
-        if name in {"offset", "key", "value"}:
-            made.append(pa.array([getattr(one, name) for one in records], kind))
-        elif name == "timestamp":
-            made.append(_moments(np.array([one.timestamp for one in records], np.int64)))
-        elif name == "headers":
-            items = [[{"key": k, "value": v} for k, v in one.headers] for one in records]
-            made.append(pa.array(items, kind))
-        else:
-            made.append(_of_batch(name, kind, batch, len(records)))
-    return pa.RecordBatch.from_arrays(made, schema=schema_of(columns))
-
-
-def _of_batch(name: str, kind: pa.DataType, batch: RecordBatch, rows: int) -> pa.Array:
-    names = {"timestamp_type": _TIMESTAMP_TYPES, "compression": _COMPRESSIONS}.get(name)
-    counts = np.array([rows])
-    if names is not None:
-        code = names.index(str(getattr(batch, name))).as_py()
-        return _named(np.array([code]), counts, names)
-    value = getattr(batch, {"batch_position": "position", "batch_size": "size"}.get(name, name))
-    if name == "max_timestamp":
-        return _moments(np.full(rows, value, np.int64))
-    return pa.array([value] * rows, kind)
+    schema = schema_of(columns)
+    made = [
+        pa.array([OF_RECORD[name](one) for one in records], kind)
+        if name in OF_RECORD
+        else pa.repeat(pa.scalar(OF_BATCH[name](batch), kind), len(records))
+        for name, kind in zip(columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(made, schema=schema)

@@ -14,13 +14,8 @@ from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
 from flexwire.columnar.doors import column_names, range_of
 from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
-from flexwire.columnar.record_columns import (
-    RECORD_COLUMNS,
-    Columns,
-    Hints,
-    from_batch,
-    schema_of,
-)
+from flexwire.columnar.record_columns import Columns, Hints, from_batch
+from flexwire.columnar.record_schema import RECORD_COLUMNS, schema_of
 from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -38,7 +33,7 @@ Mode = Literal["FAILFAST", "PERMISSIVE"]
 Range = tuple["int | None", "int | None"]
 DEFAULT_COLUMNS = tuple(RECORD_COLUMNS)
 # Records of so many bytes are read at once: more than a cache holds would wait for memory. At first
-# there are fewer: what their columns took tells how much room the others need.
+# there are fewer: what their columns took says how much room the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # As many batches are looked for at once.
 _TABLE = 4096
@@ -86,11 +81,11 @@ class Wanted:
 class RecordReader:
     """Gives the records in data as Arrow record batches, in order; see `decode_records`.
 
-    Who lets go of each batch before the next has the memory of the first for all of them.
+    A caller that lets go of each batch before the next needs no more memory than the first took.
 
     Data that ends within a batch is an error, as a damaged length is, which looks the same; with
     ``partial`` it is the partial batch that a full fetch ends with, if no whole batch follows.
-    In ``PERMISSIVE`` mode reading goes on behind a damaged length at the next whole batch of magic
+    In ``PERMISSIVE`` mode reading goes on after a damaged length at the next whole batch of magic
     2 with the right crc.
 
     Attributes:
@@ -173,7 +168,7 @@ class RecordReader:
         table[:, L.B_SKIP // _WORD] = skipped
 
     def _check(self, table: Words) -> None:
-        """Check the crcs; a batch with a wrong one is marked for who words the error."""
+        """Check the crcs; a batch with a wrong one is marked, and its error worded later."""
         rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
         starts = table[rows, L.B_POSITION // _WORD]
         ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
@@ -204,7 +199,7 @@ class RecordReader:
             stopped = columns.get(L.R_FIRST)
             if columns.rows:
                 read = batches[done:stopped]
-                self._ready.append(columns.to_arrow(self.wanted.columns, read))
+                self._ready += columns.to_arrow(self.wanted.columns, read)
             if stopped < len(batches):
                 self.position = int(batches[stopped][L.B_POSITION // _WORD])
                 if status == L.REFUSED:
@@ -313,12 +308,12 @@ def decode_records(
     ``data`` is any buffer. ``columns`` are names of `RECORD_COLUMNS` and `BATCH_COLUMNS`; what is
     not asked for is not copied. Both ranges include their ends, and None is no end; batches that
     their header places outside of them are skipped whole. A table of many chunks, none of which
-    passes what Arrow's int32 offsets can tell.
+    passes what Arrow's int32 offsets can hold.
 
     Raises `RecordError` for the first damaged batch, and for data that ends within a batch: a
     damaged length looks like that. A full fetch may end so too; with ``partial`` such an end is
     left out, unless a whole batch follows it. Raises `ArgumentError` for a column that there is
-    not. For data that does not fit in memory, to go on behind damage, and to know what was left
+    not. For data that does not fit in memory, to go on after damage, and to know what was left
     out, take a `RecordReader`.
     """
     wanted = Wanted(column_names(columns), offsets, timestamps, check_crc, max_inflated)

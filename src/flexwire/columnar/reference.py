@@ -5,19 +5,18 @@ A row is a mapping as Arrow gives and takes it; its plain value is what the wire
 
 from __future__ import annotations
 
-import binascii
-import uuid
-from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING, Any
 
-from flexwire.columnar.types import uuid_text
+from flexwire.columnar.values import in_column, raw_tagged_fields
 from flexwire.errors import DecodeError
 from flexwire.wire.reader import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Type, Uuid
+from flexwire.wire.uuid_text import parse_uuid_text, uuid_text
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Mapping
 
 
@@ -43,23 +42,21 @@ def _row(plain: Mapping[str, Any], schema: Schema, *, absent_are_null: bool) -> 
             value = one.default
         row[one.attribute] = _value(value, one.type, absent_are_null=absent_are_null)
     unknown = plain.get(UNKNOWN_TAGGED_FIELDS, {})
-    row[UNKNOWN_TAGGED_FIELDS] = [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
+    row[UNKNOWN_TAGGED_FIELDS] = raw_tagged_fields(unknown)
     return row
 
 
 def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
-    if value is None:
-        return None
     match kind:
-        case Uuid():
-            return uuid_text(value)
+        case _ if value is None:
+            return None
         case Array():
             return [_value(one, kind.element, absent_are_null=absent_are_null) for one in value]
         case NullableStruct():
             return _row(value, kind.schema, absent_are_null=absent_are_null)
         case Schema():
             return _row(value, kind, absent_are_null=absent_are_null)
-    return value
+    return in_column(value)
 
 
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
@@ -73,7 +70,7 @@ def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
 
 
 def _plain(writer: Writer, row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    fields = {one.attribute: one for one in schema.fields}
+    fields = schema.by_attribute
     plain: dict[str, Any] = {}
     for name, value in row.items():
         one = fields.get(name)
@@ -122,8 +119,8 @@ def _plain_item(writer: Writer, at: int, item: Any, kind: Type) -> Any:
 
 def _uuid(writer: Writer, text: str) -> uuid.UUID:
     try:
-        value = uuid.UUID(bytes=urlsafe_b64decode(f"{text}=="))
-    except (ValueError, binascii.Error):
+        value = parse_uuid_text(text)
+    except ValueError:
         value = None
     if value is None or uuid_text(value) != text:
         raise writer.error(f"{text!r} is not a uuid: write 22 characters of base64url")

@@ -20,7 +20,7 @@ from flexwire.schema.served import served_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.columnar.program import Program
+    from flexwire.columnar.program import ColumnProgram
     from flexwire.kernels.engine import Kernel
     from flexwire.schema.served import MessageLike
     from flexwire.wire.encoding import Encoding
@@ -153,19 +153,42 @@ class Rows(ABC):
         except CodecError as error:
             raise error.within(self.served.name, version) from None
 
-    def words(self, program: Program, entries: Words, first: int) -> dict[int, int]:
-        """Give the words of a run that begins at row ``first``."""
-        which = self.versions.which
-        entries[:] = [program.entry(one) for one in self.versions.each]
-        return {
-            L.C_REFUSE: program.refuse,
-            L.C_ENTRIES: address(entries),
-            L.C_WHICH: 0 if which is None else address(which),
-            L.C_FIRST: first,
-            L.C_ROW: first,
-            L.C_ROWS: len(self.data),
-            L.C_REFUSED: address(self.refused),
-        }
+
+class Run:
+    """One run of a kernel over rows from ``first`` on: its words, and the memory they point to."""
+
+    def __init__(self, rows: Rows, program: ColumnProgram, first: int) -> None:
+        versions = rows.versions
+        entries = np.array([program.entry(one) for one in versions.each], np.int64)
+        stack = np.zeros(program.stack, np.int64)
+        self._kept = entries, stack, versions.which, rows.refused
+        self._words = np.zeros(L.CALL // 8, np.int64)
+        self.put(
+            {
+                L.C_REFUSE: program.refuse,
+                L.C_ENTRIES: address(entries),
+                L.C_WHICH: 0 if versions.which is None else address(versions.which),
+                L.C_STACK: address(stack),
+                L.C_FIRST: first,
+                L.C_ROW: first,
+                L.C_ROWS: len(rows.data),
+                L.C_REFUSED: address(rows.refused),
+            }
+        )
+
+    def put(self, words: dict[int, int]) -> None:
+        """Set words."""
+        for word, value in words.items():
+            self._words[word // 8] = value
+
+    def get(self, word: int) -> int:
+        """Give a word, which the kernel may have set."""
+        return int(self._words[word // 8])
+
+    def go(self, kernel: Kernel) -> int:
+        """Have the kernel begin, or go on; gives what it stopped for, 0 at the end."""
+        status: int = kernel(address(self._words), 0, 0)
+        return status
 
 
 def _refuse_too_large() -> NoReturn:

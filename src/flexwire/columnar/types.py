@@ -16,7 +16,6 @@ attributes of the message classes.
 
 from __future__ import annotations
 
-import base64
 import itertools
 from functools import cache
 from typing import TYPE_CHECKING
@@ -31,7 +30,6 @@ from flexwire.schema.union import types_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Iterable, Sequence
 
     from flexwire.schema.served import MessageLike, Served
@@ -144,13 +142,3 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
     # The raw tags stay last whatever the older specs add.
     found[UNKNOWN_TAGGED_FIELDS] = found.pop(UNKNOWN_TAGGED_FIELDS)
     return pa.struct([(name, merge(f"{path}.{name}", each)) for name, each in found.items()])
-
-
-def uuid_text(value: uuid.UUID) -> str:
-    """Write a uuid as Kafka prints it.
-
-    >>> from uuid import UUID
-    >>> uuid_text(UUID(int=1))
-    'AAAAAAAAAAAAAAAAAAAAAQ'
-    """
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()

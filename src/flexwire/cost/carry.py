@@ -123,7 +123,7 @@ class Carrier:
         """Give the value with the fields that the new schema has.
 
         Counts in ``lost``, by path, the values that are not their field's default and have no
-        place there. What the new schema has and cannot hold stays: writing it tells.
+        place there. A value that the new field cannot hold stays: writing it raises.
         """
         if self._is_same:
             return value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ErrorTagged(Specs):
     """The old specs, in which an RPC's errors are tagged from the next version on.
 
-    The document gives each RPC one new version, behind its newest. Traffic is of many versions, so
+    The document gives each RPC one new version, after its newest. Traffic is of many versions, so
     here each has a next one with the same fields, and only with the errors tagged.
     """
 
@@ -35,7 +35,7 @@ class ErrorTagged(Specs):
     def target(
         self, named: Named, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
-        """Give the message with tagged errors and its version, or the old one if it has none."""
+        """Give the message with tagged errors and its version; the old one if it has no errors."""
         if newest:
             version = old.spec.valid_versions.highest
         changed = self._changed(named, old, version)
@@ -80,7 +80,7 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
 
 
 def _open(versions: Versions, version: int) -> Versions:
-    # From where it was, for a null in some of the versions only is another matter.
+    # As it was before: to be null in some of the versions only is another matter.
     return Versions(versions.lowest, HIGHEST) if version in versions else Versions.NONE
 
 

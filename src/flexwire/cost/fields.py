@@ -1,4 +1,4 @@
-"""How many bytes each field of a message takes: the reference executor, listened to."""
+"""How many bytes each field of a message takes, by the annotations of the reference executor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def field_path(steps: tuple[str, ...]) -> str:
 
 
 class _SizingReader(Reader):
-    """Counts the bytes of each field. A tag and its size belong to the field behind them."""
+    """Counts the bytes of each field. A tag and its size belong to the field after them."""
 
     __slots__ = ("_ahead", "_depth", "sizes")
 
@@ -68,7 +68,7 @@ def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, i
     """Read exactly one message; gives its value, and by path the bytes of each field.
 
     The sizes add up to those of ``data``. The length of an array is the array's, and so are its
-    elements where they are no structures; the count of tagged fields is the structure's, under
+    elements where they are not structures; the count of tagged fields is the structure's, under
     `TAGGED_FIELDS`. Raises `DecodeError`.
     """
     reader = _SizingReader(data)

@@ -34,7 +34,7 @@ CSV_COLUMNS = (
 
 
 def sorted_rows(meter: Meter) -> list[MessageCost]:
-    """Give the rows of which there are messages, what saves most first."""
+    """Give the rows that have messages, what saves most first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""So many reasons why something was not compared are told apart: hostile traffic invents them."""
+"""So many reasons why something was not compared are kept apart: hostile traffic invents more."""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
@@ -50,7 +50,7 @@ class At(Enum):
 
 
 class Sent(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; what stands alone has no header."""
+    """A message as it was sent, in Kafka's encoding; without header where it came alone."""
 
     name: str
     api_key: int | None
@@ -85,9 +85,9 @@ class Pair:
 class MessageCost:
     """What the messages of one name and version cost; ``whole`` is the header and the body.
 
-    ``api`` is the API that the message belongs to, None of what is neither request nor response.
+    ``api`` is the API that the message belongs to, None if it is neither request nor response.
     ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
-    has for each message what it is smaller on the new side. ``sent`` counts the bytes of the
+    has for each message by how much it is smaller on the new side. ``sent`` counts the bytes of the
     bodies as they were, ``lost`` by path the values for which the new side has no field, and
     ``losing`` the messages that had one.
     """
@@ -166,7 +166,7 @@ class _Way:
 class _Plan:
     """What happens to the messages of one name and version.
 
-    They are read as ``read`` says and, where the versions to compare at are others, taken to the
+    They are read as ``read`` says and, where other versions are to be compared, taken to the
     old specs' newest version; from there ``change`` leads to the new side.
     """
 

@@ -37,7 +37,7 @@ def newest_requests(meter: Meter) -> NewestRequests:
 
 
 def newest_sentence(found: NewestRequests) -> str:
-    """What is to be said of them; nothing where there is no request.
+    """One sentence about them; empty where there is no request.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'

@@ -50,17 +50,17 @@ class Sizes:
 
     @property
     def least(self) -> int:
-        """The smallest; 0 of none."""
+        """The smallest; 0 without sizes."""
         return min(self._times, default=0)
 
     @property
     def most(self) -> int:
-        """The largest; 0 of none."""
+        """The largest; 0 without sizes."""
         return max(self._times, default=0)
 
     @property
     def median(self) -> float:
-        """The middle one, or what lies half way between the middle two; 0 of none."""
+        """The middle one, or what lies half way between the middle two; 0 without sizes."""
         count = self.count
         both = self._at((count - 1) // 2) + self._at(count // 2)
         return both / 2 if both % 2 else both // 2

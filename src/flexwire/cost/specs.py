@@ -1,4 +1,4 @@
-"""The message specs of one side of a comparison, whoever brings them."""
+"""The message specs of one side of a comparison: Kafka's bundled ones, a user's own, or both."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from flexwire.cost.carry import Renames
     from flexwire.wire.schema import Schema
 
-# Values for fields of which the traffic shows none that is set. That a default is among them does
-# no harm: what is asked is the bytes around them.
+# Values for fields that the traffic never shows set. That a default is among them does no harm:
+# only the bytes around them count.
 _STAND_INS: dict[type[types.Type], Any] = {
     types.Boolean: True,
     types.Integer: 1,
@@ -61,7 +61,7 @@ class TaggedNow:
             return 0
 
     def stand_in_cost(self) -> int | None:
-        """Give how many bytes more a small value that is set takes; None if none comes to mind."""
+        """Give how many bytes more a set small value takes; None for a type that has none here."""
         one = self.at.new
         value = _STAND_INS.get(type(one.type))
         if value is None or one.tag is None:
@@ -72,7 +72,7 @@ class TaggedNow:
 
 @dataclass(slots=True)
 class Share:
-    """What the messages tell of such a field: its values, how many are set, and their bytes."""
+    """What the messages show of such a field: its values, how many are set, and their bytes."""
 
     field: TaggedNow
     values: int = 0

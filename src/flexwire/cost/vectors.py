@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
-"""The longest line of a file of vectors that is read; what is longer is no JSON to it."""
+"""The longest line of a file of vectors that is read; a longer one is a `VectorError`."""
 
 
 class VectorError(FlexwireError):
-    """A line of a file of vectors that is none."""
+    """A line of a file of vectors that is not a vector."""
 
     def __init__(self, reason: str, *, source: str, line: int = 0) -> None:
         self.reason = reason

@@ -1,4 +1,4 @@
-"""The embedded cluster: three mock brokers on loopback, behind a front that repairs them."""
+"""The embedded cluster: three mock brokers on loopback, each with a front that repairs it."""
 
 from __future__ import annotations
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import struct
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from flexwire.demo.repairs import may_need_repair, repair
 from flexwire.errors import FlexwireError, FrameError
-from flexwire.protocol import FrameSplitter
+from flexwire.protocol import Conversation, FrameSplitter
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
 _T = TypeVar("_T")
-_HEAD = struct.Struct(">hhi")  # api key, api version, correlation id
 _CHUNK = 65536
 _SECONDS = 10.0
 
@@ -81,19 +79,16 @@ class Front:
 
 
 class _Repairs:
-    """The requests of one connection whose response may need repair, by correlation id."""
+    """Passes on what is said over one connection, with the responses that need it repaired."""
 
     def __init__(self) -> None:
-        self._awaited: dict[int, tuple[int, int]] = {}
+        self._conversation = Conversation()
 
     async def requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         splitter = FrameSplitter()
         while data := await reader.read(_CHUNK):
             for payload in splitter.feed(data):
-                if len(payload) >= _HEAD.size:
-                    api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
-                    if may_need_repair(api_key, api_version):
-                        self._awaited[correlation_id] = (api_key, api_version)
+                self._conversation.request(payload)
             writer.write(data)
             await writer.drain()
 
@@ -101,9 +96,10 @@ class _Repairs:
         splitter = FrameSplitter()
         while data := await reader.read(_CHUNK):
             for payload in splitter.feed(data):
-                correlation_id = int.from_bytes(payload[:4], "big", signed=True)
-                asked = self._awaited.pop(correlation_id, None)
-                right = payload if asked is None else repair(payload, *asked)
+                asked = self._conversation.response(payload).request
+                right = payload
+                if asked is not None and may_need_repair(asked.api_key, asked.api_version):
+                    right = repair(payload, asked.api_key, asked.api_version)
                 writer.write(len(right).to_bytes(4, "big") + right)
             await writer.drain()
 

@@ -46,7 +46,7 @@ class Address:
 
     @property
     def value(self) -> HostPort | None:
-        """The address, or None where the response has none ("" and -1, as errors do)."""
+        """The address, or None where the response leaves it empty ("" and -1, as errors do)."""
         host = getattr(self.struct, self.place.host)
         port = getattr(self.struct, self.place.port)
         return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
@@ -62,10 +62,10 @@ def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
 
     The rule: a string field whose name ends in the word "host", directly followed, among the
     fields that the version has, by an int32 field whose name ends in the word "port"; in the
-    message itself or in any of its structures, tagged ones included. The int32 is what sets
-    brokers apart: addresses of controllers' listeners and of Streams applications have uint16
-    ports, and a client's host in a group's description or an ACL has no port. Only responses
-    have such places: what a request says of addresses is between brokers.
+    message itself or in any of its structures, tagged ones included. The int32 sets brokers
+    apart: addresses of controllers' listeners and of Streams applications have uint16 ports, and
+    a client's host in a group's description or an ACL has no port. Only responses have such
+    places: addresses in requests are between brokers.
     """
     if spec.type is not MessageType.RESPONSE:
         return ()
@@ -96,8 +96,8 @@ def _is_port(one: Field) -> bool:
 def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]:
     """`address_places` of a bundled response.
 
-    For a version that the catalog does not have, the places of the newest one tell whether the
-    response is one to look into; decoding then says that it cannot be.
+    For a version that the catalog does not have, the places of the newest one decide whether the
+    response is looked into; decoding then says that it cannot be.
     """
     entry = catalog().entry(message_name)
     known = version if version in entry.versions else entry.versions.highest

@@ -8,14 +8,15 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.errors import CaptureError, CodecError, FlexwireError, FrameError
+from flexwire.errors import CaptureError, FlexwireError, FrameError
 from flexwire.net.rewriting import may_advertise, rewrite
-from flexwire.protocol import FrameSplitter, Pairing, RequestFrame
+from flexwire.protocol import Conversation, FrameSplitter
 
 if TYPE_CHECKING:
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.rewriting import Route
     from flexwire.net.statistics import TapStatistics
+    from flexwire.protocol import RequestFrame
 
 log = logging.getLogger("flexwire.tap")
 
@@ -38,7 +39,7 @@ class Relay:
     not frames is passed on and captured in pieces as they come.
 
     A client that ends its direction (half-close) still gets what the broker has to say. A broker
-    that ends its direction ends the connection: nobody would answer any more.
+    that ends its direction ends the connection: no request would be answered any more.
     """
 
     def __init__(  # the parts of a connection are what they are
@@ -58,7 +59,7 @@ class Relay:
         self._capture = capture
         self._route = route
         self._statistics = statistics
-        self._pairing = Pairing()
+        self._conversation = Conversation()
         self._requests = FrameSplitter(frame_limit)
         self._responses = FrameSplitter(frame_limit)
         self._requests_are_frames = True
@@ -116,7 +117,7 @@ class Relay:
                 self._statistics.left_early += 1
                 log.debug("%s: the client left before its last response: %s", self.name, error)
                 return
-        # What was held back is no whole response, and still what the broker said.
+        # What was held back is not a whole response, and still what the broker said.
         rest = self._responses.peek(self._passed_on, self._responses.pending_length)
         if rest and self._responses_are_frames:
             self._to_client.write(rest)
@@ -144,11 +145,10 @@ class Relay:
         self._statistics.requests += len(payloads)
         self._write_frames("request", payloads)
         for payload in payloads:
-            try:
-                self._pairing.request(payload)
-            except (FrameError, CodecError) as error:
+            turn = self._conversation.request(payload)
+            if turn.error is not None:
                 self._statistics.not_requests += 1
-                log.warning("%s: passed on what is not a request: %s", self.name, error)
+                log.warning("%s: passed on what is not a request: %s", self.name, turn.error)
         if self._requests.error is not None:
             self._requests_are_frames = False
             self._write_capture("request", self._requests.pending)
@@ -159,7 +159,7 @@ class Relay:
         if not self._responses_are_frames:
             self._write_capture("response", data)
             return data
-        # Whether the client will have had all that came before, unchanged, and now gets the same.
+        # Whether all that came before has gone to the client, and what comes now goes unchanged.
         unchanged = self._passed_on == self._responses.pending_length
         payloads = self._feed(self._responses, data)
         self._statistics.responses += len(payloads)
@@ -168,7 +168,7 @@ class Relay:
         for payload in payloads:
             request = self._answered(payload)
             if self._passed_on:
-                # A part is on its way, for the rest it was decided then.
+                # A part is on its way; that it goes unchanged was decided then.
                 outgoing.append(memoryview(_frame(payload))[self._passed_on :])
                 self._passed_on = 0
             else:
@@ -192,20 +192,18 @@ class Relay:
             return False
         if pending < _RESPONSE_HEAD:
             return True
-        request = self._pairing.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
-        return isinstance(request, RequestFrame) and may_advertise(request)
+        request = self._conversation.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
+        return request is not None and may_advertise(request)
 
     def _answered(self, payload: bytes) -> RequestFrame | None:
-        try:
-            answered = self._pairing.response(payload)
-        except FrameError as error:
-            self._statistics.unmatched += 1
-            log.warning("%s: passed on what is not a response: %s", self.name, error)
-            return None
-        if answered is None:
-            self._statistics.unmatched += 1
+        turn = self._conversation.response(payload)
+        if turn.error is not None:
+            self._statistics.unpaired += 1
+            log.warning("%s: passed on what is not a response: %s", self.name, turn.error)
+        elif turn.kind == "response" and turn.request is None:
+            self._statistics.unpaired += 1
             log.info("%s: passed on a response that answers no request", self.name)
-        return answered if isinstance(answered, RequestFrame) else None
+        return turn.request
 
     async def _rewrite(self, payload: bytes, request: RequestFrame) -> bytes | None:
         if not may_advertise(request):

@@ -21,8 +21,8 @@ def may_advertise(request: RequestFrame) -> bool:
 async def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
     """Give the response's payload with each address replaced by ``route`` of it.
 
-    None when no address changes: the payload is then to go on as it is. The header and what
-    trails the body stay byte for byte, and the body keeps its unknown tagged fields. Raises what
+    None when no address changes: the payload then goes on as it is. The header and what follows
+    the body stay byte for byte, and the body keeps its unknown tagged fields. Raises what
     `parse_response` and `Message.decode_prefix` raise.
     """
     frame = parse_response(payload, request.api_key, request.api_version)

@@ -31,8 +31,8 @@ class TapStatistics:
     """Frames of clients that are not requests of a known api key; passed on."""
     not_frames: int = 0
     """Times that one direction of a connection stopped being frames; passed on as it came."""
-    unmatched: int = 0
-    """Responses to no request that was seen; passed on."""
+    unpaired: int = 0
+    """Responses without their request, or too short to be one; passed on."""
     rewritten: int = 0
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0

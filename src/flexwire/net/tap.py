@@ -180,10 +180,10 @@ class Tap:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 broker = await asyncio.open_connection(*upstream, limit=CHUNK_BYTES)
-        except (OSError, ValueError) as error:  # a host that is none is a ValueError
+        except (OSError, ValueError) as error:  # an impossible host is a ValueError
             self.stats.unreachable += 1
             failed = self._unreachable[upstream] = self._unreachable.get(upstream, 0) + 1
-            # Clients try again many times a second; that it goes on is told when it ends.
+            # Clients try again many times a second; how often it failed is logged when it ends.
             level = logging.WARNING if failed == 1 else logging.DEBUG
             log.log(level, "cannot reach %s: %s", upstream, error or type(error).__name__)
             return None
@@ -199,7 +199,7 @@ class Tap:
         try:
             capture = self._writer.open_connection(client=near, server=far)
         except CaptureError as error:
-            # Better no connection than one that nobody knows was not captured from its start.
+            # Better no connection than one whose missing start shows nowhere.
             self.stats.not_captured += 1
             log.error("%s: closed, as it cannot be captured: %s", name, error)  # noqa: TRY400  # the reason says all
             return
@@ -286,7 +286,7 @@ async def run_tap(
 
 async def _resolve(address: HostPort) -> str:
     found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    # Clients that know the name and not the address try IPv4 sooner or later, all of them.
+    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
     found.sort(key=lambda one: one[0] is not socket.AF_INET)
     return str(found[0][4][0])
 

@@ -1,8 +1,17 @@
-"""Frames, requests, responses and their pairing: Kafka's protocol without sockets."""
+"""Frames, requests, responses and the conversations they make: Kafka's protocol without sockets.
+
+A connection is two streams of frames, and a frame does not say what it is. So this room reads in
+steps: bytes are cut into frames (`FrameSplitter`), a frame's header is read (`parse_request`,
+`parse_response`), and a `Conversation` says of each frame, by those before it, what it is: a
+request, the response to which request, or a SASL token. Beside these stand what Kafka's releases
+say of a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold credentials.
+Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the codec.
+"""
 
 from __future__ import annotations
 
 from flexwire.protocol.apis import Verdict, accepted, api_name, verdict
+from flexwire.protocol.conversation import Conversation, Turn, expects_response
 from flexwire.protocol.credentials import (
     WITHHELD,
     carries_credentials,
@@ -11,7 +20,6 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.headers import request_header_version, response_header_version
-from flexwire.protocol.pairing import Pairing, SaslToken, expects_response
 from flexwire.protocol.requests import RequestFrame, parse_request
 from flexwire.protocol.responses import ResponseFrame, parse_response
 from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
@@ -20,12 +28,12 @@ __all__ = [
     "DEFAULT_FRAME_LIMIT",
     "WITHHELD",
     "Authentication",
+    "Conversation",
     "FrameSplitter",
-    "Pairing",
     "RequestFrame",
     "ResponseFrame",
     "SaslExchange",
-    "SaslToken",
+    "Turn",
     "Verdict",
     "accepted",
     "api_name",

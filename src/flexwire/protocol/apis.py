@@ -1,4 +1,4 @@
-"""What the catalog tells about an api key: its name, and who accepts which version."""
+"""What the catalog says of an api key: its name, and which releases accept which version."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def request_entries(api_key: int) -> tuple[Entry, ...]:
     return (newest, *(entry for entry in older if entry.name != newest.name))
 
 
+@per_catalog
+@lru_cache(maxsize=4096)
+def is_released(api_key: int, version: int) -> bool:
+    """Whether any release has a request with this api key and version.
+
+    >>> is_released(18, 0), is_released(18, 99), is_released(9999, 0)
+    (True, False, False)
+    """
+    return any(version in entry.versions for entry in request_entries(api_key))
+
+
 def api_name(api_key: int) -> str:
     """The name of an api: that of its request without the suffix.
 
@@ -66,8 +77,8 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     """What a release (None: the newest) thinks of a request version.
 
     "deprecated" is accepted there and removed by the newest release in the catalog. "removed" was
-    accepted by an older release; "unknown" was not: the version is newer than the release, or
-    nobody's. Raises `UnknownMessageError` for a release that the catalog does not have.
+    accepted by an older release; "unknown" was not: the version is newer than the release, or of
+    no release. Raises `UnknownMessageError` for a release that the catalog does not have.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')

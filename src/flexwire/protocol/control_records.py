@@ -73,7 +73,7 @@ def decode_control_record(
 
 
 def _read_versioned(name: str, newest: int, data: bytes | None) -> Any:
-    """Read a message that stands behind the version of its writer."""
+    """Read a message that follows the version of its writer."""
     version = _version(name, data)
     decoded, end = message(name).decode_prefix(data or b"", newest, _INT16_SIZE)
     if data is not None and end != len(data) and version <= newest:

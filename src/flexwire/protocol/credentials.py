@@ -1,4 +1,9 @@
-"""Which fields of which messages carry credentials, and how they are withheld."""
+"""Which fields of which messages carry credentials, and how they are withheld.
+
+One list names the fields; everything that shows messages withholds by it. It errs towards
+withholding: a configuration counts as secret by its name, by its value, or where a broker says so.
+What cannot be decoded has no fields, and is guarded as a whole (`flexwire.protocol.sasl`).
+"""
 
 from __future__ import annotations
 
@@ -66,7 +71,7 @@ def _field(message_name: str, path: str, reason: str, if_secret: str = "") -> Cr
 
 
 _TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
-_HMAC = "whoever has the HMAC of a delegation token can log in with it"
+_HMAC = "the HMAC of a delegation token is all that it takes to log in with it"
 _SCRAM = "salt and salted password are what a SCRAM server needs, and enough to guess offline"
 _REPLY = "what a mechanism answers to a token may quote it"
 _METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
@@ -111,10 +116,17 @@ CREDENTIALS: Final = (
     _field("ConfigRecord", "Value", _CONFIG, "Name"),
 )
 
+_OF_MESSAGE: Final = {
+    name: tuple(one for one in CREDENTIALS if one.message_name == name)
+    for name in {one.message_name for one in CREDENTIALS}
+}
+# Requests that carry credentials, or whose responses do.
+_HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
+
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
     """The fields of a message that carry credentials; none for most messages."""
-    return tuple(one for one in CREDENTIALS if one.message_name == message_name)
+    return _OF_MESSAGE.get(message_name, ())
 
 
 def carries_credentials(message_name: str) -> bool:
@@ -131,8 +143,7 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
 
     What comes after it on its connection and is not understood may be one of them.
     """
-    response = f"{message_name.removesuffix('Request')}Response"
-    if carries_credentials(message_name) or carries_credentials(response):
+    if message_name in _HIDING:
         return True
     if message_name != "FetchRequest":
         return False
@@ -140,10 +151,10 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def withhold(message: Message) -> int:
-    """Put "withheld" in the place of every credential in a decoded message; say how many.
+    """Put "withheld" in the place of every credential in a decoded message; return how many.
 
-    The message is altered. What is null stays so, for it tells nothing. In a message that carries
-    credentials, tagged fields that its spec does not know may be credentials too.
+    The message is altered. What is null stays null, for it reveals nothing. In a message that
+    carries credentials, tagged fields that its spec does not know may be credentials too.
     """
     name = type(message).__name__
     if name == "FetchResponse":

@@ -1,4 +1,8 @@
-"""Frames on a connection: an int32 length, then as many bytes of payload."""
+"""Frames on a connection: an int32 length, then as many bytes of payload.
+
+For bytes that arrive in order and without gaps, as from a socket. A capture may lack some, and
+`flexwire.capture.framing` finds frames again after that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Final
 
 from flexwire.errors import FrameError
 
-# What a broker takes unless told otherwise (``socket.request.max.bytes``), and more than clients
+# What a broker takes by default (``socket.request.max.bytes``), and more than clients
 # ask for in one response (``fetch.max.bytes``).
 DEFAULT_FRAME_LIMIT: Final = 104_857_600
 
@@ -18,10 +22,10 @@ _LENGTH: Final = struct.Struct(">i")
 class FrameSplitter:
     r"""Cuts one direction of a connection into the payloads of its frames, as bytes arrive.
 
-    Holds no more than one frame that is not yet complete, and none longer than ``limit`` bytes of
-    payload. A length that is negative or above the limit is not a frame: the payloads before it
-    are given out, `error` is set, and every later `feed` raises it. The bytes from that length on
-    stay in `pending`.
+    Holds at most one frame that is not yet complete, of at most ``limit`` bytes of payload. A
+    length that is negative or above the limit is not a frame's: the payloads before it are given
+    out, `error` is set, and every later `feed` raises it. The bytes from that length on stay in
+    `pending`.
 
     >>> splitter = FrameSplitter()
     >>> splitter.feed(b"\0\0\0\2hi\0\0\0\3m")

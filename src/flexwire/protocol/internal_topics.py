@@ -5,9 +5,8 @@ int16 version of its message. The others have no key, and a value there begins w
 varints: frame version 1, api key and version.
 
 A log does not say which release wrote it. So a type or version is what it is in the newest release
-that has it, and bytes that are not laid out so are read as an older release laid them out, if one
-did.
-A caller that knows the release names it, and no other layout is tried then.
+that has it, and bytes that do not fit that layout are read by an older release's, if one fits.
+A caller that knows the release names it, and then no other layout is tried.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ _CONSUMER_PROTOCOL_MESSAGES = {
 def decode_key(
     topic: InternalTopic, key: bytes | None, release: str | None = None
 ) -> TypedMessage | None:
-    """Decode the key of a record; None in a topic whose records have none.
+    """Decode the key of a record; None in a topic whose records have no key.
 
     Raises `UnknownMessageError` for a type that no bundled release has, or not the ``release`` that
     is known to have written it, and `DecodeError`.
@@ -188,7 +187,7 @@ def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | Non
         raise DecodeError("the value is null, and this topic has no tombstones")
     frame_version, position = read_unsigned_varint(value, 0, len(value))
     if frame_version != _FRAME_VERSION:
-        raise DecodeError(f"frame version {frame_version}, expected {_FRAME_VERSION}", offset=0)
+        raise DecodeError(f"expected frame version {_FRAME_VERSION}, got {frame_version}", offset=0)
     api_key, position = read_unsigned_varint(value, position, len(value))
     version, position = read_unsigned_varint(value, position, len(value))
     names = framed_messages(topic.module, release).get(api_key)

@@ -1,15 +1,22 @@
-"""Request frames: what their header says, and where their body begins."""
+"""Request frames: what their header says, and where their body begins.
+
+A request says of itself all that it takes to read it, unlike a response
+(`flexwire.protocol.responses`). Whether a frame is a request at all is not decided by its bytes
+alone (`flexwire.protocol.conversation`).
+"""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from flexwire.codec import Message, message
-from flexwire.errors import FrameError
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_header_version
+from flexwire.schema.catalog import per_catalog
 
 # Every version of the request header begins so: api key, api version, correlation id.
 _HEAD: Final = struct.Struct(">hhi")
@@ -46,7 +53,7 @@ def parse_request(payload: bytes) -> RequestFrame:
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
-            f"a request header has at least {_HEAD.size} bytes, and the frame has {len(payload)}"
+            f"a request header has at least {_HEAD.size} bytes, got a frame of {len(payload)}"
         )
     api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
     if not request_entries(api_key):
@@ -68,7 +75,18 @@ def parse_request(payload: bytes) -> RequestFrame:
     )
 
 
+@per_catalog
+@lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
     """The newest name of the request with an api key that has the version, or the newest of all."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
+
+
+def decodes(message_name: str, body: bytes, version: int) -> bool:
+    """Whether the body of a request or response is a message of that version, to its last byte."""
+    try:
+        message(message_name).decode(body, version)
+    except (CodecError, UnknownMessageError):
+        return False
+    return True

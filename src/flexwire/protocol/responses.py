@@ -1,4 +1,8 @@
-"""Response frames: what their header says, where their body begins, and at which version."""
+"""Response frames: what their header says, where their body begins, and at which version.
+
+A response carries a correlation id and neither api key nor version. So it is read with those of its
+request, which `flexwire.protocol.conversation` finds.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +61,7 @@ def parse_correlation_id(payload: bytes) -> int:
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
             f"a response header has at least {_CORRELATION_ID.size} bytes, "
-            f"and the frame has {len(payload)}"
+            f"got a frame of {len(payload)}"
         )
     correlation_id: int = _CORRELATION_ID.unpack_from(payload)[0]
     return correlation_id

@@ -1,16 +1,20 @@
-"""Authentication on a connection: when it may be under way, and SASL tokens as bare frames."""
+"""Authentication on a connection: when it may be under way, and SASL tokens as bare frames.
+
+Tokens hold credentials and look like anything. So nothing here tries to recognize one: a token is
+what is not a request where one may come, and what is not understood is guarded as a credential
+until the connection has shown that it is not authenticating.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
-from flexwire.protocol.requests import RequestFrame, parse_request
+from flexwire.protocol.requests import RequestFrame, decodes, parse_request
 
-# What a client may ask before it authenticates, in versions that nobody has released too (KIP-511).
+# What a client may ask before it authenticates, in versions of no release too (KIP-511).
 _NEGOTIATES: Final = "ApiVersionsRequest"
 _HANDSHAKES: Final = "SaslHandshakeRequest"
 
@@ -18,10 +22,10 @@ _HANDSHAKES: Final = "SaslHandshakeRequest"
 class Authentication:
     """Whether bytes of one connection may be those of credentials, by its requests until now.
 
-    A broker that wants authentication takes nothing else before it, and a client may authenticate
-    anew at any time (KIP-368). So it is ruled out by a first request other than ApiVersions that
-    decodes by its spec. But it may be under way, and for good, once a request was not understood
-    or may have carried credentials (`hides_credentials`): what comes after may be their rest.
+    A broker that wants authentication takes nothing else before it. So a first request other than
+    ApiVersions that decodes by its spec rules it out. But a client may authenticate anew at any
+    time (KIP-368): once a request was not understood, or may have carried credentials
+    (`hides_credentials`), authentication may be under way for the rest of the connection.
     """
 
     def __init__(self) -> None:
@@ -30,14 +34,16 @@ class Authentication:
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether what is not understood on the connection is known for no credential."""
+        """Whether what is not understood on the connection is sure not to be a credential."""
         return self._is_open and not self._is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a request in the order of the stream; None: it was not understood.
+        """Take in a request in the order of the stream; it is None if it was not understood.
 
-        Not ``is_whole``: the payload is what is known of its start.
+        Unless it ``is_whole``, the payload is what is known of its start.
         """
+        if self._is_guarded:
+            return
         if request is None or not is_believable(request):
             self._is_guarded = True
         elif request.message_name == _NEGOTIATES:
@@ -47,20 +53,13 @@ class Authentication:
         ):
             self._is_guarded = True
         elif not self._is_open:
-            self._is_open = is_whole and _decodes(request, payload)
+            body = payload[request.body_offset :]
+            self._is_open = is_whole and decodes(request.message_name, body, request.api_version)
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Whether a header is a request's, and not what other bytes read as by chance."""
-    return request.message_name == _NEGOTIATES or _has_version(request)
-
-
-def _decodes(request: RequestFrame, payload: bytes) -> bool:
-    try:
-        message(request.message_name).decode(payload[request.body_offset :], request.api_version)
-    except CodecError:
-        return False
-    return True
+    """Whether a header is a request's, and not other bytes that read as one by chance."""
+    return request.message_name == _NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
 class SaslExchange:
@@ -80,22 +79,18 @@ class SaslExchange:
 
         Raises what `parse_request` raises, outside the exchange of tokens.
         """
-        if self._exchanging and not _is_released(payload):
+        if self._exchanging and not _is_request(payload):
             return None
         request = parse_request(payload)
         self._exchanging = request.message_name == _HANDSHAKES and request.api_version == 0
         return request
 
 
-def _is_released(payload: bytes) -> bool:
+def _is_request(payload: bytes) -> bool:
     # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with 0x60
-    # or 0x05: none reads as an api key with a released version, and a header that decodes.
+    # or 0x05: no such token reads as an api key with a released version and a whole header.
     try:
         request = parse_request(payload)
     except (FrameError, CodecError):
         return False
-    return _has_version(request)
-
-
-def _has_version(request: RequestFrame) -> bool:
-    return any(request.api_version in entry.versions for entry in request_entries(request.api_key))
+    return is_released(request.api_key, request.api_version)

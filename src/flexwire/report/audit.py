@@ -1,4 +1,4 @@
-"""Who breaks: the sentences of an audit, and its tables."""
+"""Which clients break: the sentences of an audit, and its tables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flexwire.parties import VERDICTS, Client
 from flexwire.report import units
-from flexwire.report.facts import Client
 from flexwire.report.matrix import client_name
 from flexwire.report.tables import Cell, Column, Table, build, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.report.audit_facts import (
-        Audit,
-        AuditedClient,
-        AuditFinding,
-        AuditVerdict,
-        NewestShare,
-        PinningSetting,
-    )
+    from flexwire.parties import Party
+    from flexwire.report.audit_facts import Audit, AuditFinding, NewestShare, PinningSetting
     from flexwire.report.facts import Facts, VersionUse
 
 NOTHING, NOT_JUDGED, DOCUMENTED = (
@@ -31,15 +25,6 @@ NOTHING, NOT_JUDGED, DOCUMENTED = (
 )
 _NAMES = 3
 _VERSIONS = 3
-_ORDER: tuple[AuditVerdict, ...] = (
-    "broke",
-    "will break",
-    "known to break",
-    "cannot say",
-    "documented as unsupported",
-    "nothing seen against it",
-    "not judged",
-)
 # One and several clients.
 _SAID: dict[str, tuple[str, str]] = {
     "broke": ("broke already", "broke already"),
@@ -61,7 +46,7 @@ def findings(audit: Audit) -> list[AuditFinding]:
     return sorted(
         audit.findings,
         key=lambda one: (
-            _ORDER.index(one.verdict),
+            VERDICTS.index(one.verdict),
             -one.requests,
             audit.releases.index(one.release) if one.release in audit.releases else -1,
             repr(one),
@@ -93,7 +78,7 @@ def chosen(audit: Audit) -> str:
 
 
 def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
-    """By release: the answer to "who breaks?", a verdict and a sentence each, gravest first."""
+    """By release: the answer to "Who breaks?", a verdict and a sentence each, gravest first."""
     by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
     for one in findings(facts.audit):
         by_release[one.release].append(one)
@@ -134,10 +119,11 @@ def _about_the_rest(found: list[AuditFinding], clients: int) -> list[tuple[str, 
 
 
 def _named(hits: Sequence[AuditFinding]) -> str:
-    uses: defaultdict[AuditedClient, list[AuditFinding]] = defaultdict(list)
+    uses: defaultdict[Party, list[AuditFinding]] = defaultdict(list)
     for one in hits:
         uses[one.client].append(one)
-    names = [f"{_label(client)}{_versions(own)}" for client, own in list(uses.items())[:_NAMES]]
+    named = list(uses.items())[:_NAMES]
+    names = [f"{client_name(party.client)}{_versions(own)}" for party, own in named]
     if len(uses) > _NAMES:
         names.append(f"and {len(uses) - _NAMES:,} more")
     return "; ".join(names)
@@ -160,14 +146,9 @@ def _api(one: AuditFinding) -> str:
     return one.api_name or f"api key {one.api_key}"
 
 
-def _label(client: AuditedClient) -> str:
-    known = Client(client.client_id, client.software_name, client.software_version)
-    return client_name(known)
-
-
-def _whose(client: AuditedClient) -> Cell:
-    known = (client.address, client.principal, client.software or "software unknown")
-    return text(_label(client), " · ".join(filter(None, known)))
+def _whose(party: Party) -> Cell:
+    known = (party.address, party.principal, party.software or "software unknown")
+    return text(client_name(party.client), " · ".join(filter(None, known)))
 
 
 def _when(one: AuditFinding) -> Cell:
@@ -177,7 +158,7 @@ def _when(one: AuditFinding) -> Cell:
 
 
 def finding_table(facts: Facts) -> Table:
-    """What was found against clients: one row whatever releases it holds for."""
+    """What was found against clients: one row for all the releases that it holds for."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[Cell]:
         one, releases = item
@@ -206,7 +187,7 @@ def finding_table(facts: Facts) -> Table:
         Column("Groups and topics", "text", "that it named, whichever API it named them in"),
         Column("Last read by", "text", "the last release that reads it, the first that does not"),
     )
-    # Told once for all releases with the same evidence, with the remedy for the last of them.
+    # One row for all releases with the same evidence, with the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for one in findings(facts.audit):
         if one.verdict not in {NOTHING, NOT_JUDGED}:
@@ -226,7 +207,7 @@ def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
 
 
 def client_table(facts: Facts) -> Table:
-    """The clients against which nothing was seen, with what was seen; brokers and controllers."""
+    """The clients against which nothing was seen, and the brokers and controllers."""
 
     def row(one: AuditFinding) -> list[Cell]:
         return [
@@ -253,7 +234,7 @@ def client_table(facts: Facts) -> Table:
         for one in findings(audit)
         if one.verdict in {NOTHING, NOT_JUDGED} and one.release == last
     ]
-    return build(f"Nothing seen against them on Kafka {last}, and who is not judged",
+    return build(f"Nothing seen against them on Kafka {last}, or not judged",
                  columns, shown, row)  # fmt: skip
 
 
@@ -280,7 +261,7 @@ def pin_table(facts: Facts) -> Table:
 
 
 def newest_sentence(share: NewestShare) -> str:
-    """Who speaks the newest versions of a release."""
+    """How many requests and clients are at the newest versions of a release."""
     if not share.requests:
         return f"No request is of an API that Kafka {share.release} has."
     part = units.share(share.requests_at_newest / share.requests)
@@ -294,30 +275,27 @@ def newest_sentence(share: NewestShare) -> str:
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
     """The uses of versions with the gravest of what the audit says of each, on any release."""
-    gravest: dict[tuple[object, ...], AuditFinding] = {}
-    apart: set[tuple[object, ...]] = set()
+    gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
+    apart: set[Client] = set()
     for one in reversed(findings(audit)):
-        client = one.client
-        key = (client.client_id, client.software_name, client.software_version)
+        client = one.client.client
         if one.verdict == NOT_JUDGED:
-            apart.add(key)
+            apart.add(client)
         if one.version is not None:
-            gravest[*key, one.api_key, one.version] = one
-            # Where a connection has no software, that of the client's others was taken.
-            gravest.setdefault((client.client_id, None, None, one.api_key, one.version), one)
+            gravest[client, one.api_key, one.version] = one
+            # A connection that names no software got that of the client's other connections.
+            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
     return tuple(_marked(use, gravest, apart) for use in uses)
 
 
 def _marked(
     use: VersionUse,
-    gravest: dict[tuple[object, ...], AuditFinding],
-    apart: set[tuple[object, ...]],
+    gravest: dict[tuple[Client, int | None, int], AuditFinding],
+    apart: set[Client],
 ) -> VersionUse:
-    client = use.client
-    key = (client.client_id, client.software_name, client.software_version)
-    found = gravest.get((*key, use.api_key, use.version))
+    found = gravest.get((use.client, use.api_key, use.version))
     if found is None:
-        return replace(use, verdict="not judged") if key in apart else use
+        return replace(use, verdict="not judged") if use.client in apart else use
     return replace(
         use,
         verdict=found.verdict,

@@ -1,39 +1,10 @@
-"""The facts of an audit: who breaks on which release, with the evidence, and who is up to date."""
+"""The facts of an audit: which clients break on which release and why, and which are up to date."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-AuditVerdict = Literal[
-    "broke",
-    "will break",
-    "known to break",
-    "cannot say",
-    "documented as unsupported",
-    "nothing seen against it",
-    "not judged",
-]
-Role = Literal["client", "broker", "controller"]
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedClient:
-    """Who sent requests: a client id at an address, with its principal and software if known.
-
-    ``address`` is the host without its port. The principal is in request logs and in no capture.
-    """
-
-    client_id: str | None
-    address: str | None
-    principal: str | None = None
-    software_name: str | None = None
-    software_version: str | None = None
-
-    @property
-    def software(self) -> str | None:
-        """Name and version in one string, or None when neither is known."""
-        return " ".join(filter(None, (self.software_name, self.software_version))) or None
+from flexwire.parties import AuditVerdict, Party, Role  # noqa: TC001 - msgspec reads them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +14,8 @@ class AuditFinding:
     ``evidence`` names what gave the verdict, ``reason`` says it with its figures, ``offered`` is
     the range in the captured broker's ApiVersions response. A finding without ``api_key`` is about
     the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us`` are of the finding's
-    version, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the client's.
-    Groups and topics are at most some; their counts are of all.
+    version if it has one, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the
+    client's. Only some groups and topics are named; their counts are of all.
     """
 
     release: str
@@ -52,7 +23,7 @@ class AuditFinding:
     evidence: str
     reason: str
     role: Role
-    client: AuditedClient
+    client: Party
     requests: int
     first_time_us: int
     last_time_us: int
@@ -74,7 +45,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class NewestShare:
-    """How many requests are at the newest version of a release, of how many that it knows.
+    """Of the requests whose API a release has, how many are at its newest version there.
 
     ``clients_at_newest`` counts the clients that send nothing older. What a connection begins with
     (ApiVersions, SASL) is not counted, nor the requests of brokers and controllers.
@@ -102,8 +73,8 @@ class PinningSetting:
 class Audit:
     """The audit of one capture.
 
-    ``asked`` tells releases that somebody named from those that were chosen; ``brokers`` are the
-    releases that the captured brokers may be, by what they offer. ``pins`` are there where a
+    ``asked``: the releases were asked for, and not chosen here. ``brokers`` are the releases that
+    the captured brokers may be, by what they offer. ``pins`` are there where a
     finding gives reason to look for them.
     """
 

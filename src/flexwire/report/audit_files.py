@@ -1,4 +1,4 @@
-"""The findings of an audit as rows, as CSV and as JSON, one and the same in all of them."""
+"""The findings of an audit as rows, as CSV and as JSON, with the same columns in each."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ NARROW = Size(350, 128, 44)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The same picture for a wide and a narrow screen, and what it shows, for who cannot see it."""
+    """The same picture for a wide and a narrow screen, and in words for readers without sight."""
 
     wide: str
     narrow: str
@@ -404,7 +404,7 @@ def _timeline_spec(timeline: Timeline, size: Size) -> dict[str, Any]:
 
 
 def _clock(milliseconds: float) -> str:
-    """How finely the time axis must speak to tell its ticks apart."""
+    """The format of times on an axis of that length, no finer than its ticks need."""
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
             return form

@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from flexwire.report.audit_facts import Audit, AuditVerdict
+from flexwire.parties import AuditVerdict, Client
+from flexwire.report.audit_facts import Audit
 
 # What the audit says against a version, on whichever release it was asked about; else "read".
 Verdict = AuditVerdict | Literal["read"]
@@ -37,13 +38,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was captured of Kafka, in figures; of all else `ConnectionFacts` has the figures.
+    """The figures of what is Kafka; those of all else are in `ConnectionFacts`.
 
     ``clients`` counts different `Client` keys, ``brokers`` different addresses that answered;
     ``bytes`` is that of all frames. An *unanswered request* expects a response that the capture
     does not hold; an *unpaired response* has no request in it. ``lenient_frames`` decoded only
-    leniently (see `LenientUse`), and are no ``decode_failures``. ``skipped_packets`` were not TCP
-    or could not be read.
+    leniently (see `LenientUse`), and do not count as ``decode_failures``. ``skipped_packets`` were
+    not TCP or could not be read.
     """
 
     first_time_us: int | None = None
@@ -122,26 +123,6 @@ class ApiFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """Who sent a request, as far as the wire tells.
-
-    The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
-
-    >>> Client("billing", "librdkafka", "2.6.1").software
-    'librdkafka 2.6.1'
-    """
-
-    client_id: str | None
-    software_name: str | None = None
-    software_version: str | None = None
-
-    @property
-    def software(self) -> str | None:
-        """Name and version in one string, or None when neither is known."""
-        return " ".join(filter(None, (self.software_name, self.software_version))) or None
-
-
-@dataclass(frozen=True, slots=True)
 class ClientFacts:
     """The traffic of one client; ``apis`` counts the different APIs it used."""
 
@@ -189,7 +170,7 @@ class TopicFacts:
 
     A record that was read twice counts twice. ``magic`` holds the record batch versions seen;
     offsets are None where the producer does not know them yet. With ``is_id``, ``topic`` is the
-    topic's id, and nothing captured tells its name.
+    topic's id, and its name is nowhere in the capture.
     """
 
     topic: str
@@ -278,7 +259,7 @@ class LenientUse:
     """Frames that break their message's spec, and that Kafka's Java reads nevertheless.
 
     All are the same message at the same version, exchanged with one client, with one ``reason``.
-    They are a finding about whoever wrote them: the client of a request, the broker of a response.
+    They are a finding about their writer: the client of a request, the broker of a response.
     """
 
     client: Client
@@ -307,10 +288,10 @@ class OtherConnection:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """Which connections are Kafka: the figures of those that `Totals` does not count.
+    """How it was decided which connections are Kafka, and the figures of the others.
 
-    ``given`` are the ends that were given as brokers ("port 9092"); if there are none, what was in
-    a connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
+    ``given`` are the ends that were given as brokers ("port 9092"); where none were, the content of
+    each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
     ``not_kafka_bytes``, and ``others`` are those with most bytes. Over ``silent`` ones nothing was
     sent. Of the Kafka connections, on ``unread`` ones nothing reads as Kafka.
     """

@@ -11,7 +11,8 @@ from flexwire.report.units import plural, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.report.facts import Client, Facts, Verdict, VersionUse
+    from flexwire.parties import Client
+    from flexwire.report.facts import Facts, Verdict, VersionUse
 
 # What a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60
@@ -51,26 +52,26 @@ class Matrix:
 
 
 def api_label(api_key: int, name: str | None) -> str:
-    """The API's name, or its key where the catalog has none."""
+    """The API's name, or its key where the catalog has no name."""
     return name or f"api key {api_key}"
 
 
 def client_label(client: Client, limit: int = 60) -> str:
-    """The client id, or which kind of nothing stands in its place."""
+    """The client id, or what to write where it is empty or null."""
     if client.client_id:
         return shorten(client.client_id, limit)
     return "(null client id)" if client.client_id is None else "(empty client id)"
 
 
 def client_name(client: Client, limit: int = 40) -> str:
-    """What to call a client in a sentence: its id, or its software where it has none."""
+    """What to call a client in a sentence: its id, or its software where it has no id."""
     if client.client_id or not client.software:
         return client_label(client, limit)
     return f"{client_label(client)} {shorten(client.software, limit)}"
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """The gravest verdict among them; "read" when there is none."""
+    """The gravest verdict among them; "read" without any."""
     return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 
@@ -86,7 +87,7 @@ def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
 
 
 def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
-    """The versions each client used; clients that sent nothing readable have none."""
+    """The versions that each client used, empty for one that sent nothing readable."""
     uses: dict[Client, list[VersionUse]] = {entry.client: [] for entry in facts.clients}
     for use in facts.version_uses:
         uses.setdefault(use.client, []).append(use)

@@ -7,8 +7,6 @@ own rules where the released code says more.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 import uuid
@@ -22,6 +20,7 @@ from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import RANGES
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
+from flexwire.wire.uuid_text import parse_uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,7 +235,7 @@ def parse_default(one: FieldSpec, source: str = "<spec>") -> Any:
         if one.type.is_array or one.type.is_struct:
             return _empty(text, () if one.type.is_array else {})
         return _SCALARS[one.type.name](text)
-    except (ValueError, binascii.Error) as error:
+    except ValueError as error:
         raise SpecError(
             f"field {one.name}: default {text!r} is not a {one.type}: {error}",
             source=source,
@@ -274,7 +273,7 @@ def _uuid(text: str) -> uuid.UUID:
         return ZERO_UUID
     if not _UUID.fullmatch(text):
         raise ValueError("write 22 characters of base64url")
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+    return parse_uuid_text(text[:22])
 
 
 def _double(text: str) -> float:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import UnknownMessageError
+from flexwire.parties import Client
 from flexwire.protocol import api_name
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
-    Client,
     Latency,
     LatencyBucket,
     VersionUse,

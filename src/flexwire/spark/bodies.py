@@ -1,8 +1,8 @@
 """From frames of one message to its table: typed nested columns, or the bytes and the reason.
 
 A table ``messages/<Message>`` has the facts of the frame, and the message itself in ``body``, one
-struct with every field of every version (see `flexwire.spark.arrow`). It is one column so that no
-field's name meets that of a fact: ``select(client_id, body.topics)``.
+struct with every field of every version (see `flexwire.columnar.types`). It is one column so that
+no field's name meets that of a fact: ``select(client_id, body.topics)``.
 
 A message that breaks its spec, and that Kafka's Java reads nevertheless, has its ``body`` and the
 bytes and the reason too.
@@ -13,24 +13,19 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flexwire.columnar.objects import TAGGED_FIELD_USES, TaggedFieldUses, message_column
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.columnar.values import raw_tagged_fields
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import carries_credentials, parse_response, withhold
-from flexwire.spark.arrow import (
-    MOMENT,
-    RAW_TAGGED_FIELDS,
-    TAGGED_FIELD_USES,
-    TaggedFieldUses,
-    message_column,
-    raw_tagged_fields,
-    withheld_tagged_fields,
-)
 from flexwire.spark.layouts import body_type, class_of
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import WITHHELD_BYTES, withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,36 +81,13 @@ def decode_bodies(
     ``release`` is that of the captured brokers, where it is known.
     """
     needed = frames.select(*[column for column, _ in _NEEDED])
-    task = partial(_decode_batches, name, show_credentials, release)
-    return map_in_arrow(needed, task, table_schema(name, release))
+    bodies = _Bodies(name, release, show_credentials)
+    return map_in_arrow(needed, bodies.decode, table_schema(name, release))
 
 
 def table_schema(name: str, release: str | None = None) -> pa.Schema:
     """The columns of a message's table."""
     return OUTCOMES.append(pa.field("body", body_type(name, release)))
-
-
-def _decode_batches(
-    name: str,
-    show_credentials: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
-    release: str | None,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    schema = table_schema(name, release)
-    for batch in batches:
-        frames = batch.to_pylist()
-        by_version: dict[int | None, list[_Body]] = defaultdict(list)
-        for frame in frames:
-            try:
-                body = _decode(name, frame, release, show_credentials=show_credentials)
-            except Exception as error:
-                where = f"{frame['direction']} {frame['index']} of {frame['connection']}"
-                error.add_note(f"while decoding {name}, {where}")
-                raise
-            by_version[body.version].append(body)
-        # One version at a time, so that a column's presence is asked once and not per message.
-        for version, bodies in by_version.items():
-            yield _batch(schema, name, version, bodies, release)
 
 
 @dataclass(slots=True)
@@ -132,24 +104,84 @@ class _Body:
     bytes: bytes | None = None
 
 
-def _decode(
-    name: str, frame: dict[str, Any], release: str | None, *, show_credentials: bool
-) -> _Body:
-    body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
-    try:
-        _read_body(name, frame, body, release)
-    except (CodecError, FrameError, UnknownMessageError) as error:
-        body.message = body.version = None
-        body.error = str(error)
-        with suppress(CodecError, FrameError, UnknownMessageError):
-            _read_body(name, frame, body, release, lenient=True)
-    # Bytes that do not decode may not be those of this message.
-    is_secret = carries_credentials(name) or (body.error is not None and frame["is_guarded"])
-    if not show_credentials:
-        _withhold(body, is_secret=is_secret)
-    elif body.error is not None:
-        body.bytes = frame["payload"]
-    return body
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    """The bodies of one message, read as ``release`` wrote them: a task of Spark."""
+
+    name: str
+    release: str | None
+    show_credentials: bool
+
+    def decode(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = table_schema(self.name, self.release)
+        for batch in batches:
+            by_version: dict[int | None, list[_Body]] = defaultdict(list)
+            for frame in batch.to_pylist():
+                try:
+                    body = self._body(frame)
+                except Exception as error:
+                    where = f"{frame['direction']} {frame['index']} of {frame['connection']}"
+                    error.add_note(f"while decoding {self.name}, {where}")
+                    raise
+                by_version[body.version].append(body)
+            # One version at a time, so that a column's presence is asked once and not per message.
+            for version, bodies in by_version.items():
+                yield self._batch(schema, version, bodies)
+
+    def _body(self, frame: dict[str, Any]) -> _Body:
+        body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
+        try:
+            self._read(body)
+        except (CodecError, FrameError, UnknownMessageError) as error:
+            body.message = body.version = None
+            body.error = str(error)
+            with suppress(CodecError, FrameError, UnknownMessageError):
+                self._read(body, lenient=True)
+        # Bytes that do not decode may not be those of this message.
+        is_guarded = body.error is not None and frame["is_guarded"]
+        if not self.show_credentials:
+            _withhold(body, is_secret=carries_credentials(self.name) or is_guarded)
+        elif body.error is not None:
+            body.bytes = frame["payload"]
+        return body
+
+    def _read(self, body: _Body, *, lenient: bool = False) -> None:
+        frame = body.frame
+        payload, version = frame["payload"], frame["api_version"]
+        offset = frame["body_offset"]
+        if frame["direction"] == "response":
+            response = parse_response(payload, frame["api_key"], version)
+            header: Any = response.header
+            body.header_version = response.header_version
+            body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
+            offset, version = response.body_offset, response.body_version
+        made = class_of(self.name, version, self.release)
+        body.message = made.decode(payload[offset:], version, lenient=lenient)
+        body.version = version
+
+    def _batch(
+        self, schema: pa.Schema, version: int | None, bodies: Sequence[_Body]
+    ) -> pa.RecordBatch:
+        kind = schema.field("body").type
+        uses = TaggedFieldUses(WITHHELD_BYTES)
+        if version is None:
+            column: pa.Array = pa.nulls(len(bodies), kind)
+        else:
+            made = class_of(self.name, version, self.release).definition.schema(version)
+            column = message_column(made, kind, [body.message for body in bodies], uses)
+        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one, _ in _COPIED}
+        columns |= {
+            "message": [self.name] * len(bodies),
+            "header_version": [body.header_version for body in bodies],
+            "header_unknown_tagged_fields": [body.header_unknown_tagged_fields for body in bodies],
+            "body_version": [version] * len(bodies),
+            "withheld_credentials": [body.withheld for body in bodies],
+            "tagged_fields": [uses.of(row) for row in range(len(bodies))],
+            "error": [body.error for body in bodies],
+            "bytes": [body.bytes for body in bodies],
+        }
+        arrays = [pa.array(columns[one.name], one.type) for one in OUTCOMES]
+        return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
 
 
 def _withhold(body: _Body, *, is_secret: bool) -> None:
@@ -164,56 +196,3 @@ def _withhold(body: _Body, *, is_secret: bool) -> None:
             body.withheld = max(1, body.withheld)
         else:
             body.bytes = body.frame["payload"]
-
-
-def _read_body(
-    name: str,
-    frame: dict[str, Any],
-    body: _Body,
-    release: str | None,
-    *,
-    lenient: bool = False,
-) -> None:
-    payload, version = frame["payload"], frame["api_version"]
-    offset = frame["body_offset"]
-    if frame["direction"] == "response":
-        response = parse_response(payload, frame["api_key"], version)
-        header: Any = response.header
-        body.header_version = response.header_version
-        body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
-        offset, version = response.body_offset, response.body_version
-    made = class_of(name, version, release)
-    body.message = made.decode(payload[offset:], version, lenient=lenient)
-    body.version = version
-
-
-def _batch(
-    schema: pa.Schema,
-    name: str,
-    version: int | None,
-    bodies: Sequence[_Body],
-    release: str | None,
-) -> pa.RecordBatch:
-    uses = TaggedFieldUses()
-    if version is None:
-        column: pa.Array = pa.nulls(len(bodies), body_type(name, release))
-    else:
-        messages = [body.message for body in bodies]
-        column = message_column(name, version, messages, uses, release)
-    columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one, _ in _COPIED}
-    columns |= {
-        "message": [name] * len(bodies),
-        "header_version": [body.header_version for body in bodies],
-        "header_unknown_tagged_fields": [body.header_unknown_tagged_fields for body in bodies],
-        "body_version": [version] * len(bodies),
-        "withheld_credentials": [body.withheld for body in bodies],
-        "tagged_fields": [uses.of(row) for row in range(len(bodies))],
-        "error": [body.error for body in bodies],
-        "bytes": [body.bytes for body in bodies],
-        "body": column,
-    }
-    arrays = [
-        columns[one.name] if one.name == "body" else pa.array(columns[one.name], one.type)
-        for one in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

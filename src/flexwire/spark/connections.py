@@ -33,7 +33,7 @@ _READ = (
     "header_version",
     "body_offset",
     "header_unknown_tagged_fields",
-    "expects_response",
+    "pair",
 )
 
 

@@ -1,8 +1,9 @@
 """From rows of TCP segments to rows of frames, with what the request headers say.
 
-The segments of a connection come to one task in the order of their capture, and stream through
-the assembler: what is held is what the assembler holds of one connection, however many gigabytes
-that connection carried. (`applyInPandas` would hold all of a connection at once.)
+The segments between two ends come to one task in the order of their capture, and stream through the
+assembler: what is held is what the assembler holds of them, however many gigabytes they carried.
+(`applyInPandas` would hold all of a connection at once.) So a task sees all of a connection, and
+says of each frame what only that can say: what it is, and of which pair.
 """
 
 from __future__ import annotations
@@ -16,26 +17,13 @@ import pyarrow as pa
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.segments import Segment
-from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.protocol import (
-    Authentication,
-    RequestFrame,
-    SaslExchange,
-    carries_credentials,
-    expects_response,
-    is_believable,
-    parse_request,
-    verdict,
-)
-from flexwire.protocol.responses import parse_correlation_id
-from flexwire.spark.arrow import (
-    MOMENT,
-    RAW_TAGGED_FIELDS,
-    raw_tagged_fields,
-    withheld_tagged_fields,
-)
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.columnar.values import raw_tagged_fields
+from flexwire.protocol import Conversation, carries_credentials, is_believable
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.capture.connections import CapturedConnection
+    from flexwire.protocol import RequestFrame, Turn
 
 _NONE_GIVEN = Brokers()
 
@@ -97,7 +86,8 @@ FRAMES = pa.schema(
         ("header_version", pa.int32()),
         ("body_offset", pa.int32()),
         ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
-        ("expects_response", pa.bool_()),
+        # As `flexwire.protocol.conversation` numbers it, None where the frame can be of no pair.
+        ("pair", pa.int64()),
         ("withheld_credentials", pa.int32()),
         # Whether its bytes may hold credentials unless they decode.
         ("is_guarded", pa.bool_()),
@@ -112,7 +102,7 @@ def assemble_frames(
 ) -> DataFrame:
     """The frames of all connections, and one row for each connection itself.
 
-    Rows that tell of a file's packets pass through. ``brokers`` are the ends known for brokers.
+    Rows about a file's packets pass through. ``brokers`` are the ends known for brokers.
     """
     order = ("connection", "timestamp_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
@@ -158,7 +148,7 @@ class _Connection:
         self.key = key
         self._assembler = FrameAssembler(brokers=brokers)
         # A capture may show several at once.
-        self._conversations: dict[str, Conversation] = {}
+        self._readers: dict[str, FrameReader] = {}
         self._show_credentials = show_credentials
         self._file = ""
 
@@ -182,10 +172,10 @@ class _Connection:
             raise
 
     def _row(self, frame: CapturedFrame) -> tuple[tuple[Any, ...], int]:
-        conversation = self._conversations.get(frame.connection)
-        if conversation is None:
-            conversation = Conversation(frame.connection, show_credentials=self._show_credentials)
-            self._conversations[frame.connection] = conversation
+        reader = self._readers.get(frame.connection)
+        if reader is None:
+            reader = FrameReader(show_credentials=self._show_credentials)
+            self._readers[frame.connection] = reader
         told = {
             "kind": FRAME,
             "source": self._file,
@@ -196,42 +186,46 @@ class _Connection:
             "size": frame.size,
             "payload": frame.payload,
             "withheld_credentials": 0,
-            **conversation.read(frame),
+            **reader.read(frame),
         }
         return tuple(told.get(name) for name in FRAMES.names), len(told["payload"] or b"")
 
     def _connection_row(self, ended: CapturedConnection) -> tuple[tuple[Any, ...], int]:
-        self._conversations.pop(ended.connection, None)
+        self._readers.pop(ended.connection, None)
         facts = msgspec.structs.asdict(ended)
         facts["first_time"], facts["last_time"] = facts.pop("first_us"), facts.pop("last_us")
         told = {"kind": CONNECTION, "connection": facts.pop("connection"), "facts": facts}
         return tuple(told.get(name) for name in FRAMES.names), 0
 
 
-class Conversation:
-    """What the frames of one connection say without their bodies being decoded.
+class FrameReader:
+    """What the frames of one connection say without their bodies being decoded, as columns.
 
-    Tokens of a SASL exchange are recognized, and their bytes withheld. The bytes of a frame that
-    does not read as a request or response are given only where its message is known, and
-    authentication is ruled out on the connection (`Authentication`).
+    Frames are given in the order in which the assembler gave them out. The bytes of a token are
+    withheld, and those of a frame that does not read as a request or response are shown only where
+    its message is known and authentication is ruled out on the connection.
     """
 
-    def __init__(self, connection: str, *, show_credentials: bool = False) -> None:
-        self.connection = connection
+    def __init__(self, *, show_credentials: bool = False) -> None:
         self._show_credentials = show_credentials
-        self._exchange = SaslExchange()
-        self._authentication = Authentication()
-        self._tokens = 0
+        self._conversation = Conversation()
         self._client_id: str | None = None
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """The columns of `FRAMES` that the frame's header gives."""
-        told = self._read(frame)
-        is_guarded = not self._show_credentials and not self._authentication.is_ruled_out
-        told["is_guarded"] = is_guarded
-        # A response without its message is not known for one that carries none.
-        is_unread = told.get("outcome") is not None
-        if is_unread and not self._show_credentials and (is_guarded or "message" not in told):
+        """The columns of `FRAMES` that the frame's header and its place give."""
+        turn = self._turn(frame)
+        told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
+        if turn.kind == "token":
+            told["outcome"] = TOKEN
+        elif turn.kind == "unread":
+            told |= {"outcome": FAILED, "error": turn.error}
+        else:
+            told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
+        if frame.direction == "request" and turn.request is not None:
+            told |= self._described(turn.request)
+        # A response whose message is unknown may be one that carries credentials.
+        is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
+        if is_unread and not self._show_credentials:
             tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
             told |= {
                 "payload": None,
@@ -240,28 +234,16 @@ class Conversation:
             }
         return told
 
-    def _read(self, frame: CapturedFrame) -> dict[str, Any]:
+    def _turn(self, frame: CapturedFrame) -> Turn:
+        conversation, payload = self._conversation, frame.payload
+        if frame.direction == "response":
+            if frame.error is not None:
+                return conversation.damaged_response(frame.error)
+            return conversation.response(payload, frame.timestamp_us)
         if frame.error is not None:
-            return self._failed(frame, frame.error)
-        try:
-            if frame.direction == "request":
-                return self._read_request(frame)
-            return self._read_response(frame)
-        except (FrameError, CodecError, UnknownMessageError) as error:
-            return self._failed(frame, str(error))
-
-    def _read_request(self, frame: CapturedFrame) -> dict[str, Any]:
-        request = self._exchange.parse(frame.payload)
-        if request is None:
-            # The broker answers a token with one of its own, before anything else.
-            self._tokens += 1
-            self._authentication.see(None, frame.payload, is_whole=True)
-            return {"outcome": TOKEN}
-        self._authentication.see(request, frame.payload, is_whole=True)
-        return {
-            **self._described(request),
-            "expects_response": expects_response(request, frame.payload),
-        }
+            # A request that is cut off or damaged further on still says whose it is.
+            return conversation.damaged_request(payload, frame.error, is_placed=frame.is_placed)
+        return conversation.request(payload, frame.timestamp_us)
 
     def _described(self, request: RequestFrame) -> dict[str, Any]:
         header: Any = request.header
@@ -284,28 +266,3 @@ class Conversation:
             "body_offset": request.body_offset,
             "header_unknown_tagged_fields": tagged,
         }
-
-    def _read_response(self, frame: CapturedFrame) -> dict[str, Any]:
-        if self._tokens:
-            self._tokens -= 1
-            return {"outcome": TOKEN}
-        return {"correlation_id": parse_correlation_id(frame.payload)}
-
-    def _failed(self, frame: CapturedFrame, reason: str) -> dict[str, Any]:
-        told: dict[str, Any] = {"outcome": FAILED, "error": reason}
-        if frame.direction == "request":
-            # A request that is cut off or damaged further on still tells whose it is.
-            request = self._headed(frame) if frame.is_placed else None
-            self._authentication.see(request, frame.payload, is_whole=False)
-            if request is not None:
-                told |= self._described(request)
-        return told
-
-    def _headed(self, frame: CapturedFrame) -> RequestFrame | None:
-        try:
-            request = parse_request(frame.payload)
-        except (FrameError, CodecError):
-            return None
-        # Bytes that are no request must not be taken for one: only released versions are.
-        is_released = verdict(request.api_key, request.api_version) != "unknown"
-        return request if is_released else None

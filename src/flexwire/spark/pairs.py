@@ -1,44 +1,41 @@
 """Requests joined with their responses, over whatever files their frames lie in.
 
-A response says nothing but the correlation id of its request. A client may use one again, so the
-n-th response with a correlation id belongs to the n-th request with it on the same connection:
-brokers answer the requests of a connection in order. Requests that expect no response (Produce
-with acks 0) are not counted. Neither order nor distance in the capture matters, as it would if
-the pairs were made while the frames stream by.
+Which request a response answers is decided where the connection's frames stream by, in one task and
+in order: a `flexwire.protocol.conversation.Conversation` gives both the number of their pair. Here
+rows are joined by it, however far apart they are, and each gets what its counterpart says.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.spark.connections import NOT_KAFKA, judged_frames
 from flexwire.spark.frames import FRAME
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 UNPAIRED = "unpaired"
 FRAME_KEY = ("connection", "direction", "index")
-_PAIR = ("connection", "correlation_id", "occurrence")
+_PAIR = ("connection", "pair")
 # What a response has from its request.
 _GIVEN = ("api_key", "api_version", "client_id")
 _UNPAIRED_REASON = "the capture holds no request with correlation id %d on this connection"
 
 
 def pair_frames(wire: DataFrame) -> DataFrame:
-    """Every frame without its payload, with what its counterpart tells.
+    """Every frame without its payload, with what its counterpart says.
 
     A response gets api key, version, client id and message from its request, and ``latency_us``
-    from that request's last byte to its own; without one its ``outcome`` is `UNPAIRED`. A request
-    gets ``answered``: null when it expects no response. A frame of a connection that is not Kafka
-    has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
+    from the request's last byte to its own; without its request its ``outcome`` is `UNPAIRED`. A
+    request gets ``answered``, which is null when it expects no response. A frame of a connection
+    that is not Kafka has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
     """
-    numbered = judged_frames(wire).withColumn("occurrence", _occurrence())
-    requests = numbered.where(_is("request"))
-    responses = numbered.where(_is("response"))
+    judged = judged_frames(wire)
+    requests = judged.where(F.col("direction") == "request")
+    responses = judged.where(F.col("direction") == "response")
     return _with_answers(requests, responses).unionByName(_with_requests(responses, requests))
 
 
@@ -47,9 +44,9 @@ def with_payloads(
 ) -> DataFrame:
     """The paired frames with their payloads again; ``body`` is the message to decode, if any.
 
-    The bytes of a frame that has none are shown only where they are known to hold no credentials,
-    or with these: not of a response without its request, of what is not Kafka, and of a connection
-    on which authentication may be under way.
+    Where a frame has no body, its bytes may be credentials: of a response without its request, of
+    what is not Kafka, and of a connection on which authentication may be under way. Those are
+    withheld unless ``show_credentials``.
     """
     payloads = wire.where(F.col("kind") == FRAME).select(*FRAME_KEY, "payload")
     body = F.when(F.col("outcome").isNull(), F.col("message"))
@@ -66,31 +63,18 @@ def with_payloads(
     )
 
 
-def _is(direction: str) -> Column:
-    return F.col("direction") == direction
-
-
-def _occurrence() -> Column:
-    # Null, and so without a counterpart, for what has no correlation id or expects no response.
-    pairable = F.col("outcome").isNull() & F.coalesce("expects_response", F.lit(True))
-    same = Window.partitionBy("connection", "direction", "correlation_id", pairable)
-    return F.when(pairable, F.row_number().over(same.orderBy("index")))
-
-
 def _with_answers(requests: DataFrame, responses: DataFrame) -> DataFrame:
-    answers = responses.where(F.col("occurrence").isNotNull())
+    answers = responses.where(F.col("pair").isNotNull())
     answers = answers.select(*_PAIR, F.lit(True).alias("has_answer"))
     return requests.join(answers, list(_PAIR), "left").select(
-        *[name for name in requests.columns if name not in ("expects_response", "occurrence")],
-        F.when(F.col("occurrence").isNotNull(), F.coalesce("has_answer", F.lit(False))).alias(
-            "answered"
-        ),
+        *[name for name in requests.columns if name != "pair"],
+        F.when(F.col("pair").isNotNull(), F.coalesce("has_answer", F.lit(False))).alias("answered"),
         F.lit(None).cast("bigint").alias("latency_us"),
     )
 
 
 def _with_requests(responses: DataFrame, requests: DataFrame) -> DataFrame:
-    given = requests.where(F.col("occurrence").isNotNull()).select(
+    given = requests.where(F.col("pair").isNotNull()).select(
         *_PAIR,
         *_GIVEN,
         F.col("message").alias("request_message"),
@@ -100,11 +84,11 @@ def _with_requests(responses: DataFrame, requests: DataFrame) -> DataFrame:
     message = F.regexp_replace("request_message", "Request$", "Response")
     latency = F.unix_micros("time") - F.unix_micros("request_time")
     unpaired = F.col("outcome").isNull() & F.col("request_message").isNull()
-    own = responses.drop(*_GIVEN, "message", "expects_response")
+    own = responses.drop(*_GIVEN, "message")
     joined = own.join(given, list(_PAIR), "left")
     reason = F.format_string(_UNPAIRED_REASON, "correlation_id")
     return joined.select(
-        *[name for name in own.columns if name not in ("outcome", "error", "occurrence")],
+        *[name for name in own.columns if name not in ("outcome", "error", "pair")],
         F.when(unpaired, F.lit(UNPAIRED)).otherwise(F.col("outcome")).alias("outcome"),
         F.when(unpaired, reason).otherwise(F.col("error")).alias("error"),
         message.alias("message"),

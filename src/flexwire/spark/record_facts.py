@@ -1,4 +1,4 @@
-"""What the records tell of each topic, and of each record header key."""
+"""What the records say of each topic, and of each record header key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def message_of_source() -> Column:
 
 
 def undecodable(records: DataFrame) -> DataFrame:
-    """The rows of bytes that are no record batch; one that was cut off or withheld is none."""
+    """The rows of bytes that are not a record batch, unless it was cut off or withheld."""
     is_fine = F.col("error").startswith(PARTIAL_BATCH) | (F.col("error") == WITHHELD_RECORDS)
     return records.where(F.col("error").isNotNull() & ~is_fine)
 

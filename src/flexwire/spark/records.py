@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.columnar.record_schema import (
+    BATCH_COLUMNS,
+    MOMENT,
+    OF_BATCH,
+    OF_RECORD,
+    RECORD_COLUMNS,
+)
 from flexwire.errors import RecordError
-from flexwire.protocol import WITHHELD
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.schema.resolve import ZERO_UUID
-from flexwire.spark.arrow import MOMENT, uuid_text
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.withheld import WITHHELD_BYTES
+from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,34 +82,28 @@ _CARRIER = [
     ("topic_id", pa.string()),
     ("partition", pa.int32()),
 ]
+_COLUMNS = (
+    *RECORD_COLUMNS,
+    "magic",
+    "compression",
+    "base_offset",
+    "last_offset",
+    # Where the batch begins among the bytes of its partition: by which two batches are told apart.
+    "batch_position",
+    "batch_size",
+    "batch_records",
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "is_transactional",
+    "is_control",
+)
+_TYPES = {**RECORD_COLUMNS, **BATCH_COLUMNS, "batch_records": pa.int32()}
 RECORDS = pa.schema(
     [
         *_CARRIER,
-        ("offset", pa.int64()),
-        # Null where the record has none, and where it is not in the years 1970 to 9999.
-        ("timestamp", MOMENT),
-        ("timestamp_type", pa.string()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
-        (
-            "headers",
-            pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())])),
-        ),
-        ("magic", pa.int32()),
-        ("compression", pa.string()),
-        ("base_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        # Where the batch begins among the bytes of its partition: what tells two batches apart.
-        ("batch_position", pa.int64()),
-        ("batch_size", pa.int64()),
-        ("batch_records", pa.int32()),
-        ("partition_leader_epoch", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int32()),
-        ("base_sequence", pa.int32()),
-        ("is_transactional", pa.bool_()),
-        ("is_control", pa.bool_()),
+        *((name, _TYPES[name]) for name in _COLUMNS),
         ("error", pa.string()),
         ("bytes", pa.binary()),
     ]
@@ -110,7 +111,6 @@ RECORDS = pa.schema(
 _RECORD = RECORDS.names[len(_CARRIER) :]
 PARTIAL_BATCH = "partial batch"
 WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
-_YEAR_10000_MS = 253_402_300_800_000
 # A row's own weight, beside its key, value and record headers.
 _ROW_BYTES = 100
 
@@ -154,7 +154,7 @@ def _text(column: str | None) -> Column:
 
 
 def name_topics(carriers: DataFrame, metadata: DataFrame | None) -> DataFrame:
-    """Name the topics that a message tells by id only, from the Metadata responses captured."""
+    """Name the topics that a message names by id only, from the Metadata responses captured."""
     if metadata is None:
         return carriers
     topics = metadata.select(F.explode("body.topics").alias("topic"))
@@ -184,7 +184,7 @@ def _record_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[Any,
 
 
 def _records(data: bytes) -> Iterator[tuple[tuple[Any, ...], int]]:
-    if data == WITHHELD.encode():
+    if data == WITHHELD_BYTES:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
         return
     batches = decode_batches(data)
@@ -214,37 +214,15 @@ def _batch_rows(batch: RecordBatch) -> Iterator[tuple[tuple[Any, ...], int]]:
     if not records:
         yield _row(facts), _ROW_BYTES
     for record in records:
-        timestamp = record.timestamp
-        headers = [{"key": key, "value": value} for key, value in record.headers]
-        own = {
-            "offset": record.offset,
-            "timestamp": timestamp * 1000 if 0 <= timestamp < _YEAR_10000_MS else None,
-            "key": record.key,
-            "value": record.value,
-            "headers": headers,
-        }
+        own = {name: of(record) for name, of in OF_RECORD.items()}
         size = len(record.key or b"") + len(record.value or b"")
         size += sum(len(key) + len(value or b"") for key, value in record.headers)
         yield _row(facts | own), _ROW_BYTES + size
 
 
 def _batch_facts(batch: RecordBatch) -> dict[str, Any]:
-    return {
-        "timestamp_type": batch.timestamp_type.value,
-        "magic": batch.magic,
-        "compression": batch.compression.value,
-        "base_offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "batch_position": batch.position,
-        "batch_size": batch.size,
-        "batch_records": batch.record_count,
-        "partition_leader_epoch": batch.partition_leader_epoch,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "base_sequence": batch.base_sequence,
-        "is_transactional": batch.is_transactional,
-        "is_control": batch.is_control,
-    }
+    facts = {name: of(batch) for name, of in OF_BATCH.items()}
+    return facts | {"batch_records": batch.record_count}
 
 
 def _failure(

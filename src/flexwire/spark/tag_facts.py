@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.protocol import WITHHELD
 from flexwire.report.facts import TaggedFieldUse
+from flexwire.spark.withheld import WITHHELD_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ def _of_headers(frames: DataFrame) -> DataFrame:
         F.col("header_version").alias("version"),
         F.explode("header_unknown_tagged_fields").alias("field"),
     )
-    shown = F.col("field.data") != F.lit(WITHHELD.encode())
+    shown = F.col("field.data") != F.lit(WITHHELD_BYTES)
     return uses.select(
         "message",
         "version",

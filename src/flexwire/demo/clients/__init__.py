@@ -18,7 +18,7 @@ class Client(Protocol):
     """A module with a client's part in the demo."""
 
     def run(self, bootstrap: str) -> ClientOutcome:
-        """Talk to the cluster at ``bootstrap`` ("host:port,…") and tell what came of it.
+        """Talk to the cluster at ``bootstrap`` ("host:port,…") and return what came of it.
 
         Raises only what the client did not foresee; a check that fails is in the outcome.
         """

@@ -21,7 +21,7 @@ _RECORDS = 120
 
 _Config = dict[str, str | int | bool | logging.Logger]
 
-# client id, topic, what else the producer is told
+# client id, topic, the producer's other settings
 _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("orders-service", "orders", {"compression.type": "zstd", "enable.idempotence": True}),
     ("billing-batch", "payments", {"compression.type": "gzip", "linger.ms": 50}),
@@ -30,7 +30,7 @@ _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("audit-trail", "audit", {"compression.type": "none"}),
 )
 
-# client id, group id, topics, what else the consumer is told
+# client id, group id, topics, the consumer's other settings
 _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
     ("orders-projector", "orders-projection", ("orders",), {}),
     ("billing-dashboard", "billing", ("payments", "audit"), {"group.protocol": "consumer"}),
@@ -45,7 +45,7 @@ _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
 
 def run(bootstrap: str) -> ClientOutcome:
     """Produce, consume in groups and commit, produce in transactions."""
-    # librdkafka tells of every broker that closes a connection, the end of the demo included;
+    # librdkafka reports every broker that closes a connection, the end of the demo included;
     # what matters comes back as an error.
     quiet = logging.getLogger("flexwire.demo.confluent")
     quiet.addHandler(logging.NullHandler())

@@ -1,4 +1,4 @@
-"""kafka-python: one client at its newest versions, and three that are told the brokers are old."""
+"""kafka-python: one client at its newest versions, and three configured for old brokers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _produce(
         linger_ms=20,
     )
     try:
-        # kafka-python refuses record headers without a value; before 0.11 there were none.
+        # kafka-python refuses null record headers, and brokers before 0.11 have no headers at all.
         with_headers = api_version is None or api_version >= (0, 11)
         batch = samples(topic, _RECORDS, null_headers=False, headers=with_headers)
         for start in range(0, len(batch), _RECORDS // 4):

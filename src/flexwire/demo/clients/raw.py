@@ -1,8 +1,8 @@
 """Plain sockets and flexwire's own codec, for what no library sends.
 
-A client from the future, whose request header has a tagged field that nobody knows; one with old
-metadata, which asks the wrong broker and is told the right one in tagged fields; one from 2013,
-which asks in version 0; and one whose process dies while it writes a frame.
+A client from the future, whose request header has a tagged field of no release; one with old
+metadata, which asks the wrong broker and gets the right one in tagged fields; one from 2013, which
+asks in version 0; and one whose process dies while it writes a frame.
 """
 
 from __future__ import annotations

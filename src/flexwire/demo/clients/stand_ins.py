@@ -1,4 +1,4 @@
-"""Stand-ins: plain sockets that send what clients send that nobody installs any more.
+"""Stand-ins: plain sockets that send what clients no longer in use would send.
 
 They talk to an old broker, and each gives an audit another kind of evidence.
 """

@@ -6,8 +6,6 @@ constants, so a change here is a change of the kernels.
 
 from __future__ import annotations
 
-from flexwire.kernels.wire.operations import TYPES
-
 # The words of an operation: what it does, to which column, and at which operation to go on.
 OPERATION = 64
 O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = range(0, 64, 8)
@@ -19,11 +17,6 @@ O_DEFAULTS, O_COUNT = 40, 56
 # Of NUMBERS: the rows of its numbers: where those of INT32 begin, where those of INT16, INT64 or
 # FLOAT64, and all others do, and where they end. O_WIDTH is how many bytes all take.
 O_INTS, O_SHORTS, O_LONGS, O_OTHERS, O_ROWS_END = 16, 24, 32, 40, 48
-
-# What an operation does, besides those of the wire's types (`flexwire.kernels.wire.operations`).
-# TABLE is an array of structures that are nothing but numbers.
-(TABLE, NEXT, MARKER, TAGS, TAG, TAG_END) = range(TYPES, TYPES + 6)
-(FILL, CHECK, VALID, JUMP, END, REFUSE) = range(TYPES + 6, TYPES + 12)
 
 # A row of NUMBERS: the type, the column, and how far from the first of them it stands on the wire.
 # VALID is one too, of no bytes.

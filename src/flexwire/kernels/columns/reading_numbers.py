@@ -23,8 +23,6 @@ from flexwire.kernels.columns.layout import (
     R_KIND,
     R_PLACE,
     REFUSED,
-    TAGS,
-    VALID,
 )
 from flexwire.kernels.machine import (
     load_int16,
@@ -37,7 +35,7 @@ from flexwire.kernels.machine import (
     store_word,
 )
 from flexwire.kernels.memory import inlined, seldom, store_int16_native, store_int32_native
-from flexwire.kernels.wire.operations import BOOL, INT8, INT16, INT32
+from flexwire.kernels.wire.operations import BOOL, INT8, INT16, INT32, TAGS, VALID
 
 
 @inlined

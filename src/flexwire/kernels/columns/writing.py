@@ -20,10 +20,8 @@ from flexwire.kernels.columns.layout import (
     C_STACK,
     C_WHICH,
     C_WRITTEN,
-    CHECK,
     COLUMN,
     DONE,
-    END,
     F_BEGAN,
     F_INDEX,
     F_KNOWN,
@@ -36,8 +34,6 @@ from flexwire.kernels.columns.layout import (
     K_VALID,
     K_WIDTH,
     KNOWN,
-    MARKER,
-    NEXT,
     O_AFTER,
     O_CODE,
     O_COLUMN,
@@ -54,12 +50,8 @@ from flexwire.kernels.columns.layout import (
     REFUSED,
     T_TAG,
     T_VALUE,
-    TABLE,
-    TAG,
-    TAG_END,
-    TAGS,
 )
-from flexwire.kernels.columns.output import SLACK, grow_output, put_length
+from flexwire.kernels.columns.output import SLACK, grow_output
 from flexwire.kernels.columns.stack import next_element
 from flexwire.kernels.columns.uuid_text import UUID_TEXT, read_uuid_text
 from flexwire.kernels.columns.writing_numbers import write_numbers, write_table
@@ -88,7 +80,7 @@ from flexwire.kernels.memory import (
     seldom,
     store_int32_native,
 )
-from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDTH
+from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDTH, put_length
 from flexwire.kernels.wire.numbers import (
     UUID_SIZE,
     fixed_size,
@@ -97,7 +89,23 @@ from flexwire.kernels.wire.numbers import (
     turn_numbers,
     turn_two,
 )
-from flexwire.kernels.wire.operations import ARRAY, BULK, BYTES, NUMBERS, STRING, UUID, WIDENED
+from flexwire.kernels.wire.operations import (
+    ARRAY,
+    BULK,
+    BYTES,
+    CHECK,
+    END,
+    MARKER,
+    NEXT,
+    NUMBERS,
+    STRING,
+    TABLE,
+    TAG,
+    TAG_END,
+    TAGS,
+    UUID,
+    WIDENED,
+)
 from flexwire.kernels.wire.tags import likely_header
 from flexwire.kernels.wire.text import HIGH_BITS, is_utf8
 from flexwire.wire.limits import LONGEST_STRING
@@ -116,6 +124,12 @@ def has_null(column: int, first: int, count: int) -> bool:
 
 
 @inlined
+def write_length(operation: int, width: int, length: int, at: int, writing: bool) -> int:
+    """Write a length or count, as the operation says it stands."""
+    return put_length(at, load_word(operation + O_COMPACT), width, length, writing)
+
+
+@inlined
 def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
     call: int, operation: int, column: int, index: int, at: int, writing: bool, is_string: bool
 ) -> int:
@@ -123,7 +137,7 @@ def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
     width = STRING_WIDTH if is_string else WIDTH
     if is_null(column, index):
         if load_word(operation + O_NULLABLE):
-            return put_length(operation, width, NULL, at, writing)
+            return write_length(operation, width, NULL, at, writing)
         seldom()
         return REFUSED
     # Not `extent`, whose answer for what cannot be costs a tenth of the time for what can.
@@ -135,7 +149,7 @@ def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
     if is_string and (length - 8) | (16 - length) >= 0:
         first, last = load_word(text), load_word(text + length - 8)
         if (first | last) & HIGH_BITS == 0:
-            at = put_length(operation, width, length, at, writing)
+            at = write_length(operation, width, length, at, writing)
             if writing:
                 store_word(at, first)
                 store_word(at + length - 8, last)
@@ -143,7 +157,7 @@ def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
     if is_string and (length > LONGEST_STRING or not is_utf8(text, length)):
         seldom()
         return REFUSED
-    at = put_length(operation, width, length, at, writing)
+    at = write_length(operation, width, length, at, writing)
     if writing:
         if length > _AT_ONCE and length > load_word(call + C_LIMIT) - at:
             seldom()
@@ -201,7 +215,7 @@ def write_array(
             return 0, 0, REFUSED
     elif count < 0:
         return 0, 0, REFUSED
-    return max(0, count), begin, put_length(operation, WIDTH, count, at, writing)
+    return max(0, count), begin, write_length(operation, WIDTH, count, at, writing)
 
 
 @inlined
@@ -215,7 +229,7 @@ def write_bulk(call: int, operation: int, column: int, index: int, at: int, writ
         and begin | count | (4 - count) | (load_word(column + K_CAPACITY) - begin - 4) >= 0
         and load_word(column + K_VALID) | load_word(items + K_VALID) == 0
     ):
-        at = put_length(operation, WIDTH, count, at, writing)
+        at = write_length(operation, WIDTH, count, at, writing)
         if writing:
             # There is room for more, which what follows writes over.
             source = load_word(items + K_DATA) + 4 * begin

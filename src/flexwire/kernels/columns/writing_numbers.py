@@ -23,8 +23,6 @@ from flexwire.kernels.columns.layout import (
     R_KIND,
     R_PLACE,
     REFUSED,
-    TAGS,
-    VALID,
 )
 from flexwire.kernels.columns.output import grow_output
 from flexwire.kernels.machine import (
@@ -38,7 +36,7 @@ from flexwire.kernels.machine import (
     store_int64,
 )
 from flexwire.kernels.memory import inlined, load_int16_native, seldom
-from flexwire.kernels.wire.operations import BOOL, INT8, INT16, INT32
+from flexwire.kernels.wire.operations import BOOL, INT8, INT16, INT32, TAGS, VALID
 
 
 @inlined

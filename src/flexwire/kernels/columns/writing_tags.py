@@ -131,7 +131,7 @@ def write_tags_end(operation: int, at: int, writing: bool) -> int:
     return at + 1
 
 
-@inlined
+@part
 def write_unknown(  # noqa: PLR0917 - a kernel has no keyword arguments
     call: int, operation: int, top: int, column: int, tag: int, at: int, writing: bool
 ) -> int:

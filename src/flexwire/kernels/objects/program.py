@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_TAGS = 62
 
 
-class Program:
+class ObjectProgram:
     """A schema in memory. Addresses are of this process, and hold while the program lives."""
 
     def __init__(self, schema: Schema, classes: Mapping[str, type[msgspec.Struct]]) -> None:

@@ -82,7 +82,7 @@ from flexwire.kernels.objects.layout import (
     S_TAGGEDS,
     S_UNKNOWN,
 )
-from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDEST, WIDTH, write_length
+from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDEST, WIDTH, put_length
 from flexwire.kernels.wire.numbers import UUID_SIZE, is_in_range, store_number
 from flexwire.kernels.wire.operations import (
     ARRAY,
@@ -126,7 +126,7 @@ def write_count(call: int, operation: int, count: int, width: int) -> bool:
     position = reserve(call, WIDEST)
     if position == 0:
         return False
-    store_word(call, write_length(position, load_word(operation + O_COMPACT), width, count))
+    store_word(call, put_length(position, load_word(operation + O_COMPACT), width, count, True))
     return True
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flexwire.kernels.machine import load_int16, load_int32, store_int16, store_int32
-from flexwire.kernels.memory import inlined
-from flexwire.kernels.wire.varint import read_varint, varint_size, write_varint
+from flexwire.kernels.machine import load_int16, load_int32, store_int8, store_int16, store_int32
+from flexwire.kernels.memory import inlined, seldom
+from flexwire.kernels.wire.varint import put_groups, read_varint
 from flexwire.wire.limits import LONGEST
 
 STRING_WIDTH, WIDTH = 2, 4
@@ -34,18 +34,18 @@ def read_length(
 
 
 @inlined
-def write_length(position: int, compact: int, width: int, length: int) -> int:
-    """Write a length or count, or `NULL`."""
+def put_length(position: int, compact: int, width: int, length: int, writing: bool) -> int:
+    """Write a length or count, or `NULL`; where not ``writing``, only its place is taken."""
     if compact:
-        return write_varint(position, length + 1)
-    if width == STRING_WIDTH:
-        store_int16(position, length)
-    else:
-        store_int32(position, length)
+        if 0 <= length + 1 <= 0x7F:
+            if writing:
+                store_int8(position, length + 1)
+            return position + 1
+        seldom()
+        return position + put_groups(position if writing else 0, length + 1)
+    if writing:
+        if width == STRING_WIDTH:
+            store_int16(position, length)
+        else:
+            store_int32(position, length)
     return position + width
-
-
-@inlined
-def length_size(compact: int, width: int, length: int) -> int:
-    """Give how many bytes `write_length` writes."""
-    return varint_size(length + 1) if compact else width

@@ -1,9 +1,14 @@
 """What a field is on the wire, as a number that every kernel knows; and how tagged fields stand.
 
 The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
-sixteen, so that a kernel tells the widths apart with a comparison. Only columns know three of them:
-WIDENED is a number in a wider column, NUMBERS are numbers side by side, each of the width of its
-column, and BULK is an array of numbers.
+sixteen, so that a kernel tells the widths apart with a comparison; and what a kernel meets often
+stands side by side, so that its switch is one table.
+
+Only columns have these: WIDENED is a number in a wider column. NUMBERS are numbers side by side,
+each of the width of its column, BULK is an array of numbers, and TABLE an array of structures that
+are nothing else. NEXT goes on with an array, MARKER reads whether a structure is null, TAGS, TAG
+and TAG_END are for tagged fields. FILL and CHECK are for fields that a version does not have, VALID
+is a number of no bytes; JUMP, END and REFUSE are what they say.
 """
 
 from __future__ import annotations
@@ -18,9 +23,11 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 (BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, WIDENED) = range(10)
-(STRING, BYTES, NUMBERS, BULK, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT) = range(10, 18)
-TYPES = 18
-"""How many there are; the operations of one kernel alone are numbered from here."""
+(STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END) = range(10, 21)
+(FILL, CHECK, VALID, JUMP, END, REFUSE) = range(21, 27)
+(STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT) = range(27, 30)
+OPERATIONS = 30
+"""How many there are."""
 
 # The forms of tagged fields.
 SECTION, INTERLEAVED, BUFFER = range(3)

@@ -1,4 +1,4 @@
-"""Who breaks on a Kafka release: evidence in, verdicts out, and nothing of captures or Spark.
+"""Which clients break on a Kafka release: evidence in, verdicts out, without captures or Spark.
 
 A broker's release refuses a request version or reads it; whether a client breaks is another
 question. A client that negotiates sends the lower of both maxima, so an old version may be the
@@ -8,7 +8,8 @@ broker offered, whether the client asked, and how the connection ended.
 
 from __future__ import annotations
 
-from flexwire.protocol.audit.evidence import Asked, AuditVerdict, Conduct, Finding, Party, Use
+from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
+from flexwire.protocol.audit.evidence import Asked, Conduct, Finding, Use
 from flexwire.protocol.audit.known import PINS, pinning_settings
 from flexwire.protocol.audit.releases import (
     audited_releases,
@@ -16,8 +17,8 @@ from flexwire.protocol.audit.releases import (
     newest_version,
     refusal,
 )
-from flexwire.protocol.audit.roles import OPENING_APIS, Role, role_of
-from flexwire.protocol.audit.verdicts import VERDICTS, judge
+from flexwire.protocol.audit.roles import OPENING_APIS, role_of
+from flexwire.protocol.audit.verdicts import judge
 
 __all__ = [
     "OPENING_APIS",

@@ -1,4 +1,8 @@
-"""What an audit knows of a client, and what it finds."""
+"""What an audit knows of a client, and what it finds.
+
+The evidence is gathered elsewhere and judged elsewhere (`flexwire.protocol.audit.verdicts`): here
+stands what the two say to each other.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from flexwire.protocol.audit.roles import Role
+    from flexwire.parties import AuditVerdict, Role
     from flexwire.versions import Versions
 
 Asked = Literal["here", "elsewhere", "never", "unseen"]
-"""Whether a client asked for ApiVersions: on this connection, on another one, on none although the
-capture saw this connection from its start, or before the capture began if at all."""
-
-AuditVerdict = Literal[
-    "broke",
-    "will break",
-    "known to break",
-    "cannot say",
-    "documented as unsupported",
-    "nothing seen against it",
-    "not judged",
-]
-"""The gravest first. "not judged" is a broker's or a controller's."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Party:
-    """Who sent requests, as far as the wire tells: what is unknown is None.
-
-    ``address`` is the host without the port, because a client changes its port with each
-    connection. The principal is in request logs only.
-    """
-
-    client_id: str | None
-    address: str | None
-    principal: str | None = None
-    software_name: str | None = None
-    software_version: str | None = None
+"""Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
+nowhere although the capture saw this connection from its start ("never"), or perhaps before the
+capture began ("unseen")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +71,7 @@ class Finding:
     A finding about a version has ``api_key`` and ``version``, with all of the client's requests
     at that version counted; one about the software, or about the client as a whole, has neither.
     ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first
-    after it, either None where the catalog has none.
+    after it; either is None where the catalog has no such release.
     """
 
     release: str

@@ -16,7 +16,8 @@ from flexwire.protocol.audit.releases import read_versions
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
-    from flexwire.protocol.audit.evidence import AuditVerdict, Conduct, Party
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Conduct
 
 _FACTS: dict[str, Any] = json.loads(
     (resources.files(__package__) / "known.json").read_text(encoding="utf-8")
@@ -118,7 +119,7 @@ def _is_of(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Whether a nameless client has such a client id, and none of the newer versions it could."""
+    """Whether a nameless client has such a client id, and keeps to versions that old ones speak."""
     limits = {int(key): highest for key, highest in one["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
@@ -141,7 +142,7 @@ def _concerns(one: dict[str, Any], release: str) -> bool:
 
 
 def _uses_mechanism(one: dict[str, Any], conduct: Conduct) -> bool | None:
-    """Whether the client uses the mechanism that it takes; None where nobody could see."""
+    """Whether the client uses the mechanism that it takes; None where no capture shows it."""
     mechanism = one.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True

@@ -41,7 +41,7 @@ def read_versions(api_key: int, release: str) -> Versions:
 @per_catalog
 @cache
 def stable_versions(api_key: int, release: str) -> Versions:
-    """The versions that a broker offers unless it is told to enable unstable ones as well."""
+    """The versions that a broker offers unless its configuration enables unstable ones as well."""
     versions = read_versions(api_key, release)
     if not versions:
         return versions
@@ -111,9 +111,9 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     """The releases to judge by where none was named: of every major from the brokers' on.
 
-    ``brokers`` are the releases that the captured brokers may be, the oldest counts. Where there
-    is none it is the catalog's newest two majors. The newest release of a major stands for it,
-    as that is what an upgrade leads to; each finding says where the refusal began.
+    ``brokers`` are the releases that the captured brokers may be, of which the oldest counts.
+    Where that is not known, the catalog's newest two majors are judged by. The newest release of a
+    major stands for it, as an upgrade leads there; each finding says where the refusal began.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(releases, key=_major)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import request_entries
 from flexwire.schema.catalog import per_catalog
@@ -11,9 +11,8 @@ from flexwire.schema.catalog import per_catalog
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from flexwire.parties import Role
     from flexwire.schema.entry import Entry
-
-Role = Literal["client", "broker", "controller"]
 
 # Where clients connect, in the "listeners" of request specs: what brokers in ZooKeeper mode alone
 # take ("zkBroker") in the newest release that has the request is no client's.
@@ -40,7 +39,7 @@ _BROKERS = {
 # Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
-# What any connection may begin with, whoever opens it.
+# What any connection may begin with, a client's or a broker's.
 OPENING_APIS = frozenset({17, 18, 36})
 """SaslHandshake, ApiVersions and SaslAuthenticate."""
 

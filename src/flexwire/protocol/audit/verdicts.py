@@ -1,14 +1,20 @@
-"""The verdicts: what a release means to one client, from what was seen of it."""
+"""The verdicts: what a release means to one client, from what was seen of it.
+
+Each use of a version is judged by itself, and the client as a whole by what its software is known
+for. A refusal alone is never a verdict: whether the client depends on the version is shown by what
+it was offered and whether it asked, and where neither was seen the verdict is "cannot say".
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from flexwire.errors import UnknownMessageError
+from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name
-from flexwire.protocol.audit.evidence import AuditVerdict, Conduct, Finding, Party, Use
+from flexwire.protocol.audit.evidence import Conduct, Finding, Use
 from flexwire.protocol.audit.known import CHECKED, Known, known_of, pinning_settings
 from flexwire.protocol.audit.releases import read_versions, refusal, returned_in
 from flexwire.schema.catalog import catalog
@@ -16,7 +22,8 @@ from flexwire.schema.catalog import catalog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
+    from flexwire.parties import AuditVerdict, Party
+
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
 _API_VERSIONS = 18
@@ -41,7 +48,7 @@ def judge(
 ) -> list[Finding]:
     """All that a release means to a client, the gravest first; never empty, and never "safe".
 
-    ``brokers`` are the releases that the captured brokers may be, none where that is unknown.
+    ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
     Raises `UnknownMessageError` for a release that the catalog does not have.
     """
     release = catalog().release(release)

@@ -8,11 +8,11 @@ directory with the specs of its requests and responses, for `flexwire.load_specs
 >>> from flexwire.records.headers import Headers
 >>> headers = Headers()
 >>> headers.put_long("user", 7)
->>> data = encode_messages([Message(0, 1700000000000, b"order-7", b"paid", headers)])
->>> [message] = decode_messages(data)
+>>> data = encode_message_set([Message(0, 1700000000000, b"order-7", b"paid", headers)])
+>>> [message] = decode_message_set(data)
 >>> message.value, message.headers.get("user")
 (b'paid', [7])
->>> [older] = decode_messages(down_convert(data))
+>>> [older] = decode_message_set(down_convert(data))
 >>> older.value, older.headers.keys()
 (b'paid', [])
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from flexwire.records.kip82.client import ConsumerRecord, ProducerRecord
 from flexwire.records.kip82.convert import down_convert, up_convert
-from flexwire.records.kip82.decode import MessageIterator, decode_messages
-from flexwire.records.kip82.encode import encode_messages
+from flexwire.records.kip82.decode import MessageIterator, decode_message_set
+from flexwire.records.kip82.encode import encode_message_set
 from flexwire.records.kip82.message import Message
 
 __all__ = [
@@ -33,9 +33,9 @@ __all__ = [
     "Message",
     "MessageIterator",
     "ProducerRecord",
-    "decode_messages",
+    "decode_message_set",
     "down_convert",
-    "encode_messages",
+    "encode_message_set",
     "up_convert",
 ]
 

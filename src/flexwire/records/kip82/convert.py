@@ -15,7 +15,7 @@ from flexwire.records.attributes import TimestampType
 from flexwire.records.batch import MAX_INFLATED
 from flexwire.records.encode import encode_batch
 from flexwire.records.kip82.decode import Entries, Reading, Whole, checked_reading, read_whole
-from flexwire.records.kip82.encode import encode_messages
+from flexwire.records.kip82.encode import encode_message_set
 from flexwire.records.kip82.message import MAGIC
 from flexwire.records.record import Record
 from flexwire.wire.batch_layout import MAGIC_POSITION, MESSAGE_SETS
@@ -33,7 +33,7 @@ def down_convert(
     """Give a message set for consumers that know magic 1 at most: headers are dropped.
 
     "older consumers simply would consume a message oblivious to there being any headers". Raises
-    `RecordError` as `decode_messages` does, and for a partial message at the end.
+    `RecordError` as `decode_message_set` does, and for a partial message at the end.
     """
     return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
 
@@ -86,4 +86,4 @@ def _up(whole: Whole) -> bytes:
     messages = whole.messages
     if whole.magic == 0:
         messages = [replace(one, timestamp_type=TimestampType.CREATE_TIME) for one in messages]
-    return encode_messages(messages, compression=whole.compression)
+    return encode_message_set(messages, compression=whole.compression)

@@ -20,7 +20,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 
 class Reading(NamedTuple):
-    """How a message set is read; see `decode_messages`."""
+    """How a message set is read; see `decode_message_set`."""
 
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
@@ -108,7 +108,7 @@ class MessageIterator(Iterator[Message]):
         return message
 
 
-def decode_messages(
+def decode_message_set(
     data: bytes | bytearray | memoryview,
     *,
     check_crc: bool = True,

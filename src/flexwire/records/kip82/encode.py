@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def encode_messages(
+def encode_message_set(
     messages: Iterable[Message],
     *,
     compression: Compression | str = Compression.NONE,

@@ -15,13 +15,7 @@ from flexwire.protocol.audit import (
     judge,
     newest_version,
 )
-from flexwire.report.audit_facts import (
-    Audit,
-    AuditedClient,
-    AuditFinding,
-    NewestShare,
-    PinningSetting,
-)
+from flexwire.report.audit_facts import Audit, AuditFinding, NewestShare, PinningSetting
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.evidence import gathered_evidence
@@ -103,13 +97,7 @@ def _finding(
         finding.evidence,
         finding.reason,
         conduct.role,
-        AuditedClient(
-            party.client_id,
-            party.address,
-            party.principal,
-            party.software_name,
-            party.software_version,
-        ),
+        party,
         finding.requests,
         finding.first_us,
         finding.last_us,

@@ -1,4 +1,8 @@
-"""The columns of many messages of one version, of the type that `flexwire.columnar.types` gives."""
+"""Objects into columns: many messages of one version, a column of `message_type`.
+
+`decode_messages` takes bytes, and is what is fast. This takes objects that were looked at or
+changed first, as `flexwire analyze` does, and counts the tagged fields that it meets.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.columnar.types import RAW_TAGGED_FIELDS, message_type, uuid_text
-from flexwire.protocol import WITHHELD
-from flexwire.spark.layouts import body_type, class_of
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.columnar.values import in_column, raw_tagged_fields
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = [
-    "MOMENT",
-    "RAW_TAGGED_FIELDS",
-    "TAGGED_FIELD_USES",
-    "TaggedFieldUses",
-    "message_column",
-    "message_type",
-    "raw_tagged_fields",
-    "uuid_text",
-    "withheld_tagged_fields",
-]
 
 TAGGED_FIELD_USES = pa.list_(
     pa.struct(
@@ -40,7 +31,6 @@ TAGGED_FIELD_USES = pa.list_(
         ]
     )
 )
-MOMENT = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(slots=True)
@@ -49,9 +39,10 @@ class TaggedFieldUses:
 
     A known one counts where its value is not its default, which is when Kafka writes it; what it
     took on the wire is not known. An unknown one counts always, with its bytes unless they are
-    withheld.
+    ``withheld``, which is what stands in the place of secrets.
     """
 
+    withheld: bytes | None = None
     times: dict[int, Counter[tuple[str, int, str | None]]] = field(default_factory=dict)
     sizes: Counter[tuple[int, str, int]] = field(default_factory=Counter)
 
@@ -62,7 +53,7 @@ class TaggedFieldUses:
     def unknown(self, row: int, path: str, tag: int, data: bytes) -> None:
         """Count a tagged field that the spec does not have."""
         self.times.setdefault(row, Counter())[path, tag, None] += 1
-        if data != WITHHELD.encode():
+        if data != self.withheld:
             self.sizes[row, path, tag] += len(data)
 
     def of(self, row: int) -> list[dict[str, Any]]:
@@ -92,26 +83,20 @@ class _Items:
 
 
 def message_column(
-    name: str,
-    version: int,
-    messages: Sequence[Any | None],
-    uses: TaggedFieldUses,
-    release: str | None = None,
+    schema: Schema, kind: pa.StructType, messages: Sequence[Any | None], uses: TaggedFieldUses
 ) -> pa.StructArray:
-    """The column of messages that were all decoded at ``version``; None gives a null.
+    """Give the column of messages that all have ``schema``; None gives a null.
 
-    ``release`` is the one as whose they were read (`class_of`). Counts the tagged fields it meets
+    ``kind`` is the column's type, `message_type` of the message. Counts the tagged fields it meets
     in ``uses``, by the message's index in ``messages``.
     """
-    items = _Items(messages, range(len(messages)), "")
-    schema = class_of(name, version, release).definition.schema(version)
-    return _struct_column(schema, body_type(name, release), items, uses)
+    return _struct_column(schema, kind, _Items(messages, range(len(messages)), ""), uses)
 
 
 def _struct_column(
     schema: Schema, kind: pa.StructType, items: _Items, uses: TaggedFieldUses
 ) -> pa.StructArray:
-    fields = {one.attribute: one for one in schema.fields}
+    fields = schema.by_attribute
     columns = []
     for column in kind:
         one = fields.get(column.name)
@@ -138,7 +123,7 @@ def _column(wire: types.Type, kind: pa.DataType, items: _Items, uses: TaggedFiel
         case Schema():
             return _struct_column(wire, kind, items, uses)
         case types.Uuid():
-            return pa.array([None if one is None else uuid_text(one) for one in items.values], kind)
+            return pa.array([in_column(one) for one in items.values], kind)
     return pa.array(items.values, kind)
 
 
@@ -176,13 +161,3 @@ def _is_default(one: Any, value: Any) -> bool:
     if isinstance(one.type, Schema | NullableStruct) and value is not None:
         return one.default is not None and bool(value == type(value)())
     return bool(one.type.is_default(value, one.default))
-
-
-def raw_tagged_fields(unknown: dict[int, bytes]) -> list[dict[str, Any]]:
-    """Unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, in ascending order of their tags."""
-    return [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
-
-
-def withheld_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
-    return [{**one, "data": WITHHELD.encode()} for one in raw]

@@ -34,7 +34,7 @@ NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class DumpOptions:
     """What to show: everything, unless a range narrows it.
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;

@@ -1,0 +1,138 @@
+"""What the writers of decoders and encoders share: the order of the functions, and their words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from flexwire.codec.naming import Names
+from flexwire.codec.source import Source, literal
+from flexwire.wire.limits import GROUP_BITS
+from flexwire.wire.schema import Field, Presence, Schema, struct_of
+from flexwire.wire.tags import TagForm
+from flexwire.wire.types import Array, Boolean, Float64, Integer, Type, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.codec.structs import MessageStruct
+
+# A compact length below it is a single byte, which holds the length + 1.
+LONG = 2**GROUP_BITS - 1
+# A line holds so much of a default beside a name.
+_LONGEST_LITERAL = 24
+# The names of so many fields, and of a format for them, can be read.
+_LONGEST_RUN = 24
+_FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFFER: "buffered_"}
+
+
+class Emitter(ABC):
+    """Writes one function for each structure of a message, those that it holds before it."""
+
+    verb: str
+
+    def __init__(
+        self, message: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
+    ) -> None:
+        about = f"{self.verb.capitalize()}s {message.name}, whose classes are given."
+        self.source = Source(filename, about)
+        self.line, self.block = self.source.line, self.source.block
+        self.classes = classes
+        attributes = {name for one in classes.values() for name in one.__struct_fields__}
+        self.names = Names(attributes)
+        self.form = _FORMS[message.form]
+        self._done: set[str] = set()
+        self._structure(message)
+
+    def _structure(self, schema: Schema) -> None:
+        if schema.name in self._done:
+            return
+        self._done.add(schema.name)
+        for inner in inner_schemas(schema):
+            self._structure(inner)
+        self.emit_function(schema)
+
+    @abstractmethod
+    def emit_function(self, schema: Schema) -> None:
+        """Write the function of one structure."""
+
+    # Names.
+
+    def function(self, name: str) -> str:
+        """Give the name of a structure's function."""
+        return self.names.shared("function", f"{self.verb}_{name}")
+
+    def class_of(self, name: str) -> str:
+        """Give the name of a structure's class, which the source is given."""
+        return self.source.given(self.names.shared("class", name), self.classes[name])
+
+    def struct_function(self, method: str, code: str) -> str:
+        """Give the name of a function that packs or unpacks one format: ``unpack_iqi``."""
+        name = self.names.shared("format", f"{method.removesuffix('_from')}_{code}")
+        return self.source.constant(name, f'{self.source.use("Struct")}(">{code}").{method}')
+
+    def tags(self, word: str, schema: Schema, tags: frozenset[int]) -> str:
+        """Give the name of a set of a structure's tags."""
+        return self.source.numbers(self.names.shared("tags", f"{word}_{schema.name}"), tags)
+
+    def refuse(self) -> None:
+        """Write the statement that leaves what comes to the reference executor."""
+        self.line(f"raise {self.source.use('Refused')}")
+
+    # Values.
+
+    def literal(self, value: Any) -> str:
+        """Give an expression for a default: a literal, or the name of a constant."""
+        if isinstance(value, UUID):
+            name = self.names.shared("uuid", f"uuid_{value.int:x}")
+            return self.source.constant(name, f'{self.source.use("UUID")}("{value}")')
+        text = literal(value)
+        if len(text) <= _LONGEST_LITERAL:
+            return text
+        return self.source.given(self.names.shared(text, "default"), value)
+
+    def default(self, one: Field) -> str:
+        """Give an expression that makes a field's default anew."""
+        if one.default is None:
+            return "None"
+        if isinstance(one.type, Array):
+            return "[]"
+        inner = struct_of(one.type)
+        return self.literal(one.default) if inner is None else f"{self.class_of(inner.name)}()"
+
+
+def inner_schemas(schema: Schema) -> list[Schema]:
+    """Give the structures that a structure's present fields hold, without theirs."""
+    present = (one.type for one in schema.fields if one.presence is not Presence.ABSENT)
+    return [inner for inner in map(struct_of, present) if inner is not None]
+
+
+def fixed_code(kind: Type) -> str | None:
+    """Give the `struct` code of a fixed-width type, None for others.
+
+    >>> from flexwire.wire import types
+    >>> fixed_code(types.INT32), fixed_code(types.UUID), fixed_code(types.STRING)
+    ('i', '16s', None)
+    """
+    if isinstance(kind, Boolean):
+        return "B"
+    if isinstance(kind, Uuid):
+        return "16s"
+    return kind.code if isinstance(kind, Integer | Float64) else None
+
+
+def runs(schema: Schema) -> Iterator[tuple[str, list[Field]]]:
+    """Give the inline fields: neighbours of fixed width with their format, others alone with ""."""
+    for fixed, group in groupby(schema.inline, lambda one: fixed_code(one.type) is not None):
+        fields = list(group)
+        step = _LONGEST_RUN if fixed else 1
+        for at in range(0, len(fields), step):
+            run = fields[at : at + step]
+            yield "".join(fixed_code(one.type) or "" for one in run), run
+
+
+def is_number(kind: Type) -> bool:
+    """Whether `struct` reads and writes values of a type as they are."""
+    return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)

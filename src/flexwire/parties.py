@@ -1,0 +1,72 @@
+"""The parties of captured traffic, and the words in which an audit judges them.
+
+`flexwire.protocol.audit` decides with them, the facts of a report hold them, and the page shows
+them. Neither of the two rooms sees the other's work, so what they share stands below both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Role = Literal["client", "broker", "controller"]
+"""What a party is in the cluster."""
+
+AuditVerdict = Literal[
+    "broke",
+    "will break",
+    "known to break",
+    "cannot say",
+    "documented as unsupported",
+    "nothing seen against it",
+    "not judged",
+]
+"""What a release means to a party, the gravest first. "not judged" is a broker or a controller."""
+
+VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
+"""Every verdict, the gravest first."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Client:
+    """The sender of requests by what it says of itself; what is unknown is None.
+
+    The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
+
+    >>> Client("billing", "librdkafka", "2.6.1").software
+    'librdkafka 2.6.1'
+    """
+
+    client_id: str | None
+    software_name: str | None = None
+    software_version: str | None = None
+
+    @property
+    def software(self) -> str | None:
+        """Name and version in one string, or None when neither is known."""
+        return " ".join(filter(None, (self.software_name, self.software_version))) or None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Party:
+    """The sender of requests, and where it is: as far as traffic shows it, else None.
+
+    ``address`` is the host without the port, because a client changes its port with each
+    connection. The principal is in request logs and in no capture.
+    """
+
+    client_id: str | None
+    address: str | None
+    principal: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+
+    @property
+    def client(self) -> Client:
+        """The same without its place."""
+        return Client(self.client_id, self.software_name, self.software_version)
+
+    @property
+    def software(self) -> str | None:
+        """Name and version of its software in one string, or None when neither is known."""
+        return self.client.software

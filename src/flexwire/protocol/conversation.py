@@ -1,0 +1,213 @@
+"""A conversation: the frames of one connection, each understood by those that came before it.
+
+A frame does not say what it is. Whether it is a request or a bare SASL token depends on the last
+request; a response names its request by a correlation id alone, which clients use again; and what
+is not understood may be a credential until the connection has shown that it is not. All of that is
+decided here, once: give a `Conversation` the payloads of a connection in the order in which they
+were seen, and it says of each what it is, and of which pair.
+
+A request that expects a response and the response to it have the same ``pair``, a number that no
+other pair of the connection has. So they can be joined at once, where both are at hand
+(``Turn.request``), or long after by connection and pair, as Spark joins rows. Bodies are decoded
+elsewhere; here only where it takes one to say whether the request is answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from flexwire.codec import message
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT, InFlight
+from flexwire.protocol.requests import RequestFrame, parse_request
+from flexwire.protocol.responses import parse_correlation_id
+from flexwire.protocol.sasl import Authentication, SaslExchange
+
+_UNREADABLE = (FrameError, CodecError, UnknownMessageError)
+
+
+class Turn(NamedTuple):
+    """What a frame is in its conversation.
+
+    ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
+    decoded; "unread" was not understood, for the reason ``error``. ``request`` is the request
+    itself, or the one that a response answers: None where no such request waits. ``pair`` is what
+    a request and its response have in common, None for a request that expects no response.
+    ``is_guarded``: the bytes may be those of a credential, unless they decode (`Authentication`).
+    """
+
+    kind: Literal["request", "response", "token", "unread"]
+    is_guarded: bool
+    request: RequestFrame | None = None
+    correlation_id: int | None = None
+    pair: int | None = None
+    error: str | None = None
+
+
+class _Asked(NamedTuple):
+    """A request that waits for its response; a token of the client's has no request."""
+
+    pair: int
+    request: RequestFrame | None
+
+
+class _Early(NamedTuple):
+    """A response for which no request waited."""
+
+    pair: int
+    seen: int
+
+
+class Conversation:
+    """Takes the frames of one connection in order, and says of each what it is.
+
+    A response answers the oldest request with its correlation id that waits for one: so the n-th
+    with an id answers the n-th. Requests that expect no response (`expects_response`) do not count,
+    nor does what was not understood. At most ``in_flight`` requests wait; the oldest then gives up
+    its place and is counted in ``forgotten``, as ``unpaired`` counts responses to no request.
+
+    Where a capture lacks parts, a request may be known only after its response. It is then of the
+    response's pair if it was ``seen`` no later, by whatever clock the caller has; without one the
+    frames were seen in the order in which they are given.
+    """
+
+    def __init__(self, in_flight: int = DEFAULT_IN_FLIGHT) -> None:
+        self.unpaired = 0
+        self._exchange = SaslExchange()
+        self._authentication = Authentication()
+        self._asked: InFlight[_Asked] = InFlight(in_flight)
+        self._early: InFlight[_Early] = InFlight(in_flight)
+        self._pairs = 0
+        self._frames = 0
+
+    @property
+    def forgotten(self) -> int:
+        """How many requests gave up waiting."""
+        return self._asked.forgotten
+
+    def unanswered(self) -> list[RequestFrame]:
+        """The requests that wait for their response, oldest first."""
+        return [one.request for one in self._asked if one.request is not None]
+
+    def request(self, payload: bytes, seen: int | None = None) -> Turn:
+        """Take in a frame of the client; if it expects a response, wait for that."""
+        seen = self._moment(seen)
+        try:
+            request = self._exchange.parse(payload)
+        except _UNREADABLE as error:
+            return self._unread(None, payload, str(error))
+        self._authentication.see(request, payload, is_whole=True)
+        if request is None:
+            pair = self._new_pair()
+            self._asked.add(None, _Asked(pair, None))
+            return Turn("token", self._is_guarded, pair=pair)
+        correlation_id, answered = request.correlation_id, None
+        if expects_response(request, payload):
+            answered = self._answered_early(correlation_id, seen)
+            if answered is None:
+                answered = self._new_pair()
+                self._asked.add(correlation_id, _Asked(answered, request))
+        return Turn("request", self._is_guarded, request, correlation_id, answered)
+
+    def response(self, payload: bytes, seen: int | None = None) -> Turn:
+        """Take in a frame of the broker; the request that it answers waits no more."""
+        seen = self._moment(seen)
+        try:
+            correlation_id, asked = self._find(payload)
+        except FrameError as error:
+            return Turn("unread", self._is_guarded, error=str(error))
+        self._asked.take(correlation_id)
+        if asked is None:
+            self.unpaired += 1
+            pair = self._new_pair()
+            self._early.add(correlation_id, _Early(pair, seen))
+            return Turn("response", self._is_guarded, None, correlation_id, pair)
+        if asked.request is None:
+            return Turn("token", self._is_guarded, pair=asked.pair)
+        # Brokers answer in order: tokens from before the request are not answered any more.
+        while (token := self._asked.first(None)) is not None and token.pair < asked.pair:
+            self._asked.take(None)
+        return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
+
+    def damaged_request(self, payload: bytes, reason: str, *, is_placed: bool) -> Turn:
+        """Take in what is left of a frame of the client; if it ``is_placed``, from its header on.
+
+        Its response is not waited for. The ``request`` is given where its header can be read, and
+        is of a released version: other bytes must not be taken for one.
+        """
+        self._moment(None)
+        request = None
+        if is_placed:
+            try:
+                request = parse_request(payload)
+            except _UNREADABLE:
+                pass
+            else:
+                request = request if is_released(request.api_key, request.api_version) else None
+        return self._unread(request, payload, reason)
+
+    def damaged_response(self, reason: str) -> Turn:
+        """Take in what is left of a frame of the broker; its request goes on waiting."""
+        return Turn("unread", self._is_guarded, error=reason)
+
+    def expected(self, head: bytes) -> RequestFrame | None:
+        """The request that a response with these first bytes will answer; None if none waits.
+
+        The first 4 bytes of the payload are enough. Raises `FrameError` when there are fewer, and
+        no token waits for an answer.
+        """
+        _, asked = self._find(head)
+        return None if asked is None else asked.request
+
+    @property
+    def _is_guarded(self) -> bool:
+        return not self._authentication.is_ruled_out
+
+    def _moment(self, seen: int | None) -> int:
+        self._frames += 1
+        return self._frames if seen is None else seen
+
+    def _new_pair(self) -> int:
+        self._pairs += 1
+        return self._pairs
+
+    def _unread(self, request: RequestFrame | None, payload: bytes, reason: str) -> Turn:
+        self._authentication.see(request, payload, is_whole=False)
+        return Turn("unread", self._is_guarded, request, error=reason)
+
+    def _answered_early(self, correlation_id: int, seen: int) -> int | None:
+        """The pair of a response that came before its request was known."""
+        while (early := self._early.take(correlation_id)) is not None:
+            # Others answered requests from before the capture.
+            if seen <= early.seen:
+                return early.pair
+        return None
+
+    def _find(self, payload: bytes) -> tuple[int | None, _Asked | None]:
+        # The broker's answer to a token has no correlation id, and may be shorter than one.
+        token = self._asked.first(None)
+        try:
+            correlation_id = parse_correlation_id(payload)
+        except FrameError:
+            if token is None:
+                raise
+            return None, token
+        asked = self._asked.first(correlation_id)
+        return (None, token) if asked is None and token is not None else (correlation_id, asked)
+
+
+def expects_response(request: RequestFrame, payload: bytes) -> bool:
+    """Whether a broker answers the request: always, but for a Produce with acks 0.
+
+    A Produce request that does not decode counts as one that is answered.
+    """
+    if request.message_name != "ProduceRequest":
+        return True
+    kind = message(request.message_name)
+    try:
+        produce: Any
+        produce, _ = kind.decode_prefix(payload, request.api_version, request.body_offset)
+    except (CodecError, UnknownMessageError):
+        return True
+    return bool(produce.acks != 0)

@@ -1,0 +1,182 @@
+"""Generated source of specs that nobody would write: names that it needs itself, and thousands."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.codec import Encoding, Message
+from flexwire.codec.naming import OWN, Names
+from flexwire.codec.refusing import Refused, read_count
+from flexwire.codec.source import LONGEST_LINE, literal
+from flexwire.errors import DecodeError, EncodeError
+from flexwire.schema.spec import FieldSpec, FieldType
+from flexwire.versions import Versions
+from flexwire.wire.varint import read_unsigned_varint
+from tests.codec.made_up import made
+from tests.codec.test_golden import generated, ruff
+from tests.codec.values import random_message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Names of imports, functions and constants that the source of the messages below has, too.
+_SHARED = ["decode_made_up", "unpack_bb", "pack_bb", "taken_made_up", "default_str"]
+_TYPES = ["int8", "int8", "bool", "uuid", "string", "bytes", "[]int32", "[]bool", "[]string"]
+
+
+def field(name: str, kind: str, tag: int | None = None) -> dict[str, Any]:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    one: dict[str, Any] = {"name": words, "type": kind, "versions": "0+"}
+    return one if tag is None else {**one, "tag": tag, "taggedVersions": "2+"}
+
+
+def attribute(name: str) -> str:
+    return FieldSpec(field(name, "int8")["name"], FieldType("int8"), Versions.ALL).attribute
+
+
+@cache
+def odd_names() -> type[Message]:
+    """A message whose fields and structures have the names that its source uses."""
+    names = [name for name in (*sorted(OWN), *_SHARED) if attribute(name) == name]
+    assert {"size", "range", "read_tag", "message", "unknown", "str", *_SHARED} <= {*names}
+    fields = [field(name, kind) for name, kind in zip(names, itertools.cycle(_TYPES), strict=False)]
+    structs = ["UUID", "UUID_", "Refused", "Struct", "None", "True"]
+    held = [
+        {**field(f"held_{at}", name), "fields": [field("size", "string")]}
+        for at, name in enumerate(structs)
+    ]
+    tagged = [
+        {**field(f"tagged_{at}", f"[]{name}", at), "ignorable": True}
+        for at, name in enumerate(structs)
+    ]
+    return made([*fields, *held, *tagged])
+
+
+@cache
+def long_names() -> type[Message]:
+    """A message of names longer than any of Kafka's, so that few lines are short enough."""
+    kinds = {"int32": 30, "[]int32": 1, "string": 1, "[]string": 1, "uuid": 1}
+    names = (f"a_long_name_for_field_number_{at:02}_" for at in itertools.count())
+    fields = [
+        field(f"{next(names)}{'tagged' if tag else 'inline'}", kind, tag)
+        for kind, times in kinds.items()
+        for tag in (*[None] * times, next(_TAGS))
+    ]
+    structure = "Structure" + "OfALongName" * 3
+    fields += [
+        {**field("topics", f"[]{structure}"), "fields": [field("at", "int8")]},
+        {**field(next(names) + "structures", f"[]{structure}", next(_TAGS)), "ignorable": True},
+    ]
+    return made([{"ignorable": True, **one} if "tag" in one else one for one in fields])
+
+
+_TAGS = itertools.count()
+ODD = [odd_names, long_names]
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("encoding", Encoding)
+def test_any_name_is_read_and_written_as_by_the_reference(kind: Any, encoding: Encoding) -> None:
+    definition = kind().definition
+    for seed, version in itertools.product(range(5), (0, 2)):
+        value = random_message(kind(), version, seed, encoding)
+        raw = definition.encode(value, version, encoding)
+        assert definition.encode_generated(value, version, encoding) == raw
+        again, end = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
+        assert (again, end) == definition.decode_reference(raw, version, encoding=encoding)
+        assert definition.encode_generated(again, version, encoding) == raw
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_source_of_any_name_is_laid_out_as_ruff_would(kind: Any, tmp_path: Path) -> None:
+    for version, encoding in itertools.product((0, 2), Encoding):
+        for what, text in generated(kind().definition, version, encoding).items():
+            (tmp_path / f"{version}_{encoding.name}_{what}.py").write_text(text, encoding="utf-8")
+            assert max(map(len, text.splitlines())) <= LONGEST_LINE
+    ruff("format", "--diff", place=tmp_path)
+    ruff("check", "--select", "E,F,I", "--ignore", "F821", place=tmp_path)
+
+
+def test_a_name_is_for_one_thing() -> None:
+    names = Names(["size", "size_", "unpack_i", "UUID"])
+    given = [
+        *(names.local(one) for one in ("size", "size_", "unpack_i", "UUID")),
+        names.shared("format", "unpack_i"),
+        names.shared("class", "unpack_i"),
+        names.shared("class", "UUID"),
+        names.shared("class", "None"),
+    ]
+    assert given[1] == "size_"
+    assert len({*given, *OWN, "None"}) == len(given) + len(OWN) + 1
+    assert names.shared("format", "unpack_i") == given[4]
+
+
+LITERALS: list[Any] = [
+    *map("".join, itertools.product("'\"\\a\n\xff\u2028", repeat=3)),
+    *map(bytes, itertools.product(b"'\"\\a\n\xff", repeat=3)),
+    *(0.0, -0.0, 1.5, 1e300, -1e-300, 1e16, 1e22, 1e-5, 2.5e-8),
+    *(None, True, False, 0, -1, 2**63),
+]
+
+
+def test_literals_are_what_they_say_as_ruff_would_write_them(tmp_path: Path) -> None:
+    assert [repr(ast.literal_eval(literal(one))) for one in LITERALS] == list(map(repr, LITERALS))
+    for number in (math.inf, -math.inf, math.nan):
+        assert str(eval(literal(number))) == str(number)  # noqa: S307 - what was just written
+    lines = (f"a = {literal(one)}\n" for one in (*LITERALS, math.inf, math.nan))
+    (tmp_path / "literals.py").write_text("".join(lines), encoding="utf-8")
+    ruff("format", "--diff", place=tmp_path)
+
+
+@pytest.mark.parametrize("rest", [b"", b"\x01", b"\x7f", b"\xff\xff\x01", b"\xff\xff\x0f"])
+def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
+    for first in itertools.product(range(256), repeat=2):
+        raw = bytes(first) + rest
+        try:
+            expected = read_unsigned_varint(raw, 0, len(raw))
+        except DecodeError:
+            with pytest.raises((Refused, IndexError)):
+                read_count(raw, 0)
+        else:
+            assert read_count(raw, 0) == expected
+
+
+def test_thousands_of_tagged_fields_compile() -> None:
+    many: Any = made([field(f"t{tag}", "int8", tag) for tag in range(5000)], valid="2-2")
+    value = many(t0=1, t4999=2)
+    raw = many.definition.encode_generated(value, 2)
+    assert many.decode(raw, 2) == value
+    assert many.definition.encode_reference(value, 2) == raw
+
+
+def test_thousands_of_fields_of_fixed_width_compile() -> None:
+    many: Any = made([field(f"f{at}", "int32" if at % 2 else "int64") for at in range(5000)])
+    value = many(f0=1, f4999=2)
+    raw = many.definition.encode_generated(value, 0)
+    assert (len(raw), many.decode(raw, 0)) == (30_000, value)
+    for text in generated(many.definition, 0).values():
+        assert max(map(len, text.splitlines())) <= LONGEST_LINE
+
+
+def test_an_array_that_is_null_by_default_is_left_out() -> None:
+    names = {**field("names", "[]string", 0), "nullableVersions": "0-1", "default": "null"}
+    one: Any = made([names])
+    assert one.definition.encode_generated(one(), 2) == b"\x00"
+    assert one.definition.encode_generated(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_string_of_one_byte_too_many_is_refused(version: int) -> None:
+    one: Any = made([field("text", "string")])
+    raw = one(text="x" * 32767).encode(version)
+    assert one.definition.decode(raw, version, 0, lenient=False)[1] == len(raw)
+    with pytest.raises(EncodeError, match="at most 32767"):
+        one(text="x" * 32768).encode(version)
+    with pytest.raises(DecodeError, match="a string of 32768 bytes; at most 32767"):
+        one.decode(b"\x81\x80\x02" + b"x" * 32768 + b"\x00", 2)

@@ -1,0 +1,59 @@
+"""One test for a law over many values, as all messages: it goes through all and names what fails.
+
+A parametrized test costs pytest two milliseconds for each value, in every run.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+
+# Of the values that fail, as many are named, in so many characters.
+NAMED, LENGTH = 20, 80
+
+Test = Callable[..., None]
+
+
+def each(
+    name: str, values: Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Test], Test]:
+    """Call the test with each of the values as one of its arguments.
+
+    Values of a mapping are named by its keys. Those that take long to make are given by a function,
+    which is called when the test is. What is raised is the first error, with a note of all values
+    that fail. Fixtures are made once.
+    """
+
+    def over(test: Test) -> Test:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            whole = values() if callable(values) else values
+            named = (
+                [*whole.items()]
+                if isinstance(whole, Mapping)
+                else [(value, value) for value in whole]
+            )
+            failed: list[tuple[object, BaseException]] = []
+            for label, value in named:
+                try:
+                    test(**{name: value}, **fixtures)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - it is raised below
+                    failed.append((label, error))
+            assert named, f"there is no {name}"
+            if failed:
+                told = ", ".join(f"{label!r:.{LENGTH}}" for label, _ in failed[:NAMED])
+                first = failed[0][1]
+                first.add_note(f"of {len(named)} {name}, {len(failed)} fail: {told}")
+                raise first
+
+        found = inspect.signature(test)
+        left = [one for one in found.parameters.values() if one.name != name]
+        assert len(left) < len(found.parameters), f"{test.__name__} has no parameter {name}"
+        run.__signature__ = found.replace(parameters=left)  # type: ignore[attr-defined]  # what pytest reads
+        return run
+
+    return over

@@ -1,0 +1,110 @@
+"""What takes long carries a marker, which `make fast` leaves out and `make test` does not."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import conftest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+# How a test starts Spark, runs a program against protected pages, or begins without kernels.
+SIGNS = {
+    "spark": r"\bspark: SparkSession\b|\"flexwire\", \"analyze\"|spark\.session import session",
+    "guard": r"\brun\(\"tests\.\w+\.\w*guard\"|\bGUARD = \"tests\.",
+    "compiles": r"\"XDG_CACHE_HOME\": str\(\w+\)",
+}
+
+
+def markers() -> list[str]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    declared: list[str] = tomllib.loads(text)["tool"]["pytest"]["ini_options"]["markers"]
+    return [one.partition(":")[0] for one in declared]
+
+
+def recipe(target: str) -> str:
+    """What make runs for a target, with its variables written out."""
+    (found,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    variables = dict(re.findall(r"^(\w+) \??= ?(.*)$", MAKEFILE, re.MULTILINE))
+    text: str = found
+    while names := re.findall(r"\$\((\w+)\)", text):
+        for name in names:
+            text = text.replace(f"$({name})", variables.get(name, name))
+    return text
+
+
+def test_make_fast_leaves_out_all_that_is_marked_and_make_test_nothing() -> None:
+    (expression,) = re.findall(r'-m "not \((.+)\)"', recipe("fast"))
+    assert expression.split(" or ") == markers()
+    assert " -m " not in recipe("test").replace(" -m pytest", "")
+
+
+def test_both_check_all_else_and_compile_before_they_begin() -> None:
+    for target in ("fast", "test"):
+        first, second = recipe(target).splitlines()
+        assert first.endswith("lint kernels")
+        assert "bin/pytest" in second
+
+
+def unmarked(files: Iterator[tuple[str, str]]) -> list[str]:
+    """The files that show a sign of what takes long, and do not say so."""
+    return [
+        f"{name}: {marker}"
+        for name, text in files
+        for marker, sign in SIGNS.items()
+        if re.search(sign, text) and f"pytest.mark.{marker}" not in text
+    ]
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if path != Path(__file__):
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def test_a_file_that_starts_what_takes_long_says_so() -> None:
+    assert unmarked(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("marker", "text"),
+    [
+        ("spark", "def test_it(spark: SparkSession) -> None:"),
+        ("spark", 'command = [sys.executable, "-m", "flexwire", "analyze", str(packed)]'),
+        ("spark", "from flexwire.spark.session import session"),
+        ("guard", 'done = run("tests.kernels.guard", "20000")'),
+        ("guard", 'GUARD = "tests.columnar.guard"'),
+        ("compiles", 'environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}'),
+    ],
+)
+def test_one_that_does_not_is_seen(marker: str, text: str) -> None:
+    assert unmarked(iter([("test_a.py", text)])) == [f"test_a.py: {marker}"]
+    assert unmarked(iter([("test_a.py", f"{text}\npytest.mark.{marker}")])) == []
+
+
+def test_all_that_starts_spark_runs_in_one_process_and_first() -> None:
+    assert conftest.scope("tests/spark/test_analyze.py::test_a[b::c]") == "spark"
+    assert conftest.scope("tests/demo/test_audit.py::test_a") == "spark"
+    file = "tests/wire/test_tags.py"
+    assert conftest.scope(f"{file}::test_a") == conftest.scope(f"{file}::test_b[1]") == file
+
+
+def test_a_test_that_uses_the_session_is_marked_or_refused() -> None:
+    class Item:
+        nodeid = "test_a.py::test_b"
+        fixturenames = ("tmp_path", "spark")
+
+        def get_closest_marker(self, _: str) -> None:
+            return None
+
+    items: Any = [Item()]
+    with pytest.raises(pytest.UsageError, match=r"test_a\.py::test_b uses Spark: mark it"):
+        conftest.pytest_collection_modifyitems(items)

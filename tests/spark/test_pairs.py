@@ -1,0 +1,219 @@
+"""Wherever requests and responses are joined, the pairs are the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from flexwire.capture.assembly import CapturedFrame
+from flexwire.net.relay import Relay
+from flexwire.net.statistics import TapStatistics
+from flexwire.protocol import Conversation
+from flexwire.spark.batches import record_batch
+from flexwire.spark.frames import FRAME, FRAMES, FrameReader
+from flexwire.spark.pairs import UNPAIRED, pair_frames
+from tests.protocol.payloads import frame, make, request_payload, response_payload
+from tests.spark.traffic import START_US
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
+# Answers twice as often as each kind of request, and few correlation ids: clients use them again.
+KINDS = (
+    *("request", "response", "response", "acks 0", "acks 1", "handshake"),
+    *("token", "short token", "long token", "not a request", "cut off"),
+)
+
+pytestmark = pytest.mark.spark
+
+
+class Frame(NamedTuple):
+    """A frame of one connection; a request has its place for a client id."""
+
+    direction: str
+    payload: bytes
+
+
+class Joined(NamedTuple):
+    """What was made of the frames, by their places."""
+
+    pairs: dict[int, int | None]
+    """Of each response the request that it answers."""
+    unanswered: list[int]
+    tokens: list[int]
+
+
+def sent(place: int, kind: str, correlation_id: int) -> Frame:
+    """A frame of a kind."""
+    named: dict[str, Any] = {"correlation_id": correlation_id, "client_id": str(place)}
+    match kind:
+        case "request":
+            return Frame("request", request_payload(HEARTBEAT, 0, **named))
+        case "response":
+            answer = response_payload(HEARTBEAT, 0, correlation_id=correlation_id)
+            return Frame("response", answer)
+        case "acks 0" | "acks 1":
+            body = make("ProduceRequest", acks=int(kind[-1]))
+            return Frame("request", request_payload(PRODUCE, 9, body, **named))
+        case "handshake":
+            body = make("SaslHandshakeRequest")
+            return Frame("request", request_payload(SASL_HANDSHAKE, 0, body, **named))
+        case "cut off":
+            return Frame("request", request_payload(HEARTBEAT, 0, **named)[:9])
+    given = {
+        "token": Frame("request", b"\0alice\0secret"),
+        "short token": Frame("response", b""),
+        "long token": Frame("response", b"r=fyko3rfcNHYJ"),
+    }
+    return given.get(kind, Frame("request", b"GET / HTTP/1.1\r\n"))
+
+
+CONVERSATIONS = st.lists(
+    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(1, 3)), max_size=24).map(
+        lambda kinds: [sent(place, *one) for place, one in enumerate(kinds)]
+    ),
+    min_size=30,
+    max_size=40,
+)
+
+
+def in_memory(frames: list[Frame]) -> Joined:
+    """By the requests that a conversation gives, which the numbers of pairs must agree with."""
+    conversation = Conversation()
+    asked: dict[int | None, int] = {}
+    joined = Joined({}, [], [])
+    for place, (direction, payload) in enumerate(frames):
+        give = conversation.request if direction == "request" else conversation.response
+        turn = give(payload)
+        if turn.kind == "token":
+            joined.tokens.append(place)
+        elif turn.kind == "request" and turn.pair is not None:
+            asked[turn.pair] = place
+        elif turn.kind == "response":
+            joined.pairs[place] = None if turn.request is None else int(turn.request.client_id or 0)
+            assert joined.pairs[place] == asked.get(turn.pair)
+    joined.unanswered.extend(int(one.client_id or 0) for one in conversation.unanswered())
+    return joined
+
+
+class Listener(Relay):
+    """A relay without streams, which notes what it makes of responses."""
+
+    def __init__(self) -> None:
+        async def route(address: Any) -> Any:
+            raise AssertionError(f"no address is in these messages, got {address}")
+
+        nothing: Any = (None, None)
+        super().__init__(
+            nothing,
+            nothing,
+            self,  # type: ignore[arg-type]  # it captures nothing
+            route=route,
+            statistics=TapStatistics(),
+            frame_limit=1 << 20,
+            name="tests",
+        )
+        self.answered: list[int | None] = []
+
+    def send(self, direction: str, data: bytes, *, frames: int) -> None:
+        """Capture nothing."""
+
+    def _answered(self, payload: bytes) -> Any:
+        found = super()._answered(payload)
+        self.answered.append(None if found is None else int(found.client_id or 0))
+        return found
+
+
+def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
+    listener = Listener()
+
+    async def pass_on() -> None:
+        for direction, payload in frames:
+            if direction == "request":
+                listener._take_requests(frame(payload))
+            else:
+                assert await listener._take_responses(frame(payload)) == frame(payload)
+
+    asyncio.run(pass_on())
+    places = [place for place, one in enumerate(frames) if one.direction == "response"]
+    return dict(zip(places, listener.answered, strict=True))
+
+
+def on_spark(spark: SparkSession, conversations: list[list[Frame]]) -> list[Joined]:
+    rows = [row for number, one in enumerate(conversations) for row in read(str(number), one)]
+    table = pa.Table.from_batches([record_batch(FRAMES, rows)])
+    # In partitions and no order: rows know nothing of each other but their pair.
+    paired = pair_frames(spark.createDataFrame(table).repartition(5)).collect()
+    assert len(paired) == len(rows)
+    return [
+        joined(sorted((one for one in paired if one.connection == str(number)), key=_place))
+        for number in range(len(conversations))
+    ]
+
+
+def read(
+    connection: str, frames: list[Frame], *, order: tuple[int, ...] | None = None
+) -> list[tuple[Any, ...]]:
+    """The rows that a task makes of frames, a microsecond apart, in the order of their places."""
+    reader, rows = FrameReader(), []
+    for place in order or range(len(frames)):
+        direction, payload = frames[place]
+        at: Any = (START_US + place, START_US + place, place, len(payload) + 4, payload)
+        columns = reader.read(CapturedFrame(connection, direction, *at))  # type: ignore[arg-type]  # either of two words
+        columns |= {"kind": FRAME, "connection": connection, "direction": direction}
+        columns |= {"index": place, "time": START_US + place}
+        rows.append(tuple(columns.get(name) for name in FRAMES.names))
+    return rows
+
+
+def _place(row: Row) -> int:
+    place: int = row["index"]
+    return place
+
+
+def joined(rows: list[Row]) -> Joined:
+    answers = {one["index"]: one for one in rows
+               if one.direction == "response" and one.outcome in {None, UNPAIRED}}  # fmt: skip
+    return Joined(
+        {place: None if one.outcome else int(one.client_id) for place, one in answers.items()},
+        [one["index"] for one in rows if one.answered is False],
+        [one["index"] for one in rows if one.outcome == "token"],
+    )
+
+
+# Each try is a job of Spark, so a failing example is not made smaller.
+@settings(
+    max_examples=2,
+    deadline=None,
+    phases=(Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+@given(conversations=CONVERSATIONS)
+def test_memory_the_tap_and_spark_make_the_same_pairs(
+    spark: SparkSession, conversations: list[list[Frame]]
+) -> None:
+    remembered = [in_memory(one) for one in conversations]
+    assert on_spark(spark, conversations) == remembered
+    for frames, one in zip(conversations, remembered, strict=True):
+        tapped = at_the_tap(frames)
+        assert {place: tapped[place] for place in one.pairs} == one.pairs
+        assert {tapped[place] for place in tapped.keys() - one.pairs.keys()} <= {None}
+
+
+def test_a_request_that_is_known_after_its_response_is_of_its_pair(spark: SparkSession) -> None:
+    asked, answer = sent(0, "request", 1), sent(1, "response", 1)
+    # By the order in which frames are given: the response first, seen after the request or before.
+    rows = read("late", [asked, answer], order=(1, 0)) + read("stray", [answer, asked])
+    table = pa.Table.from_batches([record_batch(FRAMES, rows)])
+    found = {(one.connection, one.direction): one
+             for one in pair_frames(spark.createDataFrame(table)).collect()}  # fmt: skip
+    assert found["late", "request"].answered is True
+    assert found["late", "response"].latency_us == 1
+    assert found["stray", "request"].answered is False
+    assert found["stray", "response"].outcome == UNPAIRED

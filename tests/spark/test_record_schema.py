@@ -1,0 +1,62 @@
+"""The schema of records is one: that of columns, which Spark takes as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from flexwire.columnar import BATCH_COLUMNS, RECORD_COLUMNS, RecordReader, Wanted, decode_records
+from flexwire.columnar.record_schema import OF_BATCH, OF_RECORD, schema_of
+from flexwire.records import Record, encode_batch
+from flexwire.spark.records import RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ALL = (*RECORD_COLUMNS, *BATCH_COLUMNS)
+DATA = b"".join(
+    encode_batch(
+        [
+            Record(7, 1_700_000_000_123, b"order-7", None, [(b"trace", b"a1"), (b"\xff", None)]),
+            Record(8, timestamp, None, b"paid", []),
+        ],
+        compression=compression,
+    )
+    for compression in ("none", "zstd")
+    for timestamp in (-1, -62_135_596_800_000, 253_402_300_799_999, 253_402_300_800_000, 2**62)
+)
+
+pytestmark = pytest.mark.spark
+
+
+def test_spark_takes_decoded_records_as_they_are(spark: SparkSession) -> None:
+    table = decode_records(DATA, columns=ALL)
+    frame = spark.createDataFrame(table)
+    assert frame.schema == from_arrow_schema(schema_of(ALL))
+    assert frame.toArrow().equals(table.combine_chunks())
+
+
+def test_a_task_of_spark_gives_decoded_records_as_they_are(spark: SparkSession) -> None:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch["data"].to_pylist():
+                yield from RecordReader(data, Wanted(columns=ALL))
+
+    rows = spark.createDataFrame([(DATA,)], "data binary")
+    frame = rows.mapInArrow(task, from_arrow_schema(schema_of(ALL)))
+    assert frame.toArrow().equals(decode_records(DATA, columns=ALL).combine_chunks())
+
+
+def test_the_records_of_an_analysis_have_the_types_of_columns() -> None:
+    shared = [name for name in RECORDS.names if name in ALL]
+    assert pa.schema([RECORDS.field(name) for name in shared]).equals(schema_of(shared))
+    assert {*ALL} - {*shared} == {"max_timestamp", "has_delete_horizon"}
+
+
+def test_every_column_has_its_value_in_objects() -> None:
+    assert sorted([*OF_RECORD, *OF_BATCH]) == sorted(ALL)

@@ -159,9 +159,12 @@ class Columns:
             data = self._buffer(L.R_OFFSETS, 8 * rows)
             return pa.Array.from_buffers(pa.int64(), rows, [None, data])
         if name == "timestamp":
-            valid = to_moments(self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64))
-            data = self._buffer(L.R_TIMESTAMPS, 8 * rows)
-            return _moments(data, rows, valid)
+            valid = None
+            if self.get(L.R_NO_MOMENTS):
+                moments = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64)
+                valid = moments != L.NO_MOMENT
+                moments[~valid] = 0
+            return _moments(self._buffer(L.R_TIMESTAMPS, 8 * rows), rows, valid)
         if name in _BYTES:
             return self._binary(_BYTES[name], rows)
         if name == "headers":

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -50,8 +52,6 @@ BATCH_COLUMNS = {
 
 # On the wire, of a record without a timestamp and of all of magic 0.
 NO_TIMESTAMP = -1
-# In milliseconds: the first of the year 1 and the last of the year 9999.
-_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000, 253_402_300_799_999
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
@@ -66,7 +66,9 @@ def moment(milliseconds: int) -> int | None:
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
     """
-    is_moment = _FIRST_MOMENT <= milliseconds <= _LAST_MOMENT and milliseconds != NO_TIMESTAMP
+    is_moment = (
+        FIRST_MILLISECOND <= milliseconds <= LAST_MILLISECOND and milliseconds != NO_TIMESTAMP
+    )
     return milliseconds * 1000 if is_moment else None
 
 
@@ -76,8 +78,8 @@ def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Non
     Gives which of them are not null; None where there are no nulls.
     """
     valid = None
-    if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > _LAST_MOMENT:
-        valid = (milliseconds >= _FIRST_MOMENT) & (milliseconds <= _LAST_MOMENT)
+    if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
+        valid = (milliseconds >= FIRST_MILLISECOND) & (milliseconds <= LAST_MILLISECOND)
         valid &= milliseconds != NO_TIMESTAMP
         milliseconds[~valid] = 0
     np.multiply(milliseconds, 1000, out=milliseconds)

@@ -48,10 +48,15 @@ K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_NULLS = range(0, COLUMN, 8)
 # Bytes behind a column's capacity, which are written to and mean nothing.
 SPARE = 16
 
+# A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
+# begins the year 1, or after the last, which ends the year 9999, is not one; nor is -1.
+FIRST_MILLISECOND, LAST_MILLISECOND = -62_135_596_800_000, 253_402_300_799_999
+NO_MOMENT = -(2**63)
+
 # What reading takes and gives. Records from R_FIRST to R_BATCHES of the table go into the columns,
 # R_ROWS and R_HEADERS rows into each so far. R_DATA is what batches' positions count from; with
-# R_CHECK their crcs are checked. R_NO_TIMESTAMPS is how many have none; some of these may have been
-# taken back.
+# R_CHECK their crcs are checked. R_TIMESTAMPS gets moments, and R_NO_MOMENTS is how many of them are
+# `NO_MOMENT`; some of these may have been taken back.
 (
     R_TABLE,
     R_FIRST,
@@ -69,7 +74,7 @@ SPARE = 16
     R_HEADERS_CAPACITY,
     R_DATA,
     R_CHECK,
-    R_NO_TIMESTAMPS,
+    R_NO_MOMENTS,
 ) = range(0, 136, 8)
 R_KEY = 136
 R_VALUE = R_KEY + COLUMN

@@ -25,7 +25,10 @@ from flexwire.kernels.records.columns_layout import (
     B_START,
     BATCH,
     DONE,
+    FIRST_MILLISECOND,
     GROW,
+    LAST_MILLISECOND,
+    NO_MOMENT,
     R_BATCHES,
     R_CHECK,
     R_DATA,
@@ -40,7 +43,7 @@ from flexwire.kernels.records.columns_layout import (
     R_KEY,
     R_LOWEST_OFFSET,
     R_LOWEST_TIME,
-    R_NO_TIMESTAMPS,
+    R_NO_MOMENTS,
     R_OFFSETS,
     R_ROWS,
     R_ROWS_CAPACITY,
@@ -147,14 +150,16 @@ def wants_all(call: int) -> bool:
 
 @inlined
 def put_numbers(call: int, row: int, offset: int, timestamp: int) -> None:
-    """Put a record's offset and timestamp into their columns, if these are wanted."""
+    """Put a record's offset, and the moment that its timestamp is, where these are wanted."""
     offsets, timestamps = load_word(call + R_OFFSETS), load_word(call + R_TIMESTAMPS)
     if offsets != 0:
         store_word(offsets + 8 * row, offset)
     if timestamps != 0:
-        store_word(timestamps + 8 * row, timestamp)
-        if timestamp == NO_VALUE:
-            store_word(call + R_NO_TIMESTAMPS, load_word(call + R_NO_TIMESTAMPS) + 1)
+        moment = 1000 * timestamp
+        if not FIRST_MILLISECOND <= timestamp <= LAST_MILLISECOND or timestamp == NO_VALUE:
+            moment = NO_MOMENT
+            store_word(call + R_NO_MOMENTS, load_word(call + R_NO_MOMENTS) + 1)
+        store_word(timestamps + 8 * row, moment)
 
 
 @part

@@ -39,7 +39,7 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
     if isinstance(value, int) and not isinstance(value, bool):
         number = int(value)
     elif not isinstance(value, bool) and hasattr(value, "__index__"):
-        # An array of numpy's has the method, and is no number.
+        # One of numpy's arrays has the method, but is not a number.
         with suppress(TypeError):
             number = operator.index(value)
     if number is None:

@@ -13,7 +13,7 @@ def short(value: object) -> str:
     """
     try:
         return reprlib.repr(value)
-    except Exception:  # noqa: BLE001 - what a foreign object's repr raises is no concern of the error
+    except Exception:  # noqa: BLE001 - what a foreign object's repr raises must not hide the error
         # Python itself refuses to write down integers of very many digits.
         return f"<{type(value).__name__}>"
 

@@ -94,9 +94,9 @@ def test_without_a_reason_nothing_is_allowed(reason: str) -> None:
         ("// flexwire: allow GENERATOR x", 20, "no rule 'GENERATOR'; "),
         ("// flexwire: allow XYZ x", 20, "no rule 'XYZ'; --explain ALL lists them"),
         ("// flexwire: allow FIELD_REMOVD x", 20, "did you mean 'FIELD_REMOVED'?"),
-        ("// flexwire: ignore TAG_SKIPPED x", 21, "no 'ignore' here; write 'flexwire: allow"),
+        ("// flexwire: ignore TAG_SKIPPED x", 21, "expected 'allow', got 'ignore'; write "),
         ("// flexwire: allow", 14, "no rule; write"),
-        ("// flexwire:", 13, "no '' here"),
+        ("// flexwire:", 13, "expected 'allow', got ''"),
     ],
 )
 def test_what_is_not_known_is_told(comment: str, column: int, reason: str) -> None:

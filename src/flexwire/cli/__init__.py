@@ -1,10 +1,10 @@
 """The `flexwire` command: one file per command.
 
-A command reads its arguments, calls one function of another room, and prints what that returns;
-nothing is computed here. It imports what it needs when it runs, so that `flexwire decode` answers
-in a blink while `flexwire analyze` may take its time to load Spark. `app` has the command tree, the
-exit codes and the form of an error, `options` the arguments that commands share, and `terminal`
-escapes what a terminal would obey, for all of them.
+A command reads its arguments, calls other rooms, and prints what they return; what bytes and specs
+mean is decided there. It imports what it needs when it runs, so that `flexwire decode` answers in a
+blink while `flexwire analyze` may take its time to load Spark. `app` has the command tree, the exit
+codes and the form of an error, `options` the arguments that commands share, and `terminal` escapes
+what a terminal would obey, for all of them.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ def _content(value: Any) -> str:
 
 
 def _structure(value: dict[str, Any]) -> str:
-    """Write bytes that are no text, a message, or a control record."""
+    """Write bytes that are not text, a message, or a control record."""
     if "message" in value:
         name = value.get("name") or f"{value['message']} v{value['version']}"
         layout = f"as in {value['release']}" if "release" in value else None

@@ -40,9 +40,9 @@ _WANTED = [
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
 _ROOM = Path(__file__).parent
-# What kernels take as constants, and does not stand in this room.
+# Modules outside this room whose numbers kernels take as constants.
 _NUMBERS = ("wire/limits.py", "wire/batch_layout.py", "wire/frame_layout.py")
-# Where numba keeps what it compiles, all threads are told by the same variable.
+# One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
 
@@ -75,7 +75,7 @@ def load() -> Kernels | None:
 def addresses(kernels: Sequence[tuple[str, str]]) -> list[int]:
     """Give the addresses of kernels, each by its module and its name there.
 
-    Kernels of one module are asked for together: what is not kept is compiled by the module.
+    Ask for the kernels of one module together: what is not kept is compiled module by module.
     Raises OSError where they are kept nowhere and nothing can be written.
     """
     files, below = _files(kernels), object_files.toolchain()
@@ -103,7 +103,7 @@ def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
     place.mkdir(mode=0o700, exist_ok=True)
     files = _files(kernels)
     if not all(object_files.is_left(place, one) for one in files):
-        # Who was interrupted left what numba keeps, of which no object file can be made.
+        # An interrupted process left what numba keeps, from which no object file can be made.
         for index in place.rglob("*.nbi"):
             index.unlink(missing_ok=True)
     with keeping(place):
@@ -168,7 +168,7 @@ def cache_directory() -> Path:
 
 
 def _kept() -> Iterator[Path]:
-    """Give the directories that there are, also such as only root may write to, as in an image."""
+    """Give the directories that exist, even if only root may write to them, as in an image."""
     trusted = {os.getuid(), _ROOT}
     for parent in _parents():
         wanted = parent / _name()
@@ -190,7 +190,7 @@ def _parents() -> Iterator[Path]:
 
 
 def _is_of(users: set[int], directory: Path) -> bool:
-    """Whether none but some users can put something into a directory, or another in its stead.
+    """Whether only the users given can put something into a directory, or replace it.
 
     What others can write to, others can put machine code in; what a link points to, its owner says.
     """
@@ -210,7 +210,7 @@ def digest() -> str:
     """Name all that the compiled kernels depend on, in 16 hex digits."""
     sha = hashlib.sha256(f"{sys.version} {platform.machine()}".encode())
     package = _ROOM.parent
-    # A package in a zip is no directory, and numba compiles none of it.
+    # A package in a zip is not a directory, and numba compiles nothing from it.
     files = [*_ROOM.rglob("*.py"), *(package / one for one in _NUMBERS)] if _ROOM.is_dir() else []
     for file in sorted(files):
         sha.update(str(file.relative_to(package)).encode())

@@ -33,7 +33,7 @@ KERNELS = {
 def kernel(name: str) -> Kernel | None:
     """Give a kernel, compiled (many seconds, once a machine) or from the cache.
 
-    None where there are none, as `flexwire.kernels.cache` says: the reference executor does it all.
+    None without kernels, as `flexwire.kernels.cache` says: the reference executor does it all.
     """
     if not is_supported() or find_spec("numba") is None:
         return None

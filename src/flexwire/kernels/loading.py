@@ -1,8 +1,8 @@
-"""Whether this process runs on kernels: where someone asked for them, or where they pay.
+"""Whether this process runs on kernels: because they were asked for, or because they pay.
 
 Loading them takes about 50 ms, once they are compiled. A process that has spent about as long
 without them loads them by itself, and so never takes twice as long as one that had known what was
-to come. Compiling takes many seconds, once a machine, and is done only for who asks.
+to come. Compiling takes many seconds, once a machine, and is done only when asked for.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ def kernels(work: int) -> Kernels | None:
 
 
 def _loader() -> ModuleType:
-    # What it imports would slow down every start.
+    # What it imports would slow down every start of a process.
     return import_module("flexwire.kernels.cache")

@@ -81,7 +81,7 @@ rich_compare = _function("PyObject_RichCompareBool", types.int32, _WORD, _WORD, 
 
 @part
 def clear_error(exception: int) -> bool:
-    """Forget the error that is set, if any; False for what is no `Exception`, and stays set.
+    """Forget the error that is set, if any; False if it is not an `Exception`, and stays set.
 
     A KeyboardInterrupt may come wherever Python code runs, and is the caller's. ``exception`` is
     the class.

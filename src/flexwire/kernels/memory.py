@@ -33,7 +33,7 @@ def inlined(function: _Function) -> _Function:
 
 @intrinsic
 def seldom(typing_context: Any) -> Any:
-    """Tell the compiler that what stands here seldom runs: registers are kept for what does."""
+    """Tell the compiler that what stands here seldom runs, so that the rest gets the registers."""
     del typing_context
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

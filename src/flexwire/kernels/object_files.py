@@ -1,7 +1,7 @@
 """Keeps compiled kernels as object files, which are loaded in milliseconds, and without numba.
 
-To import numba takes longer than all else that a process does before its first message. What an
-object file needs of its process is in libc and in Python, but for what numba calls where a kernel
+Importing numba takes longer than everything else that a process does before its first message. What
+an object file needs of its process is in libc and in Python, except what numba calls when a kernel
 raises: kernels never do, so a trap stands for it.
 """
 
@@ -32,7 +32,7 @@ define hidden void @{}() {{
 
 
 def load(directory: Path, name: str) -> int | None:
-    """Give the address of a kernel that `keep` kept, None where there is none that is whole."""
+    """Give the address of a kernel that `keep` kept; None if there is no whole file of it."""
     kept = _read(directory, name)
     if not kept:
         return None
@@ -56,7 +56,7 @@ def keep(directory: Path, name: str, kernel: Any) -> None:
     if kernel.cache_hits:
         return
     content = _object(kernel)
-    # A file is there whole or not at all, whoever else writes it.
+    # A file is there whole or not at all, even if other processes write it too.
     with suppress(OSError):
         file, new = tempfile.mkstemp(prefix=name, dir=directory)
         try:
@@ -68,7 +68,7 @@ def keep(directory: Path, name: str, kernel: Any) -> None:
 
 
 def _read(directory: Path, name: str) -> bytes | None:
-    """Give what a file keeps, None where there is none that is whole."""
+    """Give what a file keeps; None if there is no whole file."""
     try:
         kept = (directory / name).read_bytes()
     except OSError:
@@ -78,7 +78,7 @@ def _read(directory: Path, name: str) -> bytes | None:
 
 
 def _object(kernel: Any) -> bytes:
-    """Give a kernel's symbol and object file; nothing where it calls what is not in the process."""
+    """Give a kernel's symbol and object file; empty if it calls what the process does not have."""
     module = _binding().parse_assembly(kernel.inspect_llvm())
     process = ctypes.CDLL(None)
     for one in [one.name for one in module.functions if one.is_declaration]:

@@ -2,12 +2,11 @@
 
 A batch is untrusted: its lengths and counts can lie, and its content may inflate to anything. So
 headers and crcs are read first, records only when they are asked for, and nothing is inflated
-before a bound on its size is known. `decode` walks over batches, `batch` is one of them, `body` and
-`message_set` read the records inside it, `inflate` stays below a limit, `search` finds the next
-sound batch after damage; the files named for writing are the way back. What stands where in a
-header is decided in `flexwire.wire.batch_layout`. `kip82` reads KIP-82's own format, `conventions`
-the values of record headers. What the records mean is left to `flexwire.protocol`, tables to
-`flexwire.columnar`.
+beyond a limit. `decode` walks over batches, `batch` is one of them, `body` and `message_set` read
+the records inside it, `inflate` stays below a limit, `search` finds the next sound batch after
+damage; the files named for writing are the way back. What stands where in a header is decided in
+`flexwire.wire.batch_layout`. `kip82` reads KIP-82's own format, `conventions` the values of record
+headers. What the records mean is left to `flexwire.protocol`, tables to `flexwire.columnar`.
 
 >>> [batch] = decode_batches(bytes.fromhex(
 ...     "00000000000000000000004cffffffff02563872ea0000000000000000018bcfe568000000018bcfe56800"

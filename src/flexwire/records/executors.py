@@ -37,7 +37,7 @@ def read_records(
     append_time: int | None,
 ) -> list[Record]:
     """Do what `flexwire.records.body.read_records` does, errors included."""
-    # A count that cannot be true is no work.
+    # A count that cannot be true costs no work.
     functions = _functions(kernels(_RECORD_WORK * count if 0 < count < len(data) else 0))
     return functions.read(data, start, count, base_offset, base_timestamp, budget, append_time)
 

@@ -165,7 +165,7 @@ class _Tokens:
 
     def __init__(self, text: SpecText) -> None:
         self._text = text
-        # A byte order mark is no part of the text, but it has a column.
+        # A byte order mark is not part of the text, but it has a column.
         start = 1 if text.text.startswith("\ufeff") else 0
         self._matches: Iterator[re.Match[str]] = _TOKEN.finditer(text.text, start)
 

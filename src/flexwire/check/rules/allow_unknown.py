@@ -37,7 +37,10 @@ def _check(message: Message) -> Iterator[tuple[Position, str]]:
     known = [*rules(), *breaking_rules()]
     for one in message.allows:
         if one.verb != "allow":
-            yield one.at, f"no {short(one.verb)} here; write 'flexwire: allow RULE reason'"
+            yield (
+                one.at,
+                f"expected 'allow', got {short(one.verb)}; write 'flexwire: allow RULE reason'",
+            )
         elif not one.rule:
             yield one.at, "no rule; write 'flexwire: allow RULE reason'"
         elif one.rule not in known:

@@ -34,7 +34,7 @@ def _check(message: Message) -> Iterator[tuple[Position, str]]:
         if str(one.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
             continue
         if INT32_MAX < int(digits) < 2**32:
-            reason = f"default {digits} of {one.name} is no Java int; write '{int(digits):#x}'"
+            reason = f"default {digits} of {one.name} is not a Java int; write '{int(digits):#x}'"
             yield message.at(one, "default"), reason
 
 

@@ -36,7 +36,7 @@ def _check(message: Message) -> Iterator[tuple[Position, str]]:
             continue
         if not one.versions <= one.nullable_versions:
             reason = f"field {one.name} is nullable in {one.nullable_versions}, not in all of"
-            yield message.at(one, "default"), f"{reason} {one.versions}; null is no default"
+            yield message.at(one, "default"), f"{reason} {one.versions}; null cannot be its default"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one, structure in message.fields():
         if one.map_key and structure.position == message.top:
-            reason = f"field {one.name} of the message itself is no key; remove 'mapKey'"
+            reason = f"field {one.name} of the message itself cannot be a key; remove 'mapKey'"
             yield message.at(one, "mapKey"), reason
 
 

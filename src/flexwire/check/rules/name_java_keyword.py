@@ -39,7 +39,7 @@ _KEYWORDS = re.compile(
 def _check(message: Message) -> Iterator[tuple[Position, str]]:
     for one, _ in message.fields():
         if _KEYWORDS.fullmatch(one.json_name):
-            reason = f"{one.json_name!r} is a word of the Java language; name {one.name} otherwise"
+            reason = f"{one.json_name!r} is a word of the Java language; rename {one.name}"
             yield message.at(one, "name"), reason
 
 

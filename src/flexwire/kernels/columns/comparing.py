@@ -56,7 +56,7 @@ def span(column: int, index: int) -> tuple[int, int]:
 
 @inlined
 def is_within(column: int, begin: int, end: int) -> bool:
-    """Whether a `span` is in order, and the column has what is between them; one test tells."""
+    """Whether a `span` is in order and within its column, by a single test."""
     return begin | (end - begin) | (load_word(column + K_CAPACITY) - end) >= 0
 
 
@@ -93,7 +93,7 @@ def is_default(column: int, default: int, index: int) -> bool:
     if kind == NUMBER or kind == DOUBLE:
         width = load_word(column + K_WIDTH)
         found = load_native(load_word(column + K_DATA) + width * index, width)
-        # Numbers are equal that differ in bits, 0.0 and -0.0, and NaN is equal to none.
+        # 0.0 and -0.0 are equal though their bits differ, and NaN equals nothing.
         return as_double(found) == as_double(value) if kind == DOUBLE else found == value
     begin, length = extent(column, index)
     if kind == NO_ITEMS:

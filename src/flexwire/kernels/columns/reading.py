@@ -195,7 +195,7 @@ def read_widened(operation: int, column: int, index: int, position: int, end: in
 
 @inlined
 def read_value(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
-    """Read a uuid, or a number that is wider in its column; gives the position behind it."""
+    """Read a uuid, or a number that is wider in its column; gives the position after it."""
     code = load_word(operation + O_CODE)
     if code == UUID:
         return read_uuid(call, column, index, position, end)
@@ -236,7 +236,7 @@ def read_array(
 
 @inlined
 def read_bulk(call: int, operation: int, column: int, index: int, position: int, end: int) -> int:
-    """Read an array of numbers, all at once: few of four bytes, as replicas are, at once here."""
+    """Read an array of numbers, all at once; a few of four bytes, such as replicas, right here."""
     count, at = take_length(operation, WIDTH, position, end)
     level = load_word(call + C_LEVELS) + load_word(operation + O_LEVEL)
     before = load_word(level + N_COUNT)

@@ -105,8 +105,8 @@ def read_table(call: int, operation: int, first: int, count: int, position: int)
     """Read an array of structures that are nothing but numbers, column by column.
 
     The elements begin at ``first`` in their columns, which have room for them, and the input has
-    their bytes. One that has a tagged field, or a bool that is none, makes it REFUSED, and each is
-    to be read for itself.
+    their bytes. A tagged field in one of them, or a bool that is neither 0 nor 1, makes it REFUSED,
+    and each is to be read by itself.
     """
     columns, stride = load_word(call + C_COLUMNS), load_word(operation + O_WIDTH)
     numbers = operation + OPERATION

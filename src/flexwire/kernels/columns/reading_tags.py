@@ -55,7 +55,7 @@ def open_tags(operation: int, frame: int, position: int, end: int) -> int:
 
 @inlined
 def next_tag(operation: int, top: int, position: int, end: int) -> tuple[int, int, int]:
-    """Read the header of the next tagged field; a tag of -1 where there is none."""
+    """Read the header of the next tagged field; the tag is -1 if none follows."""
     form = load_word(operation + O_FORM)
     if form != BUFFER and load_word(top + F_LEFT) <= 0:
         return -1, 0, position
@@ -67,7 +67,7 @@ def next_tag(operation: int, top: int, position: int, end: int) -> tuple[int, in
 
 @inlined
 def next_known(operation: int, top: int) -> int:
-    """Give the row of the next known tagged field, or 0 where all have been."""
+    """Give the row of the next known tagged field, or 0 if there are no more."""
     number = load_word(top + F_KNOWN)
     if number >= load_word(operation + O_KNOWN):
         return 0

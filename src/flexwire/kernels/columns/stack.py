@@ -9,7 +9,7 @@ from flexwire.kernels.memory import inlined
 
 @inlined
 def next_element(operation: int, frame: int, index: int) -> tuple[int, int, int]:
-    """Go on with an array's next element, or behind it; gives the operation, frame and index."""
+    """Go on with an array's next element, or after it; gives the operation, frame and index."""
     left = load_word(frame - FRAME + F_LEFT) - 1
     if left > 0:
         store_word(frame - FRAME + F_LEFT, left)

@@ -140,7 +140,7 @@ def write_text(  # noqa: PLR0917 - a kernel has no keyword arguments
             return write_length(operation, width, NULL, at, writing)
         seldom()
         return REFUSED
-    # Not `extent`, whose answer for what cannot be costs a tenth of the time for what can.
+    # Not `extent`: its check for impossible lengths would cost a tenth of the time of sound ones.
     begin, end = span(column, index)
     length, text = end - begin, load_word(column + K_DATA) + begin
     if not is_within(column, begin, end):
@@ -195,7 +195,7 @@ def write_ranged(operation: int, column: int, index: int, at: int, writing: bool
 
 @inlined
 def write_value(operation: int, column: int, index: int, at: int, writing: bool) -> int:
-    """Write a uuid, or a number that is wider in its column; gives the position behind it."""
+    """Write a uuid, or a number that is wider in its column; gives the position after it."""
     if is_null(column, index):
         return REFUSED
     if load_word(operation + O_CODE) == UUID:
@@ -207,7 +207,7 @@ def write_value(operation: int, column: int, index: int, at: int, writing: bool)
 def write_array(
     operation: int, column: int, index: int, at: int, writing: bool
 ) -> tuple[int, int, int]:
-    """Write an array's count; gives it, where the elements begin, and the position behind it."""
+    """Write an array's count; gives it, where the elements begin, and the position after it."""
     begin, count = extent(column, index)
     if is_null(column, index):
         count = NULL
@@ -220,7 +220,7 @@ def write_array(
 
 @inlined
 def write_bulk(call: int, operation: int, column: int, index: int, at: int, writing: bool) -> int:
-    """Write an array of numbers, all at once: few of four bytes, as replicas are, at once here."""
+    """Write an array of numbers, all at once; a few of four bytes, such as replicas, right here."""
     items = column + COLUMN
     begin, end = span(column, index)
     count = end - begin

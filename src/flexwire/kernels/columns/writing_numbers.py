@@ -116,7 +116,7 @@ def write_table(call: int, operation: int, first: int, count: int, at: int, writ
     """Write an array of structures that are nothing but numbers, column by column.
 
     Columns with nulls, or with tagged fields, make it REFUSED, and each element is to be written
-    for itself.
+    by itself.
     """
     columns, stride = load_word(call + C_COLUMNS), load_word(operation + O_WIDTH)
     numbers = operation + OPERATION

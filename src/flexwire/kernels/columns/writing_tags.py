@@ -63,7 +63,7 @@ def count_tags(columns: int, operation: int, index: int) -> int:
 
 @part
 def is_unknown(operation: int, tag: int) -> bool:
-    """Whether a tag can be an unknown one's: neither known here, nor of another version's field."""
+    """Whether a tag can be unknown: neither known here, nor of another version's field."""
     if tag < 0 or tag > HIGHEST_TAG:
         return False
     if load_word(operation + O_FORM) == BUFFER and tag > HIGHEST_TAG_IN_BUFFER:
@@ -77,7 +77,7 @@ def is_unknown(operation: int, tag: int) -> bool:
 
 @part
 def unknown_tag(operation: int, top: int, column: int) -> int:
-    """Give the next unknown tag, NO_TAG where there is none, -1 for what cannot be written so."""
+    """Give the next unknown tag, NO_TAG if there are no more, -1 for what cannot be written."""
     item, last = load_word(top + F_UNKNOWN), load_word(top + F_LAST)
     if item >= last:
         return NO_TAG
@@ -105,7 +105,7 @@ def write_tag_count(
     """Write how many tagged fields there are, and put them on the stack; gives how many."""
     column = columns + load_word(operation + O_COLUMN)
     begin, count = 0, 0
-    # Mostly there is no unknown tagged field in all the column.
+    # Mostly the whole column has no unknown tagged field.
     if load_word(column + K_CAPACITY) > 0 and not is_null(column, index):
         begin, count = extent(column, index)
         if count < 0:

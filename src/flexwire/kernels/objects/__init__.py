@@ -5,5 +5,5 @@ stands on the wire. The kernels walk it: they make objects of a class without it
 put references where the class keeps them, or read them from there. They call CPython's public C API
 by address, so that no Python code runs between the bytes and the object. What is out of the
 ordinary (unknown tagged fields to be written, a subclass, a number out of range) goes to the
-fallback, which is Python's own function.
+fallback, which is a function in Python.
 """

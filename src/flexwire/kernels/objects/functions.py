@@ -60,7 +60,7 @@ def slots_of(made: type[msgspec.Struct]) -> dict[str, int]:
     """
     if made.__flags__ & _HAS_GC:
         raise UnsuitableError(f"{made.__name__} is looked after by the collector")
-    # Distinct and never shared, so that an address tells them apart.
+    # Distinct and never shared, so that each is known by its address.
     marks = [object() for _ in made.__struct_fields__]
     whole = made(*marks)
     size = type.__dict__["__basicsize__"].__get__(made)

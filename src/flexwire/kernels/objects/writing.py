@@ -294,7 +294,7 @@ def write_value(call: int, operation: int, value: int) -> bool:
 def is_default(call: int, operation: int, value: int) -> int:
     """Say whether a tagged or absent field has its default: 1, 0, or -1 for an error.
 
-    0 too where that is not plain: what is no value of the field cannot be written either.
+    0 also where that is unclear: what is not a value of the field cannot be written either.
     """
     how, default = load_word(operation + O_DEFAULT), load_word(operation + O_VALUE)
     shared = load_word(call + C_GLOBALS)
@@ -409,7 +409,7 @@ def write_struct(call: int, structure: int, message: int) -> int:
         if not write_field(call, operation, message):
             return 0
         operation += OPERATION
-    # Unknown tagged fields are rare, and the fallback's business. Their slot is the last.
+    # Unknown tagged fields are rare and left to the fallback. Their slot is the last.
     unknown = load_word(message + load_word(structure + S_UNKNOWN))
     if unknown == 0 or load_word(unknown + TYPE) != load_word(load_word(call + C_GLOBALS) + G_DICT):
         return 0

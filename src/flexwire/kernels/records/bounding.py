@@ -18,7 +18,7 @@ from flexwire.wire.frame_layout import (
 
 @part
 def _header_size(descriptor: int) -> int:
-    """Give the size of a frame header, its magic included, from the byte behind that."""
+    """Give the size of a frame header, its magic included, from the byte after the magic."""
     single_segment = descriptor >> 5 & 1
     content_size = descriptor >> 6
     dictionary_id = descriptor & 3

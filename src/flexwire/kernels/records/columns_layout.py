@@ -45,7 +45,7 @@ S_DATA, S_POSITION, S_END, S_TABLE, S_CAPACITY, S_COUNT, S_CRC = range(0, SCAN, 
 # A column of bytes: data, its capacity, int32 offsets, validity in bytes. K_DATA of 0: not wanted.
 COLUMN = 40
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_NULLS = range(0, COLUMN, 8)
-# Bytes behind a column's capacity, which are written to and mean nothing.
+# Bytes after a column's capacity, which are written to and mean nothing.
 SPARE = 16
 
 # A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
@@ -55,8 +55,8 @@ NO_MOMENT = -(2**63)
 
 # What reading takes and gives. Records from R_FIRST to R_BATCHES of the table go into the columns,
 # R_ROWS and R_HEADERS rows into each so far. R_DATA is what batches' positions count from; with
-# R_CHECK their crcs are checked. R_TIMESTAMPS gets moments, and R_NO_MOMENTS is how many of them are
-# `NO_MOMENT`; some of these may have been taken back.
+# R_CHECK their crcs are checked. R_TIMESTAMPS gets moments, of which R_NO_MOMENTS are `NO_MOMENT`;
+# some of these may have been taken back.
 (
     R_TABLE,
     R_FIRST,

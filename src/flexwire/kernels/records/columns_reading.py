@@ -81,7 +81,7 @@ def read_extent(position: int, stop: int) -> tuple[int, int, int]:
 
 @inlined
 def read_headers(call: int, position: int, stop: int, count: int, budget: int, end: int) -> int:
-    """Read the record headers of one record; gives the position behind them, -1 where refused."""
+    """Read the record headers of one record; gives the position after them, -1 where refused."""
     if count > (stop - position) // LEAST_RECORD_HEADER or count > budget:
         return -1
     row = load_word(call + R_HEADERS)
@@ -103,13 +103,13 @@ def read_headers(call: int, position: int, stop: int, count: int, budget: int, e
 
 @inlined
 def is_common(number: int) -> bool:
-    """Whether a number is so far from the ends of 64 bits that the sum of two is one of them."""
+    """Whether a number is small enough that the sum of two such fits in 64 bits."""
     return -_HALF <= number < _HALF
 
 
 @inlined
 def read_deltas(position: int, stop: int) -> tuple[int, int, int]:
-    """Read the timestamp delta and the offset delta; gives the position behind them too."""
+    """Read the timestamp delta and the offset delta; gives the position after them too."""
     timestamp_delta, position = read_zigzag_varlong(position, stop)
     if position < 0:
         return 0, 0, -1

@@ -55,7 +55,7 @@ _WRONG = -2
 
 @inlined
 def is_difference(value: int, base: int) -> bool:
-    """Whether the difference of two numbers is one of 64 bits."""
+    """Whether the difference of two numbers fits in 64 bits."""
     if base >= 0:
         return value >= INT64_MIN + base
     return value <= INT64_MAX + base
@@ -63,7 +63,7 @@ def is_difference(value: int, base: int) -> bool:
 
 @inlined
 def length_of(column: int, row: int) -> int:
-    """Give the length of a row of a column of bytes: -1 is null, -2 is no length."""
+    """Give the length of a row of a column of bytes: -1 for null, -2 for an impossible one."""
     valid = load_word(column + V_VALID)
     if valid != 0:
         bit = load_word(column + V_BIT) + row
@@ -84,7 +84,7 @@ def measure_bytes(length: int) -> int:
 
 @inlined
 def write_bytes(position: int, column: int, row: int, length: int) -> int:
-    """Write a row of a column of bytes, as long as `length_of` says; gives the position behind."""
+    """Write a row of a column of bytes, as long as `length_of` says; gives the position after."""
     position = write_zigzag(position, length)
     if length > 0:
         start = load_int32_native(load_word(column + V_OFFSETS) + 4 * row)

@@ -18,13 +18,13 @@ from flexwire.kernels.machine import intrinsic, load_uint8, load_word, part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Whoever has numba compile for another processor, as for all of a kind, has no instruction of this.
+# Code that numba compiles for another processor, or for all of a kind, must not use this one's.
 _CONFIG: Any = import_module("numba.core.config")
 _IS_FOR_HOST = _CONFIG.CPU_NAME is None and _CONFIG.CPU_FEATURES is None
 HAS_CRC = _IS_FOR_HOST and all(
     get_host_cpu_features().get(one, False) for one in ("sse4.2", "pclmul")
 )
-"""Whether kernels may use the instructions; where not, what `crc_of` gives is no crc."""
+"""Whether kernels may use the instructions; if not, what `crc_of` gives is not a crc."""
 
 _WORD = types.int64
 _START = 0xFFFFFFFF
@@ -93,7 +93,7 @@ def _multiply(typing_context: Any, left: Any, right: Any) -> Any:
 
 @intrinsic
 def _prefetch(typing_context: Any, position: Any) -> Any:
-    """Have the cache line at an address fetched; an address of nothing does no harm."""
+    """Have the cache line at an address fetched; an invalid address does no harm."""
     del typing_context, position
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -30,7 +30,7 @@ from flexwire.wire.batch_layout import COMPRESSION_MASK, LZ4, NO_COMPRESSION
 
 @part
 def _inflate_batch(call: int, batch: int) -> bool:
-    """Inflate the records of an lz4 batch; False where the library is to be asked."""
+    """Inflate the records of an lz4 batch; False if the library has to do it."""
     target, stop = load_word(call + I_TARGET), load_word(call + I_STOP)
     room = min(load_word(call + I_LIMIT), stop - target) + target
     end = inflate_frames(load_word(batch + B_START), load_word(batch + B_END), target, room)

@@ -45,10 +45,10 @@ _KNOWN_MASK, _KNOWN = LZ4_VERSION_MASK | 0x02 | LZ4_DICTIONARY, LZ4_VERSION
 # Of the byte after them.
 _SIZE_MASK = LZ4_MOST_SIZE << LZ4_SIZE_SHIFT
 
-# A length of 15 in a token goes on behind it; a match is this much longer than it says.
+# A length of 15 in a token goes on after it; a match is this much longer than it says.
 _LONG, _LEAST_MATCH = 15, 4
 # A match begins at least 12 bytes before the end of the room, and ends 5 before it. Of the block,
-# there are its offset, a token and 5 bytes behind it.
+# there are its offset, a token and 5 bytes after it.
 _MATCH_ROOM, _LAST_LITERALS, _MATCH_REST = 12, 5, 8
 # As many bytes of block and room make a short sequence safe without a further look.
 _SAFE_REST, _SAFE_ROOM = 32, 64
@@ -62,7 +62,7 @@ def _copy_two_words(target: int, source: int) -> None:
 
 @part
 def _long_length(source: int, stop: int, length: int) -> tuple[int, int]:
-    """Read on a length; gives it and the position behind it, -1 where the block ends within."""
+    """Read on a length; gives it and the position after it, -1 if the block ends within it."""
     while source < stop:
         byte = load_uint8(source)
         source += 1
@@ -97,7 +97,7 @@ def _repeat(target: int, offset: int, length: int, room: int) -> None:
 
 @part
 def _inflate_block(source: int, stop: int, target: int, window: int, room: int) -> int:
-    """Inflate a block; gives the address behind what it made, -1 where the library is to be asked.
+    """Inflate a block; gives the address after what it made, -1 if the library has to do it.
 
     Matches may reach back to ``window``.
     """
@@ -146,9 +146,9 @@ def _inflate_block(source: int, stop: int, target: int, window: int, room: int) 
 
 @part
 def _read_header(source: int, stop: int) -> tuple[int, int, int]:
-    """Read a frame header; gives the position behind it, its flags, and the size of its blocks.
+    """Read a frame header; gives the position after it, its flags, and the size of its blocks.
 
-    The position is -1 where there is none, or one for the library.
+    The position is -1 if there is no frame header, or one for the library.
     """
     if stop - source < _LEAST_FRAME or load_uint32_native(source) != LZ4_MAGIC:
         return -1, 0, 0
@@ -166,7 +166,7 @@ def _read_header(source: int, stop: int) -> tuple[int, int, int]:
 def _inflate_blocks(
     source: int, stop: int, target: int, room: int, flags: int, most: int
 ) -> tuple[int, int]:
-    """Inflate the blocks of a frame; gives the positions behind their end mark and what they made.
+    """Inflate the blocks of a frame; gives the positions after their end mark and what they made.
 
     ``most`` is the size that no block passes. The first position is -1 for a frame to be refused.
     """
@@ -202,7 +202,7 @@ def _inflate_blocks(
 def inflate_frames(source: int, stop: int, target: int, room: int) -> int:
     """Inflate the lz4 frames from ``source`` to ``stop``, which are all that is there.
 
-    Gives the address behind what they made; -1 where they are refused, or there is too little room.
+    Gives the address after what they made; -1 where they are refused, or there is too little room.
     """
     while source < stop:
         header = source

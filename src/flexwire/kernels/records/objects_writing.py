@@ -1,6 +1,6 @@
 """Writes a list of records as the body of a record batch.
 
-Nothing here runs Python code, so that nobody else can change what is being written.
+Nothing here runs Python code, so that no other thread can change what is being written.
 """
 
 from __future__ import annotations

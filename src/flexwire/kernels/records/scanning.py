@@ -70,9 +70,9 @@ _HAS_CRC = int(HAS_CRC)
 def scan(call: int, _unused: int, _also_unused: int) -> int:
     """Put the batches of magic 2 into the table, from S_POSITION on, and move S_POSITION on.
 
-    FULL where the table is full, AT_END where nothing follows; OTHER where what follows is no whole
-    sound batch of magic 2: the end of the data within one, another magic, or a header that
-    `flexwire.records.decode` refuses, which is asked then.
+    FULL where the table is full, AT_END where nothing follows; OTHER where what follows is not a
+    whole sound batch of magic 2: the data ends within it, it is of another magic, or its header is
+    one that `flexwire.records.decode` refuses, which then reads it.
     """
     data = load_word(call + S_DATA)
     end = load_word(call + S_END)

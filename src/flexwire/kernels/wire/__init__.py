@@ -1,4 +1,4 @@
-"""How kernels read and write the wire: one of each, for every kernel.
+"""How kernels read and write the wire: one way for each type, shared by every kernel.
 
 A part that reads takes a position and the end of what may be read, and gives what it read and the
 position after it: -1 where the reference executor would refuse. A part that writes takes the

@@ -1,8 +1,8 @@
 """What a field is on the wire, as a number that every kernel knows; and how tagged fields stand.
 
 The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
-sixteen, so that a kernel tells the widths apart with a comparison; and what a kernel meets often
-stands side by side, so that its switch is one table.
+sixteen, so that a kernel finds the width by a comparison; and what a kernel meets often stands side
+by side, so that its switch is one table.
 
 Only columns have these: WIDENED is a number in a wider column. NUMBERS are numbers side by side,
 each of the width of its column, BULK is an array of numbers, and TABLE an array of structures that

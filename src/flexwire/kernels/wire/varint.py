@@ -99,7 +99,7 @@ def zigzag(number: int) -> int:
 def put_groups(position: int, raw: int) -> int:
     """Write a number in as few groups of 7 bits as it takes; gives how many.
 
-    A position of 0 is none: the groups are only counted.
+    With a position of 0 nothing is written: the groups are only counted.
     """
     size = 1
     while raw & ~0x7F:

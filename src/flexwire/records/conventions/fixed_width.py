@@ -91,7 +91,7 @@ class FixedWidth(Convention):
             return None
         types = _BY_WIDTH.get(len(data), ())
         if not types:
-            return Evidence(key, -1, f"{len(data)} bytes are no type's width, nor text")
+            return Evidence(key, -1, f"{len(data)} bytes are not the width of a type, nor text")
         values = [f"{type_} {_LAYOUTS[type_].unpack(data)[0]!r}" for type_ in types]
         return Evidence(key, 1, " or ".join(values))
 

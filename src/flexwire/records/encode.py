@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import google_crc32c
@@ -36,7 +37,6 @@ Fields: TypeAlias = Mapping[str, int | None]
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
 # What a wrapper message, and a record batch, has of them.
-_HEADER_BITS = {name: 8 * struct.calcsize(code) for name, code in HEADER_FIELDS.items()}
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -51,6 +51,14 @@ WRITTEN_FIELDS = (
         "base_sequence",
     ),
 )
+
+# The fields of a header that are given, and their bits; then all of them in the header's order.
+_GIVEN_BITS = [
+    (name, 8 * struct.calcsize(code))
+    for name, code in HEADER_FIELDS.items()
+    if name in WRITTEN_FIELDS[RECORD_BATCH] and name != "base_offset"
+]
+_in_order = itemgetter(*HEADER_FIELDS)
 
 
 def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
@@ -160,21 +168,15 @@ def seal_batch(
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size
     check_size(size, "records")
-    known = {
-        "base_offset": base_offset,
-        "batch_length": size,
-        "magic": RECORD_BATCH,
-        "crc": 0,
-        "attributes": attributes,
-        "last_offset_delta": last_offset - base_offset,
-        "record_count": count,
-    }
-    header = HEADER.pack(
-        *(
-            known[name] if name in known else _number(fields, name, bits)
-            for name, bits in _HEADER_BITS.items()
-        )
-    )
+    numbers = {name: _number(fields, name, bits) for name, bits in _GIVEN_BITS}
+    numbers["base_offset"] = base_offset
+    numbers["batch_length"] = size
+    numbers["magic"] = RECORD_BATCH
+    numbers["crc"] = 0
+    numbers["attributes"] = attributes
+    numbers["last_offset_delta"] = last_offset - base_offset
+    numbers["record_count"] = count
+    header = HEADER.pack(*_in_order(numbers))
     crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)
     before = header[: CRC_START - CRC_SIZE]
     return b"".join((before, crc.to_bytes(CRC_SIZE, "big"), header[CRC_START:], body))

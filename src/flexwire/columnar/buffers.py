@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from flexwire.columnar.program import address
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some twenty
+from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from flexwire.columnar.nodes import Node
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 # An Arrow offset is an int32: the most bytes of a text column, and the most elements of an array.
-MOST = 2**31 - 1
+MOST = INT32_MAX
 # What a column gets beyond what the last batches took.
 _MARGIN = 1.1
 

@@ -9,8 +9,9 @@ from typing import Any
 from flexwire.errors import short
 from flexwire.records.conventions.connect_text import MisreadError, parse, round_to_float32
 from flexwire.records.conventions.convention import MAX_DEPTH, Convention, Evidence
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
-_INT64 = range(-(2**63), 2**63)
+_INT64 = range(INT64_MIN, INT64_MAX + 1)
 
 
 class Connect(Convention):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from flexwire.errors import short
 from flexwire.records.conventions.convention import MAX_DEPTH
+from flexwire.wire.limits import INT32_MAX, INT32_MIN
 
 # What Java's String.trim takes off, and Connect calls blank.
 _BLANK = "".join(map(chr, range(0x21)))
@@ -22,7 +23,7 @@ _NUMBER = re.compile(
     r"[+-]?(?:\d+(?:\.(?P<digits>\d*))?|\.(?P<more>\d+))"
     r"(?:[eE](?P<sign>[+-]?)0*(?P<exponent>\d{1,10}))?"
 )
-_INT32 = range(-(2**31), 2**31)
+_INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
 # From narrow to wide; a list of several of them takes the widest.
 _NUMBERS = (*_INTEGERS, "float32", "float64")

@@ -18,6 +18,7 @@ from flexwire.records.conventions.convention import (
     Key,
     RawHeader,
 )
+from flexwire.wire.limits import INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,8 +43,8 @@ _TEXT = {
 _DELIVERY_ATTEMPT = "kafka_deliveryAttempt"
 _INT = struct.Struct(">i")
 
-_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
+_Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 _Float = float | Literal["NaN", "Infinity", "-Infinity"]
 # What Jackson writes of a class. Of any other trusted one the JSON is given as it is.
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -52,7 +53,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
         _STRING: str,
         "java.lang.Boolean": bool,
         "java.lang.Byte": Annotated[int, msgspec.Meta(ge=-128, le=127)],
-        "java.lang.Short": Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)],
+        "java.lang.Short": Annotated[int, msgspec.Meta(ge=INT16_MIN, le=INT16_MAX)],
         "java.lang.Integer": _Int32,
         "java.lang.Long": _Int64,
         "java.lang.Float": _Float,
@@ -203,8 +204,8 @@ class SpringJson(Convention):
         for type_, class_ in _CLASSES.items():
             if isinstance(value, type_):
                 return class_
-        if isinstance(value, int) and -(2**63) <= value < 2**63:
-            return "java.lang.Integer" if -(2**31) <= value < 2**31 else "java.lang.Long"
+        if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
+            return "java.lang.Integer" if INT32_MIN <= value <= INT32_MAX else "java.lang.Long"
         raise self.misfit(key, f"Spring has no class for {short(value)}")
 
 

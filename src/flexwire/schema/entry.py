@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.parse import parse_node
@@ -13,9 +13,25 @@ from flexwire.schema.text import Array, SpecText
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Catalog
     from flexwire.schema.spec import MessageSpec
     from flexwire.schema.text import Node
+
+
+class Owner(Protocol):
+    """What an entry asks of the catalog that it is in."""
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The releases in it, oldest first."""
+
+    def read(self, *path: str) -> str:
+        """The text of one of its files."""
+
+    def newest_release_of(self, module: str) -> str:
+        """The newest release whose specs of ``module`` are in it."""
+
+    def release(self, asked: str) -> str:
+        """The release that a person means."""
 
 
 class Entry:
@@ -30,7 +46,7 @@ class Entry:
     False
     """
 
-    def __init__(self, owner: Catalog, name: str, facts: dict[str, Any]) -> None:
+    def __init__(self, owner: Owner, name: str, facts: dict[str, Any]) -> None:
         self._catalog = owner
         self.name = name
         self.module: str = facts["module"]

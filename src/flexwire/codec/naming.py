@@ -1,7 +1,7 @@
 """The names in generated source: a field's own for its local, and none for two things.
 
 A field may be called ``size``, a structure ``UUID``. What the source itself needs comes first, then
-locals, then what the module holds; whoever comes later takes a "_" for each name that was there.
+locals, then what the module holds; what comes later takes a "_" for each name that was there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Messages and records in bulk: columns of bytes into nested Arrow columns and back."""
+"""Messages and records in bulk: columns of bytes into nested Arrow columns and back.
+
+One column holds messages of every version, so its type is the union of a message's fields. A
+program made from the schemas (`program`) says where each field stands on the wire and in which
+column it goes; the kernels of `flexwire.kernels` run it over many rows. What they refuse, the
+reference reads again row by row (`reference`), and words the error or gives the row. Reading files,
+and knowing which bytes are messages, is left to `flexwire.capture` and `flexwire.spark`.
+"""
 
 from flexwire.columnar.decoding import decode_messages
 from flexwire.columnar.encoding import encode_messages, message_sizes

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def in_column(value: Any) -> Any:
-    """Give the value of a field that is no array and no structure; None is null.
+    """Give the value of a field that is neither an array nor a structure; None is null.
 
     >>> in_column(uuid.UUID(int=1)), in_column(7), in_column(None)
     ('AAAAAAAAAAAAAAAAAAAAAQ', 7, None)

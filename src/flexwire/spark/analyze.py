@@ -152,7 +152,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     files = capture_files(to_list(paths, "paths", "a list of paths"))
     destination = Path(out).absolute()
     is_small = sum(map(_size, files)) < SMALL_BYTES
-    # The session of whoever has one goes on after us.
+    # A session that the caller has goes on after us.
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = _Clock()
     explain = partial(explained, lambda: clock.current, memory if is_ours else None)

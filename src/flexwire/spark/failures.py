@@ -1,7 +1,7 @@
 """What went wrong when Spark cannot finish an analysis, in a sentence or two.
 
-Java's stack traces and those of Spark's Python workers have hundreds of lines, and the one that
-tells something is the innermost. Memory that runs out ends Java itself, so then there is not even
+Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
+says what happened. Memory that runs out ends Java itself, so then there is not even
 that: only the code with which its process ended.
 """
 
@@ -23,7 +23,7 @@ from flexwire.errors import AnalysisError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Once Java is gone, the next call to it finds nobody who listens.
+# Once Java is gone, the next call to it finds nothing that listens.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
@@ -36,9 +36,9 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 
 @contextmanager
 def explained(stage: Callable[[], str], memory: str | None) -> Iterator[None]:
-    """Raise what Spark raises as `AnalysisError`, in the words of whoever waits for the analysis.
+    """Raise what Spark raises as `AnalysisError`, in words for a person who waits.
 
-    ``stage`` tells which one it is at. ``memory`` is the heap that the analysis started Java with,
+    ``stage`` says which one it is at. ``memory`` is the heap that the analysis started Java with,
     None if another started it.
     """
     # Py4J logs to the root.
@@ -72,7 +72,7 @@ def analysis_error(stage: str, error: Exception, memory: str | None) -> Analysis
 
 
 def _java_causes(error: Exception) -> list[tuple[str, str]]:
-    """Class and message of the Java exception behind an error, and of its causes in turn."""
+    """Class and message of the Java exception that caused an error, and of its causes in turn."""
     if isinstance(error, Py4JJavaError):
         java: Any = error.java_exception
     else:

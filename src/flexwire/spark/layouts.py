@@ -1,7 +1,7 @@
 """How the messages of a capture are laid out: as in Kafka's newest release, or as its brokers' own.
 
-A few versions were laid out anew under the same number, mostly while they were a preview. Whoever
-knows the release of the captured brokers names it, and their bytes are read as it wrote them.
+A few versions were laid out anew under the same number, mostly while they were a preview. A person
+who knows the release of the captured brokers names it, and their bytes are read as it wrote them.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _columns() -> list[Column | str]:
 
 
 def software_of(api_versions: DataFrame) -> DataFrame:
-    """The software of each connection's client, as its first ApiVersions request that tells it.
+    """The software of each connection's client, as its first ApiVersions request that names it.
 
     It holds for the whole connection, its earlier frames included: it is the same client.
     """

@@ -1,4 +1,4 @@
-"""What a long analysis tells whoever waits for it."""
+"""What a long analysis shows to a person who waits for it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _watch(spark: SparkSession, progress: Progress, stage: str, over: threading.
     # The demo imports this module where there may be no Spark.
     from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415  see above
 
-    # When Java ends, whoever runs the job hears of it, and this thread has nothing left to watch.
+    # When Java ends, the thread that runs the job hears of it, and nothing is left to watch.
     with suppress(*SPARK_ERRORS):
         _tell_tasks(spark, progress, stage, over)
 

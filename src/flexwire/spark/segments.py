@@ -1,6 +1,6 @@
 """From capture files to rows of TCP segments: the first task of the analysis.
 
-A row is a segment, or (``connection`` is null) tells of one file how many packets it holds and how
+A row is a segment, or (``connection`` is null) says of one file how many packets it holds and how
 many were not used for one reason.
 """
 
@@ -78,7 +78,7 @@ def _file_rows(file: str, *, show_credentials: bool) -> Iterator[tuple[tuple[Any
             else:
                 yield _segment_row(file, ordinal, item), len(item.payload)
     except CaptureError as error:
-        # One file that is no capture must not stop the others; its row says why it gave nothing.
+        # One file that is not a capture must not stop the others; its row says why it gave nothing.
         unused.add(error.reason, 0)
     for reason, packets in counts.skipped.items():
         unused.add(reason, packets)

@@ -60,7 +60,7 @@ def session(
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
-    # It prints a traceback when Java ends, of which whoever calls Java hears anyway.
+    # It prints a traceback when Java ends, of which the caller of Java hears anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
 

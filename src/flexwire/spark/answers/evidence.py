@@ -175,7 +175,7 @@ def _parties(sent: DataFrame, tables: AuditTables) -> DataFrame:
 
 
 def _joined(rows: DataFrame, table: DataFrame | None, told: Column, name: str) -> DataFrame:
-    """The rows with what a message's table tells of their connection; null where it does not."""
+    """The rows with what a message's table says of their connection; null where it does not."""
     if table is None:
         kind = "array<string>" if name == "mechanisms" else "boolean"
         return rows.withColumn(name, F.lit(None).cast(kind))

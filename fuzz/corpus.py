@@ -18,7 +18,7 @@ from flexwire.records.kip82 import Message, encode_message_set
 from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
-from flexwire.wire.batch_layout import MAGIC_POSITION
+from flexwire.wire.batch_layout import MAGIC_AT
 from fuzz.modes import MODES
 from fuzz.record_headers import join
 from fuzz.targets import ENCODINGS, head
@@ -126,7 +126,7 @@ def _kip82() -> Iterator[bytes]:
             yield check_crc + encode_message_set(messages, compression=compression)
         yield check_crc + encode_message_set([Message(5, -1, None, None), *messages])
     for data in _records():
-        if len(data) > MAGIC_POSITION + 1 and data[MAGIC_POSITION + 1] < MAGIC:
+        if len(data) > MAGIC_AT + 1 and data[MAGIC_AT + 1] < MAGIC:
             yield data
 
 

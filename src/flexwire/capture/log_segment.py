@@ -15,7 +15,7 @@ from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 from flexwire.wire.batch_layout import (
     HEADER,
     HEADER_SIZE,
-    MAGIC_POSITION,
+    MAGIC_AT,
     NO_VALUE,
     PREFIXES,
     RECORD_BATCH,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
 # Enough to see that no batch begins here: its length and magic.
-_LEAST_HEADER = MAGIC_POSITION + 1
+_LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
@@ -163,7 +163,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
     if size > MAX_BATCH_BYTES:
         reason = f"a batch of {size} bytes, more than {MAX_BATCH_BYTES}"
         raise RecordError(reason, offset=position)
-    magic = data[MAGIC_POSITION]
+    magic = data[MAGIC_AT]
     if magic == RECORD_BATCH:
         base_offset, _, _, _, _, _, last_offset_delta, _, max_timestamp, *_ = HEADER.unpack(data)
         last_offset = base_offset + last_offset_delta

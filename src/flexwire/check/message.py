@@ -148,7 +148,7 @@ class Nesting:
     """
 
     def __init__(self, message: Message) -> None:
-        fields = message.spec.structs() | {message.spec.name: message.spec.fields}
+        fields = message.spec.fields_by_structure()
         self.fields = fields
         self.order: list[str] = []
         self.closing: list[FieldSpec] = []

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flexwire.arguments import refuse, to_int
 from flexwire.columnar.buffers import allocate
 from flexwire.columnar.program import address
-from flexwire.columnar.record_schema import MOMENT, NO_TIMESTAMP
+from flexwire.columnar.record_schema import MOMENT
 from flexwire.columnar.validity import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
 from flexwire.kernels.engine import Kernel, kernel
@@ -29,6 +29,7 @@ from flexwire.records.body_writing import write_records
 from flexwire.records.deflate import checked_level
 from flexwire.records.encode import seal_batch
 from flexwire.wire.batch_layout import (
+    CRC_AT,
     CRC_SIZE,
     CRC_START,
     ENTRY,
@@ -192,7 +193,7 @@ class _Group:
                 (self.starts + CRC_START).tolist(), self.ends.tolist(), strict=True
             )
         ]
-        places = (self.starts + CRC_START - CRC_SIZE)[:, None] + np.arange(CRC_SIZE)
+        places = (self.starts + CRC_AT)[:, None] + np.arange(CRC_SIZE)
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
@@ -424,12 +425,12 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
 def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
     array = _column(chunk, "timestamp")
     if array is None:
-        return np.full(rows, NO_TIMESTAMP, np.int64)
+        return np.full(rows, NO_VALUE, np.int64)
     if array.type == MOMENT and (found := _whole_milliseconds(array)) is not None:
         return found
     is_moment = pa.types.is_timestamp(array.type)
     array = cast(array, _MILLISECONDS if is_moment else pa.int64(), "timestamp")
-    return _numbers(array.view(pa.int64()), NO_TIMESTAMP)
+    return _numbers(array.view(pa.int64()), NO_VALUE)
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
@@ -441,7 +442,7 @@ def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
     if (int(microseconds.sum()) - 1000 * int(found.sum())) % 2**64:
         return None
     if array.null_count:
-        found[np.asarray(array.is_null())] = NO_TIMESTAMP
+        found[np.asarray(array.is_null())] = NO_VALUE
     return found
 
 

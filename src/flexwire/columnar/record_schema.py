@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND
+from flexwire.wire.batch_layout import NO_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,9 +51,6 @@ BATCH_COLUMNS = {
 }
 """What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
 
-# On the wire, of a record without a timestamp and of all of magic 0.
-NO_TIMESTAMP = -1
-
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
     """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
@@ -66,9 +64,7 @@ def moment(milliseconds: int) -> int | None:
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
     """
-    is_moment = (
-        FIRST_MILLISECOND <= milliseconds <= LAST_MILLISECOND and milliseconds != NO_TIMESTAMP
-    )
+    is_moment = FIRST_MILLISECOND <= milliseconds <= LAST_MILLISECOND and milliseconds != NO_VALUE
     return milliseconds * 1000 if is_moment else None
 
 
@@ -80,7 +76,7 @@ def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Non
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
         valid = (milliseconds >= FIRST_MILLISECOND) & (milliseconds <= LAST_MILLISECOND)
-        valid &= milliseconds != NO_TIMESTAMP
+        valid &= milliseconds != NO_VALUE
         milliseconds[~valid] = 0
     np.multiply(milliseconds, 1000, out=milliseconds)
     return valid

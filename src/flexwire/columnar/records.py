@@ -21,7 +21,7 @@ from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
 from flexwire.records.search import BatchSearch
-from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_POSITION
+from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_AT
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class RecordReader:
             self.position = end
             return
         reason = f"a batch of {declared} bytes, but the data ends after {remaining}"
-        if declared is None or remaining <= MAGIC_POSITION:
+        if declared is None or remaining <= MAGIC_AT:
             reason = f"the data ends after {remaining} bytes of a batch's header"
         self._refuse(RecordError(reason, offset=start), None)
 

@@ -197,7 +197,7 @@ class _Laid:
         """How the spec of other releases lays a version out."""
         present = {
             (structure, one.attribute): ""
-            for structure, fields in (spec.structs() | {spec.name: spec.fields}).items()
+            for structure, fields in spec.fields_by_structure().items()
             for one in fields
         }
         schema = resolve(spec, number)

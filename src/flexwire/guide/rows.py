@@ -80,7 +80,7 @@ def make_rows(
     What is inside a structure follows the field that holds it. ``present`` has the versions of
     every field, by structure and attribute. Raises `SpecError` where there are too many fields.
     """
-    structs = spec.structs() | {spec.name: spec.fields}
+    structs = spec.fields_by_structure()
     specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
 
     def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:

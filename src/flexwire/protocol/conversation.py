@@ -136,7 +136,6 @@ class Conversation:
         Its response is not waited for. The ``request`` is given where its header can be read, and
         is of a released version: other bytes must not be taken for one.
         """
-        self._moment(None)
         request = None
         if is_placed:
             try:

@@ -18,7 +18,7 @@ from flexwire.wire.batch_layout import (
     ENTRY,
     HEADER,
     LEAST_SIZES,
-    MAGIC_POSITION,
+    MAGIC_AT,
     PREFIXES,
     RECORD_BATCH,
     ZSTD,
@@ -78,8 +78,8 @@ class BatchIterator(Iterator[RecordBatch]):
         """Give the magic, None where the data ends before it."""
         magic = None
         least = LEAST_SIZES[0]
-        if remaining > MAGIC_POSITION:
-            magic = self._data[start + MAGIC_POSITION]
+        if remaining > MAGIC_AT:
+            magic = self._data[start + MAGIC_AT]
             if magic >= len(LEAST_SIZES):
                 raise RecordError(f"unknown magic {magic}; 0, 1 and 2 are known", offset=start)
             least = LEAST_SIZES[magic]
@@ -135,7 +135,7 @@ class BatchIterator(Iterator[RecordBatch]):
         )
 
     def _decode_message(self, data: bytes, start: int) -> RecordBatch:
-        layout = PREFIXES[data[MAGIC_POSITION]]
+        layout = PREFIXES[data[MAGIC_AT]]
         offset, batch_length, crc, magic, attributes, *timestamp = layout.unpack_from(data)
         if self._check_crc:
             check_message_crc(data, crc, start)

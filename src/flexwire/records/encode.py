@@ -19,6 +19,7 @@ from flexwire.records.record import Record
 from flexwire.records.values import check_size, checked_integer, checked_record
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
+    CRC_AT,
     CRC_SIZE,
     CRC_START,
     ENTRY,
@@ -178,7 +179,7 @@ def seal_batch(
     numbers["record_count"] = count
     header = HEADER.pack(*_in_order(numbers))
     crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)
-    before = header[: CRC_START - CRC_SIZE]
+    before = header[:CRC_AT]
     return b"".join((before, crc.to_bytes(CRC_SIZE, "big"), header[CRC_START:], body))
 
 

@@ -16,7 +16,7 @@ from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     ENTRY,
     LEAST_SIZES,
-    MAGIC_POSITION,
+    MAGIC_AT,
     MESSAGE_CRC_START,
     NO_VALUE,
     PREFIXES,
@@ -43,7 +43,7 @@ def read_message(data: bytes, start: int, stop: int) -> Message:
 
     Raises `RecordError` with an offset within ``data``.
     """
-    magic = data[start + MAGIC_POSITION]
+    magic = data[start + MAGIC_AT]
     if magic > 1:
         raise RecordError(f"magic {magic} inside a message set", offset=start)
     layout = PREFIXES[magic]

@@ -60,7 +60,7 @@ class SpecVersion:
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
         self.schema = resolve(spec, version)
-        self._structs = spec.structs() | {spec.name: spec.fields}
+        self._structs = spec.fields_by_structure()
 
     def members(self, schema: Schema) -> tuple[Member, ...]:
         """The fields of a structure, absent ones too, in the order of the spec."""

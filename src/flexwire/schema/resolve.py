@@ -100,7 +100,7 @@ class _Resolver:
         )
         # The first draft is older than the compact types: its lengths are the fixed ones.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
-        self.structs = spec.structs() | {spec.name: spec.fields}
+        self.structs = spec.fields_by_structure()
         # The fields that only other specs have, by structure.
         self.elsewhere: dict[str, list[FieldSpec]] = {}
         if others:

@@ -209,6 +209,11 @@ class MessageSpec:
                 found.setdefault(one.type.name, one.fields)
         return found
 
+    def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
+        """The fields of every structure and, last, of the message, each by its name."""
+        # The message's name is that of no structure in it.
+        return self.structs() | {self.name: self.fields}
+
     def walk(self) -> Iterator[FieldSpec]:
         """Every field of the message and of its structures, outer before inner."""
         common = [one for struct in self.common_structs for one in struct.fields]

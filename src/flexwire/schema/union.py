@@ -26,9 +26,8 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
     """
     found: Fields = {}
     for spec, versions in specs:
-        # The message's name is that of no structure in it.
-        structs = {spec.name: spec.fields} | spec.structs() | {spec.name: spec.fields}
-        for name, fields in structs.items():
+        message_first = {spec.name: spec.fields} | spec.fields_by_structure()
+        for name, fields in message_first.items():
             known = found.setdefault(name, {})
             for one in fields:
                 known.setdefault(one.attribute, []).append((one, versions))

@@ -56,8 +56,7 @@ LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
 # The magic is at the same place in every format, as is the size of what follows that size. What
 # the crc of a message covers begins at the magic.
-MAGIC_POSITION: Final = MAGIC_AT
-MESSAGE_CRC_START: Final = MAGIC_POSITION
+MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 
 RECORD_BATCH: Final = 2

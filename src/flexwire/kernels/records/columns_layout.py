@@ -6,6 +6,8 @@ constants, so a change here is a change of the kernels.
 
 from __future__ import annotations
 
+from flexwire.wire.limits import INT64_MIN
+
 # A record batch of magic 2, as its header says. B_START and B_END are where its records stand, in
 # the data or inflated; B_BUDGET is the most records and record headers it may have; B_ROWS how many
 # rows it became.
@@ -51,7 +53,7 @@ SPARE = 16
 # A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
 # begins the year 1, or after the last, which ends the year 9999, is not one; nor is -1.
 FIRST_MILLISECOND, LAST_MILLISECOND = -62_135_596_800_000, 253_402_300_799_999
-NO_MOMENT = -(2**63)
+NO_MOMENT = INT64_MIN
 
 # What reading takes and gives. Records from R_FIRST to R_BATCHES of the table go into the columns,
 # R_ROWS and R_HEADERS rows into each so far. R_DATA is what batches' positions count from; with

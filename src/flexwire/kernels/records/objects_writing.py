@@ -54,7 +54,7 @@ from flexwire.kernels.records.objects_layout import (
 )
 from flexwire.kernels.wire.lengths import NULL
 from flexwire.kernels.wire.varint import write_zigzag, zigzag_size
-from flexwire.wire.limits import INT32_MAX, INT32_MIN, VARLONG_BYTES
+from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MIN, VARLONG_BYTES
 
 _FIRST_OUT = 4096
 
@@ -201,7 +201,7 @@ def start(call: int, arguments: int, shared: int) -> bool:
     store_word(call, out)
     store_word(call + C_OUT, out)
     store_word(call + C_END, out + _FIRST_OUT)
-    store_word(call + C_NEWEST, -(2**63))
+    store_word(call + C_NEWEST, INT64_MIN)
     return sound and out != 0
 
 

@@ -18,7 +18,7 @@ from flexwire.records.kip82.decode import Entries, Reading, Whole, checked_readi
 from flexwire.records.kip82.encode import encode_message_set
 from flexwire.records.kip82.message import MAGIC
 from flexwire.records.record import Record
-from flexwire.wire.batch_layout import MAGIC_POSITION, MESSAGE_SETS
+from flexwire.wire.batch_layout import MAGIC_AT, MESSAGE_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def _convert(
     converted = []
     entries = Entries(to_bytes(data))
     for start, entry in entries:
-        if entry[MAGIC_POSITION] in kept:
+        if entry[MAGIC_AT] in kept:
             converted.append(entry)
             continue
         try:

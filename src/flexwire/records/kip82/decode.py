@@ -15,7 +15,7 @@ from flexwire.records.inflate import inflate
 from flexwire.records.kip82.message import MAGIC, Entry, Message, read_entry
 from flexwire.records.message_set import check_message_crc
 from flexwire.records.typed import TypedDialect
-from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, MAGIC_POSITION
+from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, MAGIC_AT
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 
@@ -130,7 +130,7 @@ def decode_message_set(
 
 def read_whole(data: bytes, start: int, reading: Reading) -> Whole:
     """Read an entry that stands at ``start``; raises `RecordError` with an offset from there."""
-    magic = data[MAGIC_POSITION]
+    magic = data[MAGIC_AT]
     try:
         return _read_new(data, reading) if magic == MAGIC else _read_old(data, magic, reading)
     except RecordError as error:
@@ -171,8 +171,8 @@ def _read_inner(data: bytes, wrapper: Entry, reading: Reading) -> list[Message]:
     found: list[Entry] = []
     entries = Entries(data)
     for start, one in entries:
-        if one[MAGIC_POSITION] != MAGIC:
-            reason = f"magic {one[MAGIC_POSITION]} inside a wrapper of magic {MAGIC}"
+        if one[MAGIC_AT] != MAGIC:
+            reason = f"magic {one[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
             raise RecordError(reason, offset=start)
         try:
             entry = _read_checked(one, reading)

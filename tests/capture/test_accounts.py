@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from flexwire.capture.assembly import OPEN_CONNECTIONS, FrameAssembler
 from flexwire.capture.course import FAR_BYTES, NEAR_BYTES, WIDEST_GAP
-from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
 from flexwire.capture.streams import Stream
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import (
     CLIENT,
     CONNECTION,

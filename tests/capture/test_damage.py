@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from flexwire.capture.framing import Held
 from flexwire.capture.model import SAMPLE_BYTES
-from flexwire.capture.packets import SYN
 from flexwire.capture.streams import Piece
+from flexwire.wire.segment_layout import SYN
 from tests.capture.traffic import (
     CLIENT,
     SERVER,

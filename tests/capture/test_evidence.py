@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from flexwire.capture.assembly import FrameAssembler
 from flexwire.capture.brokers import Brokers, parse_end
 from flexwire.capture.evidence import MOST_READ
-from flexwire.capture.packets import ACK, FIN, RST
 from flexwire.capture.resemblance import looks_like
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.protocol import request_header_version, response_header_version
+from flexwire.wire.segment_layout import ACK, FIN, RST
 from tests.capture.traffic import CLIENT, SERVER, framed, handshake, tcp
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket, Segment
-from flexwire.capture.packets import ACK, endpoints, tcp_packet
+from flexwire.capture.packets import endpoints, tcp_packet
 from flexwire.capture.segments import SegmentCounts, read_segments
+from flexwire.wire.segment_layout import ACK
 from tests.capture.traffic import packet, pcap
 
 if TYPE_CHECKING:

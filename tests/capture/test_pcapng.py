@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from flexwire.capture import packets, pcapng
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.packets import FIN, RST, SYN, internet_checksum
+from flexwire.capture.packets import internet_checksum
 from flexwire.capture.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.errors import CaptureError
+from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.traffic import framed, of, request, response
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from flexwire.capture.plausible import (
     looks_like_response,
     looks_like_responses,
 )
-from flexwire.capture.waiting import Waiting
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from flexwire.capture.waiting import NOTED_FRAMES, Waiting
 from tests.capture.traffic import framed, request, response
 
 LIMIT = 1000
@@ -140,11 +139,11 @@ def test_a_response_is_awaited_until_it_has_come() -> None:
 
 def test_requests_that_are_never_answered_are_forgotten_in_the_end() -> None:
     waiting = Waiting()
-    for n in range(DEFAULT_IN_FLIGHT + 1):
+    for n in range(NOTED_FRAMES + 1):
         waiting.note("request", request(n)[4:])
     assert not waiting.expects(response(0))
     assert waiting.expects(response(1))
-    assert waiting.expects(response(DEFAULT_IN_FLIGHT))
+    assert waiting.expects(response(NOTED_FRAMES))
 
 
 def test_a_response_from_before_the_capture_has_an_id_a_little_lower() -> None:

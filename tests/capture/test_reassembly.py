@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.packets import ACK, RST, SYN
 from flexwire.capture.segments import Segment
 from flexwire.capture.streams import MAX_PENDING_BYTES, REORDER_SEGMENTS
 from flexwire.errors import CaptureError
+from flexwire.wire.segment_layout import ACK, RST, SYN
 from tests.capture.traffic import (
     CLIENT,
     CONNECTION,

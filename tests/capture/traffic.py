@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
-from flexwire.capture.packets import ACK, FIN, SYN, Endpoint, tcp_packet
+from flexwire.capture.packets import Endpoint, tcp_packet
 from flexwire.capture.segments import Segment
+from flexwire.wire.segment_layout import ACK, FIN, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.packets import ACK, FIN, SYN, endpoints, tcp_packet
+from flexwire.capture.packets import endpoints, tcp_packet
 from flexwire.codec import message
 from flexwire.errors import EncodeError, UnknownMessageError
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
+from flexwire.wire.segment_layout import ACK, FIN, SYN
 from tests.capture.traffic import pcap
 from tests.spark.traffic import framed, made, record_batch, request, response
 

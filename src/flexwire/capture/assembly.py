@@ -15,8 +15,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.connections import Account, CapturedConnection
 from flexwire.capture.course import Course
 from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
+from flexwire.capture.lent import Lent, Standing
 from flexwire.capture.model import Direction  # noqa: TC001 - msgspec reads the annotation
-from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
 from flexwire.capture.plausible import (
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
@@ -28,9 +28,11 @@ from flexwire.capture.roles import Roles
 from flexwire.capture.streams import Stream
 from flexwire.capture.waiting import Waiting
 from flexwire.errors import CaptureError
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.framing import Held
+    from flexwire.capture.lent import Taken, Went
     from flexwire.capture.model import Segment
     from flexwire.capture.streams import Piece
 
@@ -168,6 +170,17 @@ class FrameAssembler:
         """Whether what an open connection carried until now shows that it is Kafka."""
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
+    def lend(self) -> Lent | None:
+        """Where the connection stands, if it is sure to be Kafka and to go on in order.
+
+        None otherwise, and where several are open. See `flexwire.capture.lent`.
+        """
+        return self._open[0].lend() if len(self._open) == 1 else None
+
+    def take_back(self, taken: Taken) -> None:
+        """Take in what became of the connection since it was lent."""
+        self._open[0].take_back(taken)
+
     def _connection_of(self, segment: Segment) -> _Connection | None:
         if segment.flags & SYN:
             known = (one for one in reversed(self._open) if not one.course.refuses_syn(segment))
@@ -243,6 +256,51 @@ class _Connection:
     def reads_as_kafka(self) -> bool:
         return self._account.evidence.found is not None
 
+    def lend(self) -> Lent | None:
+        if self._client is None or not self.reads_as_kafka:
+            return None
+        request = self._standing("request", self._client)
+        response = self._standing("response", self._broker)
+        if request is None or response is None:
+            return None
+        return Lent(self.name, self._client, request, response)
+
+    def _standing(self, direction: Direction, source: str) -> Standing | None:
+        half = self._halves[direction]
+        stands, follows = half.stream.standing(), self.course.next_of(source)
+        if stands is None or stands[0] != follows:
+            return None
+        if half.framer is None:
+            if not half.stream.anchored:
+                return None
+            half.framer = self._framer(direction)
+        held = half.framer.held()
+        if held is None:
+            return None
+        data, first_us, last_us = held
+        return Standing(*stands, data, first_us, last_us, half.count)
+
+    def take_back(self, taken: Taken) -> None:
+        if not taken.segments:
+            return
+        self._last_us = taken.time_us
+        self._account.note_taken(taken)
+        self._waiting.note_ids(taken.noted)
+        client = self._client or ""
+        segments = taken.segments
+        ends: tuple[tuple[Direction, str, Went], ...] = (
+            ("request", client, taken.request),
+            ("response", self._broker, taken.response),
+        )
+        for direction, source, went in ends:
+            half = self._halves[direction]
+            self.course.skip(source, went.size, segments)
+            segments = 0
+            half.stream.skip(went.size, went.acknowledged)
+            half.count += went.frames
+            if half.framer is not None:
+                half.framer.skip(went)
+
     def _settle(self, client: str) -> list[CapturedFrame]:
         held, self._roles.held = self._roles.held, []
         self._client = client
@@ -291,9 +349,13 @@ class _Connection:
         half = self._halves[direction]
         self._account.note_pieces(direction, pieces)
         if half.framer is None:
-            begins = self._begins_request if direction == "request" else self._begins_response
-            half.framer = Framer(begins, synchronized=half.stream.anchored, limit=self.limit)
+            half.framer = self._framer(direction)
         return self._label(direction, half.framer.feed(pieces))
+
+    def _framer(self, direction: Direction) -> Framer:
+        begins = self._begins_request if direction == "request" else self._begins_response
+        anchored = self._halves[direction].stream.anchored
+        return Framer(begins, synchronized=anchored, limit=self.limit)
 
     def _label(self, direction: Direction, found: list[Found]) -> list[CapturedFrame]:
         half = self._halves[direction]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from flexwire.capture.evidence import Evidence
-from flexwire.capture.packets import FIN, RST, SYN
 from flexwire.capture.resemblance import HEAD_BYTES, looks_like
+from flexwire.wire.segment_layout import FIN, RST, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.brokers import Brokers
     from flexwire.capture.framing import Found
+    from flexwire.capture.lent import Taken, Went
     from flexwire.capture.model import Direction, Segment
     from flexwire.capture.streams import Piece, Stream
 
@@ -108,6 +109,18 @@ class Account:
         if flags & (FIN | RST) and self._ended_by is None:
             self._ended_by = segment.source
             self._reset = bool(flags & RST)
+
+    def note_taken(self, taken: Taken) -> None:
+        """Take in segments, and the whole frames in them, that were counted elsewhere."""
+        if not taken.segments:
+            return
+        self._last_us = taken.time_us
+        self._captured += taken.captured
+        self._is_marked = self._is_marked or taken.is_marked
+        went: dict[Direction, Went] = {"request": taken.request, "response": taken.response}
+        for direction, one in went.items():
+            self._frames[direction] += one.frames
+            self._bytes[direction] += one.sizes
 
     def note_pieces(self, direction: Direction, pieces: Iterable[Piece]) -> None:
         """Take in what comes next in a stream."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.packets import ACK, FIN, MODULUS, RST, SYN
 from flexwire.capture.streams import REORDER_SEGMENTS, unwrap
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.model import Segment
@@ -102,6 +102,17 @@ class Course:
         if segment.flags & ACK and segment.acknowledgment:
             self._reach[segment.destination].acknowledge(segment.acknowledgment)
         return True
+
+    def next_of(self, source: str) -> int | None:
+        """The sequence number that an end goes on with; None unless it has begun and not ended."""
+        reach = self._reach[source]
+        is_going = reach.is_seen and reach.end is None and not self.is_reset
+        return reach.high % MODULUS if is_going else None
+
+    def skip(self, source: str, size: int, segments: int) -> None:
+        """Count ``segments`` of the connection, with ``size`` bytes of an end that follow on."""
+        self._segments += segments
+        self._reach[source].high += size
 
     def note(self, segment: Segment) -> None:
         """Take in a segment of the connection."""

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.model import SAMPLE_BYTES
 from flexwire.capture.resemblance import HEAD_BYTES, looks_like
-from flexwire.protocol.frames import PREFIX_LENGTH
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.capture.lent import Went
     from flexwire.capture.streams import Piece
 
 DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
@@ -112,6 +113,12 @@ class Framer:
         found, self._found = self._found, []
         return found
 
+    def held(self) -> tuple[bytes, int, int] | None:
+        """What is held of a frame that is not whole, and when it was seen; None unless framing."""
+        if self._why is not None or self._lost:
+            return None
+        return bytes(self._buffer), self._first_us, self._last_us
+
     def _reset(self) -> None:
         # Framing: the bytes of the frame so far, its prefix included, up to the first lost one.
         # Seeking: a sample of what is skipped.
@@ -122,6 +129,18 @@ class Framer:
         self._first_us = 0
         self._last_us = 0
         self._candidates = Held()
+
+    def skip(self, went: Went) -> None:
+        """Go on after frames that were cut elsewhere."""
+        if went.frames:
+            self._last_length = went.length
+        self._reset()
+        self._buffer += went.held
+        self._seen = len(went.held)
+        self._first_us, self._last_us = went.first_us, went.last_us
+        if self._seen >= PREFIX_LENGTH:
+            (self._last_length,) = _LENGTH.unpack_from(went.held)
+            self._length = PREFIX_LENGTH + self._last_length
 
     def _take(self, piece: Piece) -> None:
         if self._why is not None:

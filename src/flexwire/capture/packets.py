@@ -6,19 +6,12 @@ import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
+from flexwire.wire.segment_layout import MODULUS, SYN
+
 try:
     import numpy as np
 except ImportError:  # it comes with the extras; without it the same sums take longer
     np = None  # type: ignore[assignment]  # the one place that knows it may be missing
-
-FIN = 0x01
-SYN = 0x02
-RST = 0x04
-PSH = 0x08
-ACK = 0x10
-
-MODULUS = 1 << 32
-"""Sequence numbers count bytes modulo this (RFC 9293, section 3.4)."""
 
 # The handshake announces the widest window there is, 65,535 << 14 (RFC 7323): a frame of 100 MiB
 # is then within it, and a reader has no reason to call the receiver's window full.

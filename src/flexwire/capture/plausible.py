@@ -21,8 +21,8 @@ import struct
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.frames import PREFIX_LENGTH
 from flexwire.protocol.headers import request_header_version
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.packets import ACK, SYN
 from flexwire.capture.plausible import (
     SHORTEST_HEAD,
     correlation_ids,
@@ -12,6 +11,7 @@ from flexwire.capture.plausible import (
     looks_like_responses,
 )
 from flexwire.versions import HIGHEST
+from flexwire.wire.segment_layout import ACK, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.brokers import Brokers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from flexwire.capture.packets import MODULUS
+from flexwire.wire.segment_layout import HALF_MODULUS, MODULUS
 
 REORDER_SEGMENTS = 64
 """A gap whose bytes the receiver has acknowledged is given up after so many more segments.
@@ -25,13 +25,12 @@ MAX_PENDING_PIECES = 4096
 MOST_GAPS = 4096
 """So many lost ranges are remembered of a stream, to know bytes that come too late for them."""
 
-_HALF = MODULUS // 2
 _WIDEST_WINDOW = 1 << 30
 
 
 def unwrap(sequence: int, near: int) -> int:
     """The position with this sequence number that is nearest to another position."""
-    return near + (sequence - near + _HALF) % MODULUS - _HALF
+    return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
 class Piece(NamedTuple):
@@ -98,6 +97,23 @@ class Stream:
         # such a number is damage, and would make everything in between missing.
         if position - max(known, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(known, position)
+
+    def standing(self) -> tuple[int, int | None] | None:
+        """The sequence number of the next byte, and how far before it all is acknowledged.
+
+        None where the stream has not begun, waits for something, or has ended.
+        """
+        known = self._acknowledged
+        is_open = self.started and not self._pending and self._fin is None
+        if not is_open or (known is not None and known > self._next):
+            return None
+        return self._next % MODULUS, None if known is None else known - self._next
+
+    def skip(self, size: int, acknowledged: int | None) -> None:
+        """Take in ``size`` bytes that followed in order; acknowledged as far, counted from here."""
+        if acknowledged is not None:
+            self._acknowledged = self._next + acknowledged
+        self._next += size
 
     def finish_at(self, sequence: int) -> None:
         """Take in where a FIN says that the stream ends."""

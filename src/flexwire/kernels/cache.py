@@ -41,7 +41,12 @@ _WANTED = [
 _ROOT, _OTHERS_WRITE = 0, 0o022
 _ROOM = Path(__file__).parent
 # Modules outside this room whose numbers kernels take as constants.
-_NUMBERS = ("wire/limits.py", "wire/batch_layout.py", "wire/frame_layout.py")
+_NUMBERS = (
+    "wire/limits.py",
+    "wire/batch_layout.py",
+    "wire/frame_layout.py",
+    "wire/segment_layout.py",
+)
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 

@@ -26,6 +26,9 @@ KERNELS = {
     "read_records": ("records.columns_reading", "read"),
     "write_records": ("records.columns_writing", "write"),
     "seal_records": ("records.sealing", "seal"),
+    "plan_frames": ("capture.framing", "plan"),
+    "join_frames": ("capture.framing", "join"),
+    "carry_frames": ("capture.framing", "carry"),
 }
 
 

@@ -10,12 +10,12 @@ import struct
 from typing import Final
 
 from flexwire.errors import FrameError
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 # What a broker takes by default (``socket.request.max.bytes``), and more than clients
 # ask for in one response (``fetch.max.bytes``).
 DEFAULT_FRAME_LIMIT: Final = 104_857_600
 
-PREFIX_LENGTH: Final = 4
 _LENGTH: Final = struct.Struct(">i")
 
 

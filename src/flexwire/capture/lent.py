@@ -1,0 +1,78 @@
+"""A connection that goes on as it should, lent to whoever takes its segments faster.
+
+While nothing is missing, repeated or out of order, all that an assembler does with a segment is to
+count it and to cut its bytes into frames. `FrameAssembler.lend` then says where both ends stand.
+Who takes segments from there on may take only such as are the next of their end, and says with
+`Taken` what became of them before the assembler is given another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Standing(NamedTuple):
+    """Where one end of a connection stands.
+
+    ``sequence`` is the number of its next byte; ``acknowledged`` how far the other end has
+    acknowledged its bytes, counted from there (so not above 0), None if it never did. ``held`` are
+    the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
+    ``last_us``. ``next_index`` is that of its next frame.
+    """
+
+    sequence: int
+    acknowledged: int | None
+    held: bytes
+    first_us: int
+    last_us: int
+    next_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A connection, and where the ends stand that send requests and responses."""
+
+    connection: str
+    client: str
+    request: Standing
+    response: Standing
+
+
+class Went(NamedTuple):
+    """How far one end has come since it was lent.
+
+    ``size`` bytes were taken; ``acknowledged`` counts from where it stood, None if it never was.
+    Of what was taken, the ``frames`` have ``sizes`` in all, the latest a ``length``; what remains
+    is ``held``, as in `Standing`.
+    """
+
+    size: int
+    acknowledged: int | None
+    held: bytes
+    first_us: int
+    last_us: int
+    frames: int
+    sizes: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a connection since it was lent.
+
+    ``segments`` with ``captured`` bytes were taken, the last at ``time_us``; ``is_marked``: the
+    capture said of one that a frame begins with it. ``noted`` are the last frames, each whether it
+    is a request and its correlation id.
+    """
+
+    segments: int
+    captured: int
+    time_us: int
+    is_marked: bool
+    noted: Sequence[tuple[bool, int]]
+    request: Went
+    response: Went

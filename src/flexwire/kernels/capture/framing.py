@@ -1,0 +1,332 @@
+"""Segments that follow one another, cut into frames.
+
+`plan` looks how many segments of each connection can be taken: those that are the next of their
+end, whole, without a turn of the connection (SYN, FIN, RST), that acknowledge only what was seen,
+and whose frames have a length that a frame can have. It says how many bytes and frames they give,
+so that room can be made; then `join` takes them. A segment that is not such is the reference's.
+"""
+
+from __future__ import annotations
+
+from flexwire.kernels.capture.framing_layout import (
+    C_ACKNOWLEDGMENTS,
+    C_BEGINS,
+    C_CONNECTION_SIZE,
+    C_DATA,
+    C_FLAGS,
+    C_FRAME_COUNT,
+    C_FRAMES,
+    C_IS_HIGH,
+    C_LIMIT,
+    C_MISSING,
+    C_NOTES,
+    C_ORDER,
+    C_OUT,
+    C_OUT_SIZE,
+    C_PAYLOAD_AT,
+    C_PAYLOAD_SIZES,
+    C_RUN_COUNT,
+    C_RUNS,
+    C_SEQUENCES,
+    C_TIMES,
+    D_ACKNOWLEDGED,
+    D_AT,
+    D_FIRST,
+    D_HAVE,
+    D_INDEX,
+    D_LAST,
+    D_LENGTH,
+    D_NEED,
+    D_NEXT,
+    D_PLANNED_BYTES,
+    D_PLANNED_FRAMES,
+    D_PLANNED_NEXT,
+    D_PREFIX,
+    D_PREFIX_SIZE,
+    D_SIZES,
+    D_TAKEN,
+    FRAME,
+    NOTE_RESPONSE,
+    NOTE_SHIFT,
+    NOTHING_ACKNOWLEDGED,
+    P_CAPTURED,
+    P_LOW_IS_CLIENT,
+    P_MARKED,
+    P_NOTED,
+    P_NOTES,
+    P_NUMBER,
+    P_SEGMENTS,
+    P_SIDES,
+    P_TIME,
+    R_CONNECTION,
+    R_FROM,
+    R_STOP,
+    R_TO,
+    RUN,
+    SIDE,
+    W_CONNECTION,
+    W_FIRST,
+    W_INDEX,
+    W_IS_RESPONSE,
+    W_SEGMENT,
+    W_SIZE,
+    W_START,
+    W_STOP,
+    W_TIME,
+)
+from flexwire.kernels.machine import (
+    copy_memory,
+    kernel,
+    load_int32,
+    load_int32_native,
+    load_uint8,
+    load_word,
+    part,
+    store_word,
+)
+from flexwire.wire.segment_layout import (
+    ACK,
+    CORRELATION_ID_IN_REQUEST,
+    FIN,
+    HALF_MODULUS,
+    MODULUS,
+    PREFIX_LENGTH,
+    RST,
+    SYN,
+)
+
+_TURNS = SYN | FIN | RST
+_CORRELATION_ID_SIZE = 4
+
+
+@part
+def ahead(sequence: int, position: int) -> int:
+    """Give how far a sequence number is after another: less than 2**31, or negative if before."""
+    return (sequence - position + HALF_MODULUS) % MODULUS - HALF_MODULUS
+
+
+@part
+def begin_planning(side: int) -> None:
+    """Plan from where the end stands."""
+    store_word(side + D_PLANNED_NEXT, load_word(side + D_NEXT))
+    store_word(side + D_PLANNED_BYTES, 0)
+    store_word(side + D_PLANNED_FRAMES, 0)
+    at, have = load_word(side + D_AT), load_word(side + D_HAVE)
+    need = prefix = 0
+    if have >= PREFIX_LENGTH:
+        need = load_int32(at) + PREFIX_LENGTH - have
+        have = 0
+    for index in range(have):
+        prefix = prefix << 8 | load_uint8(at + index)
+    store_word(side + D_NEED, need)
+    store_word(side + D_PREFIX, prefix)
+    store_word(side + D_PREFIX_SIZE, have)
+
+
+@part
+def plan_payload(side: int, data: int, size: int, limit: int) -> bool:
+    """Follow the frames through a payload; False, with nothing done, at an impossible length."""
+    need = load_word(side + D_NEED)
+    prefix, prefix_size = load_word(side + D_PREFIX), load_word(side + D_PREFIX_SIZE)
+    frames = position = 0
+    while position < size:
+        if need == 0:
+            if prefix_size == 0 and size - position >= PREFIX_LENGTH:
+                prefix = load_int32(data + position)
+                position += PREFIX_LENGTH
+            else:
+                prefix = prefix << 8 | load_uint8(data + position)
+                prefix_size += 1
+                position += 1
+                if prefix_size < PREFIX_LENGTH:
+                    continue
+            if prefix <= 0 or prefix > limit:
+                return False
+            need = prefix
+            prefix = prefix_size = 0
+        taken = min(need, size - position)
+        position += taken
+        need -= taken
+        if need == 0:
+            frames += 1
+    store_word(side + D_NEED, need)
+    store_word(side + D_PREFIX, prefix)
+    store_word(side + D_PREFIX_SIZE, prefix_size)
+    store_word(side + D_PLANNED_FRAMES, load_word(side + D_PLANNED_FRAMES) + frames)
+    store_word(side + D_PLANNED_BYTES, load_word(side + D_PLANNED_BYTES) + size)
+    store_word(side + D_PLANNED_NEXT, (load_word(side + D_PLANNED_NEXT) + size) % MODULUS)
+    return True
+
+
+@part
+def plan_segment(call: int, sides: int, row: int) -> bool:
+    """Whether a segment is the next of its end, and its frames can be; then it is planned."""
+    is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
+    side, other = sides + SIDE * is_high, sides + SIDE * (1 - is_high)
+    flags = load_uint8(load_word(call + C_FLAGS) + row)
+    sequence = load_word(load_word(call + C_SEQUENCES) + 8 * row)
+    if (
+        flags & _TURNS != 0
+        or sequence != load_word(side + D_PLANNED_NEXT)
+        or load_int32_native(load_word(call + C_MISSING) + 4 * row) != 0
+    ):
+        return False
+    if flags & ACK:
+        acknowledged = load_word(load_word(call + C_ACKNOWLEDGMENTS) + 8 * row)
+        if ahead(acknowledged, load_word(other + D_PLANNED_NEXT)) > 0:
+            return False
+    size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row)
+    at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
+    return plan_payload(side, load_word(call + C_DATA) + at, size, load_word(call + C_LIMIT))
+
+
+@kernel
+def plan(call: int, _unused: int, _also_unused: int) -> int:
+    """Say of each run which segments can be taken, and in all how many bytes and frames they are.
+
+    The bytes are with those that are held of frames that are not whole yet. Gives 0.
+    """
+    runs, order, limit = load_word(call + C_RUNS), load_word(call + C_ORDER), 0
+    frames = size = limit
+    for number in range(load_word(call + C_RUN_COUNT)):
+        run = runs + RUN * number
+        sides = load_word(run + R_CONNECTION) + P_SIDES
+        for side in (sides, sides + SIDE):
+            begin_planning(side)
+            size += load_word(side + D_HAVE)
+        place, stop = load_word(run + R_FROM), load_word(run + R_TO)
+        while place < stop and plan_segment(call, sides, load_word(order + 8 * place)):
+            place += 1
+        store_word(run + R_STOP, place)
+        for side in (sides, sides + SIDE):
+            frames += load_word(side + D_PLANNED_FRAMES)
+            size += load_word(side + D_PLANNED_BYTES)
+    store_word(call + C_OUT_SIZE, size)
+    store_word(call + C_FRAME_COUNT, frames)
+    return 0
+
+
+@part
+def note_frame(call: int, connection: int, is_response: int, payload: int, length: int) -> None:
+    """Put a frame's correlation id into the ring of its connection."""
+    start = 0 if is_response else CORRELATION_ID_IN_REQUEST
+    if length < start + _CORRELATION_ID_SIZE:
+        return
+    noted = load_word(connection + P_NOTED)
+    note = load_int32(payload + start) << NOTE_SHIFT | is_response * NOTE_RESPONSE
+    store_word(connection + P_NOTES + 8 * (noted % load_word(call + C_NOTES)), note)
+    store_word(connection + P_NOTED, noted + 1)
+
+
+@part
+def count_segment(call: int, connection: int, side: int, other: int, row: int) -> int:
+    """Count a segment of the end ``side``, and what it acknowledges of the other; give its size."""
+    if load_uint8(load_word(call + C_FLAGS) + row) & ACK:
+        acknowledged = load_word(load_word(call + C_ACKNOWLEDGMENTS) + 8 * row)
+        distance = ahead(acknowledged, load_word(other + D_NEXT))
+        taken, known = load_word(other + D_TAKEN), load_word(other + D_ACKNOWLEDGED)
+        known = taken if known == NOTHING_ACKNOWLEDGED else known
+        store_word(other + D_ACKNOWLEDGED, max(known, taken + distance))
+    size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row)
+    store_word(connection + P_TIME, load_word(load_word(call + C_TIMES) + 8 * row))
+    store_word(connection + P_SEGMENTS, load_word(connection + P_SEGMENTS) + 1)
+    store_word(connection + P_CAPTURED, load_word(connection + P_CAPTURED) + size)
+    if load_uint8(load_word(call + C_BEGINS) + row):
+        store_word(connection + P_MARKED, 1)
+    store_word(side + D_NEXT, (load_word(side + D_NEXT) + size) % MODULUS)
+    store_word(side + D_TAKEN, load_word(side + D_TAKEN) + size)
+    return size
+
+
+@part
+def join_segment(call: int, connection: int, row: int, frame: int) -> int:
+    """Take a planned segment, and put its frames from ``frame`` on; give where the next goes."""
+    is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
+    sides = connection + P_SIDES
+    side, other = sides + SIDE * is_high, sides + SIDE * (1 - is_high)
+    size = count_segment(call, connection, side, other, row)
+    if size == 0:
+        return frame
+    # The side's bytes stand one after the other; D_AT is where its frame begins.
+    start, have = load_word(side + D_AT), load_word(side + D_HAVE)
+    at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
+    copy_memory(start + have, load_word(call + C_DATA) + at, size)
+    time = load_word(connection + P_TIME)
+    first = last = time
+    if have:
+        first, last = min(load_word(side + D_FIRST), time), max(load_word(side + D_LAST), time)
+    have += size
+    is_response = is_high if load_word(connection + P_LOW_IS_CLIENT) else 1 - is_high
+    out = load_word(call + C_OUT)
+    while have >= PREFIX_LENGTH:
+        length = load_int32(start)
+        whole = PREFIX_LENGTH + length
+        if have < whole:
+            break
+        payload = start + PREFIX_LENGTH
+        store_word(frame + W_CONNECTION, load_word(connection + P_NUMBER))
+        store_word(frame + W_IS_RESPONSE, is_response)
+        store_word(frame + W_INDEX, load_word(side + D_INDEX))
+        store_word(frame + W_FIRST, first)
+        store_word(frame + W_TIME, last)
+        store_word(frame + W_SIZE, whole)
+        store_word(frame + W_START, payload - out)
+        store_word(frame + W_STOP, payload - out + length)
+        store_word(frame + W_SEGMENT, row)
+        note_frame(call, connection, is_response, payload, length)
+        store_word(side + D_INDEX, load_word(side + D_INDEX) + 1)
+        store_word(side + D_SIZES, load_word(side + D_SIZES) + whole)
+        store_word(side + D_LENGTH, length)
+        frame += FRAME
+        start += whole
+        have -= whole
+        first = last = time
+    store_word(side + D_AT, start)
+    store_word(side + D_HAVE, have)
+    store_word(side + D_FIRST, first)
+    store_word(side + D_LAST, last)
+    return frame
+
+
+@kernel
+def join(call: int, _unused: int, _also_unused: int) -> int:
+    """Take the segments that were planned, and put their bytes and frames where there is room.
+
+    Gives how many bytes were put, which is C_OUT_SIZE.
+    """
+    runs, order = load_word(call + C_RUNS), load_word(call + C_ORDER)
+    out = load_word(call + C_OUT)
+    frame = load_word(call + C_FRAMES)
+    for number in range(load_word(call + C_RUN_COUNT)):
+        run = runs + RUN * number
+        connection = load_word(run + R_CONNECTION)
+        sides = connection + P_SIDES
+        for side in (sides, sides + SIDE):
+            have = load_word(side + D_HAVE)
+            copy_memory(out, load_word(side + D_AT), have)
+            store_word(side + D_AT, out)
+            out += have + load_word(side + D_PLANNED_BYTES)
+        for place in range(load_word(run + R_FROM), load_word(run + R_STOP)):
+            row = load_word(order + 8 * place)
+            frame = join_segment(call, connection, row, frame)
+    return out - load_word(call + C_OUT)
+
+
+@kernel
+def carry(call: int, _unused: int, _also_unused: int) -> int:
+    """Copy what connections hold of frames that are not whole to the output; gives how many bytes.
+
+    C_RUNS are the connections themselves, C_RUN_COUNT of them. With C_OUT of 0 nothing is copied.
+    """
+    connection, total = load_word(call + C_RUNS), 0
+    out = load_word(call + C_OUT)
+    for _ in range(load_word(call + C_RUN_COUNT)):
+        sides = connection + P_SIDES
+        for side in (sides, sides + SIDE):
+            have = load_word(side + D_HAVE)
+            if out != 0 and have:
+                copy_memory(out + total, load_word(side + D_AT), have)
+                store_word(side + D_AT, out + total)
+            total += have
+        connection += load_word(call + C_CONNECTION_SIZE)
+    return total

@@ -1,0 +1,25 @@
+"""The numbers of TCP segments, and of the frames that they carry.
+
+Sources: RFC 9293 (flags and sequence numbers); Kafka's protocol guide (a frame is an int32 length
+and as many bytes), RequestHeader.json.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FIN: Final = 0x01
+SYN: Final = 0x02
+RST: Final = 0x04
+PSH: Final = 0x08
+ACK: Final = 0x10
+
+MODULUS: Final = 1 << 32
+"""Sequence numbers count bytes modulo this (RFC 9293, section 3.4)."""
+HALF_MODULUS: Final = MODULUS // 2
+
+PREFIX_LENGTH: Final = 4
+"""Bytes of the length before the payload of a frame."""
+CORRELATION_ID_IN_REQUEST: Final = 4
+"""Where it stands in the payload of a request, after the api key and version; it is the first in
+that of a response."""

@@ -1,0 +1,260 @@
+"""Frames in columns are those of the assemblers alone, whatever happens to segments on the way.
+
+Every test runs with the kernels and without them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.brokers import Brokers
+from flexwire.capture.columns import flows
+from flexwire.capture.columns.flows import Flows
+from flexwire.capture.segments import Segment
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
+from tests.capture.traffic import framed, request, response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.capture.connections import CapturedConnection
+
+pytestmark = pytest.mark.slow
+
+BROKER = "10.0.0.1:9092"
+_KINDS = {
+    "timestamp_us": np.int64,
+    "sequence": np.int64,
+    "acknowledgment": np.int64,
+    "flags": np.uint8,
+    "missing": np.int32,
+}
+
+
+class Segments:
+    """Segments in columns, made of objects."""
+
+    timestamp_us: Any
+    sequence: Any
+    acknowledgment: Any
+    flags: Any
+    missing: Any
+
+    def __init__(self, segments: list[Segment], keys: list[str], file: str) -> None:
+        self._segments = segments
+        self.keys, self.file = keys, file
+        for name, kind in _KINDS.items():
+            setattr(self, name, np.array([getattr(one, name) for one in segments], kind))
+        names = [connection_key(one) for one in segments]
+        keys += sorted(set(names) - set(keys))
+        self.key = np.array([keys.index(one) for one in names], np.int32)
+        self.is_high = np.array(
+            [
+                not name.startswith(f"{one.source}|")
+                for name, one in zip(names, segments, strict=True)
+            ],
+            np.bool_,
+        )
+        begins = {None: 0, "request": 1, "response": 2}
+        self.begins = np.array([begins[one.begins] for one in segments], np.int8)
+        self.payload_size = np.array([len(one.payload) for one in segments], np.int32)
+        self.payload_at = np.cumsum(self.payload_size, dtype=np.int64) - self.payload_size
+        self.data = np.frombuffer(b"".join(one.payload for one in segments), np.uint8)
+
+    def segment(self, row: int) -> Segment:
+        return self._segments[row]
+
+
+@dataclass
+class Ways:
+    """What happens to segments: how likely each."""
+
+    lost: float = 0.0
+    repeated: float = 0.0
+    late: float = 0.0
+    cut: float = 0.0
+    mid_stream: bool = False
+    damaged: float = 0.0
+    exchanges: int = 30
+
+
+CLEAN = Ways()
+LOSSY = Ways(lost=0.02, repeated=0.02, late=0.03, cut=0.01)
+MID_STREAM = Ways(mid_stream=True)
+# Long enough to go on in order between two losses.
+SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
+RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
+EVERYTHING = Ways(lost=0.05, repeated=0.05, late=0.05, cut=0.02, mid_stream=True, damaged=0.02)
+
+
+def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
+    """The segments of one connection, in the order in which a capture has them."""
+    client = f"10.0.{number // 250}.{number % 250 + 2}:{40_000 + rng.randrange(20_000)}"
+    ends = {"request": client, "response": BROKER}
+    at = {"request": rng.randrange(MODULUS), "response": rng.randrange(MODULUS)}
+    if rng.random() < 0.2:
+        at["request"] = MODULUS - rng.randrange(3000)
+    made: list[Segment] = []
+
+    def send(direction: str, data: bytes = b"", flags: int = ACK, missing: int = 0) -> None:
+        back = "response" if direction == "request" else "request"
+        made.append(
+            Segment(0, ends[direction], ends[back], at[direction] % MODULUS, at[back] % MODULUS,
+                    flags, data, missing)
+        )  # fmt: skip
+        at[direction] += len(data) + missing + bool(flags & (SYN | FIN))
+
+    if not ways.mid_stream or rng.random() < 0.3:
+        for direction, flags in (("request", SYN), ("response", SYN | ACK), ("request", ACK)):
+            send(direction, flags=flags)
+    size = rng.choice([40, 200, 1448, 6000])
+    for exchange in range(rng.randrange(1, ways.exchanges)):
+        asked, told = exchanged(rng, exchange * 10, ways)
+        for direction, data in (("request", asked), ("response", told)):
+            for start in range(0, len(data), size):
+                send(direction, data[start : start + size])
+            if rng.random() < 0.7:
+                send("response" if direction == "request" else "request")
+    for direction, flags in farewell(rng):
+        send(direction, flags=flags)
+    return happened(rng, made, ways)
+
+
+def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
+    """Requests with ids from ``first`` on, and their responses, seldom damaged."""
+    ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
+    largest = rng.choice([10, 100, 3000])
+    asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)
+    told = b"".join(response(one, rng.randrange(largest)) for one in ids)
+    if rng.random() < ways.damaged:
+        asked += framed(b"") * rng.choice([1, 2])
+    if rng.random() < ways.damaged:
+        told = told[: len(told) // 2] + rng.randbytes(30) + told[len(told) // 2 :]
+    return asked, told
+
+
+def farewell(rng: random.Random) -> list[tuple[str, int]]:
+    if rng.random() < 0.5:
+        return []
+    return [("request", FIN | ACK), ("response", rng.choice([FIN, RST]) | ACK), ("request", ACK)]
+
+
+def happened(rng: random.Random, made: list[Segment], ways: Ways) -> list[Segment]:
+    found: list[Segment] = []
+    for one in made:
+        if rng.random() < ways.lost:
+            continue
+        segment = one
+        if one.payload and rng.random() < ways.cut:
+            kept = rng.randrange(len(one.payload))
+            segment = msgspec.structs.replace(
+                one, payload=one.payload[:kept], missing=len(one.payload) - kept
+            )
+        place = len(found) - (rng.randrange(1, 5) if rng.random() < ways.late else 0)
+        found.insert(max(0, place), segment)
+        if rng.random() < ways.repeated:
+            found.insert(rng.randrange(len(found) + 1), segment)
+    return found
+
+
+def interleaved(rng: random.Random, ways: Ways) -> list[Segment]:
+    """The segments of several connections, some of which use the ports of others again."""
+    streams = [connection(rng, number, ways) for number in range(rng.randrange(1, 8))]
+    if rng.random() < 0.3:
+        again = connection(rng, 0, ways)
+        names = (again[0].source, again[0].destination) if again else ("", "")
+        old = streams[0][0] if streams[0] else None
+        if old is not None and again:
+            mine = next(one for one in names if one != BROKER)
+            theirs = old.source if old.source != BROKER else old.destination
+            streams[0] += [
+                msgspec.structs.replace(
+                    one,
+                    source=theirs if one.source == mine else BROKER,
+                    destination=theirs if one.destination == mine else BROKER,
+                )
+                for one in again
+            ]
+    found, time = [], 1_000_000
+    while streams := [one for one in streams if one]:
+        segment = rng.choice(streams).pop(0)
+        time += rng.choice([0, 1, 500])
+        found.append(msgspec.structs.replace(segment, timestamp_us=time))
+    return found
+
+
+def by_objects(
+    segments: Iterable[Segment], brokers: Brokers
+) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
+    assemblers: dict[str, FrameAssembler] = {}
+    frames: list[CapturedFrame] = []
+    ended: list[CapturedConnection] = []
+    for one in segments:
+        assembler = assemblers.setdefault(connection_key(one), FrameAssembler(brokers=brokers))
+        frames += assembler.push(one)
+        ended += assembler.ended()
+    for assembler in assemblers.values():
+        frames += assembler.finish()
+        ended += assembler.ended()
+    return by_connection(frames), sorted(ended, key=lambda one: one.connection)
+
+
+def by_connection(frames: Iterable[CapturedFrame]) -> dict[str, list[CapturedFrame]]:
+    found: dict[str, list[CapturedFrame]] = {}
+    for one in frames:
+        found.setdefault(one.connection, []).append(one)
+    return found
+
+
+def by_columns(
+    rng: random.Random, segments: list[Segment], brokers: Brokers
+) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
+    taken = Flows(brokers=brokers)
+    cuts = sorted({0, len(segments), *(rng.randrange(len(segments) + 1) for _ in range(4))})
+    frames: list[CapturedFrame] = []
+    ended: list[CapturedConnection] = []
+    keys: list[str] = []
+    for start, stop in pairwise(cuts):
+        if rng.random() < 0.3:
+            taken = pickle.loads(pickle.dumps(taken))  # noqa: S301 - ours
+            keys = []
+        found = taken.push(Segments(segments[start:stop], keys, "file"))
+        assert found.connections is taken.connections
+        frames += [found.frame(row) for row in range(len(found))]
+        ended += taken.ended()
+    found = taken.finish()
+    frames += [found.frame(row) for row in range(len(found))]
+    return by_connection(frames), sorted([*ended, *taken.ended()], key=lambda one: one.connection)
+
+
+@pytest.fixture(params=["kernels", "objects"])
+def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "objects":
+        monkeypatch.setattr(flows, "kernel", lambda _: None)
+    name: str = request.param
+    return name
+
+
+@pytest.mark.parametrize("ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING])
+@pytest.mark.parametrize("brokers", [Brokers(), Brokers.parse([9092], [])])
+def test_columns_give_the_frames_of_the_assemblers(
+    executor: str, ways: Ways, brokers: Brokers
+) -> None:
+    for seed in range(12 if ways.exchanges > 100 else 30):
+        rng = random.Random(seed)
+        segments = interleaved(rng, ways)
+        expected = by_objects(segments, brokers)
+        found = by_columns(rng, segments, brokers)
+        assert found[0].keys() == expected[0].keys(), seed
+        for connection_name, frames in expected[0].items():
+            assert found[0][connection_name] == frames, (seed, connection_name)
+        assert found[1] == expected[1], (seed, executor)

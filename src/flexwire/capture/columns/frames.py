@@ -1,0 +1,97 @@
+"""Frames of many connections in arrays, one row a frame, in the order in which they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.capture.assembly import CapturedFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameColumns:
+    """Frames as `CapturedFrame` has them; a connection is its place in ``connections``.
+
+    ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
+    ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, of
+    uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file``
+    is the capture file whose reading found these frames.
+    """
+
+    connection: Array
+    is_response: Array
+    index: Array
+    time_us: Array
+    first_us: Array
+    size: Array
+    start: Array
+    stop: Array
+    connections: list[str]
+    data: Array
+    file: str
+    error: dict[int, str] = field(default_factory=dict)
+    unplaced: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.connection)
+
+    def payload(self, row: int) -> bytes:
+        """Give the payload of a frame."""
+        return self.data[self.start[row] : self.stop[row]].tobytes()
+
+    def frame(self, row: int) -> CapturedFrame:
+        """Give the frame of a row as an object."""
+        return CapturedFrame(
+            connection=self.connections[self.connection[row]],
+            direction="response" if self.is_response[row] else "request",
+            timestamp_us=int(self.time_us[row]),
+            first_us=int(self.first_us[row]),
+            index=int(self.index[row]),
+            size=int(self.size[row]),
+            payload=self.payload(row),
+            error=self.error.get(row),
+            is_placed=row not in self.unplaced,
+        )
+
+    @classmethod
+    def from_frames(
+        cls, frames: Sequence[CapturedFrame], file: str, connections: list[str] | None = None
+    ) -> FrameColumns:
+        """Put frames into arrays.
+
+        ``connections`` are those known already, to which new ones are added.
+        """
+        known = [] if connections is None else connections
+        numbers = {name: number for number, name in enumerate(known)}
+        for one in frames:
+            if numbers.setdefault(one.connection, len(numbers)) == len(known):
+                known.append(one.connection)
+        stop = np.fromiter(accumulate(len(one.payload) for one in frames), np.int64, len(frames))
+        start = np.concatenate((np.zeros(1, np.int64), stop))[:-1]
+
+        def column(name: str) -> Array:
+            return np.fromiter((getattr(one, name) for one in frames), np.int64, len(frames))
+
+        return cls(
+            connection=np.array([numbers[one.connection] for one in frames], np.int32),
+            is_response=np.array([one.direction == "response" for one in frames], np.bool_),
+            index=column("index"),
+            time_us=column("timestamp_us"),
+            first_us=column("first_us"),
+            size=column("size"),
+            start=start,
+            stop=stop,
+            connections=known,
+            data=np.frombuffer(b"".join(one.payload for one in frames), np.uint8),
+            file=file,
+            error={row: one.error for row, one in enumerate(frames) if one.error is not None},
+            unplaced={row for row, one in enumerate(frames) if not one.is_placed},
+        )

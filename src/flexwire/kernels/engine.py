@@ -26,6 +26,10 @@ KERNELS = {
     "read_records": ("records.columns_reading", "read"),
     "write_records": ("records.columns_writing", "write"),
     "seal_records": ("records.sealing", "seal"),
+    "read_turns": ("capture.turns", "read"),
+    "gather_bytes": ("capture.turns", "gather"),
+    "drain_turns": ("capture.turns_waiting", "drain"),
+    "restore_turns": ("capture.turns_waiting", "restore"),
 }
 
 

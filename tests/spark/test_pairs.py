@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from flexwire.capture.assembly import CapturedFrame
+from flexwire.capture.columns.turns_objects import FrameReader
+from flexwire.capture.columns.turns_outcomes import UNPAIRED
 from flexwire.net.relay import Relay
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.spark.batches import record_batch
-from flexwire.spark.frames import FRAME, FRAMES, FrameReader
-from flexwire.spark.pairs import UNPAIRED, pair_frames
+from flexwire.spark.frames import FRAME, FRAMES
+from flexwire.spark.pairs import pair_frames
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US
 

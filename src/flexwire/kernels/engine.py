@@ -29,6 +29,10 @@ KERNELS = {
     "plan_frames": ("capture.framing", "plan"),
     "join_frames": ("capture.framing", "join"),
     "carry_frames": ("capture.framing", "carry"),
+    "read_turns": ("capture.turns", "read"),
+    "gather_bytes": ("capture.turns", "gather"),
+    "drain_turns": ("capture.turns_waiting", "drain"),
+    "restore_turns": ("capture.turns_waiting", "restore"),
 }
 
 

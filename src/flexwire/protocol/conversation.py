@@ -14,7 +14,7 @@ elsewhere; here only where it takes one to say whether the request is answered.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
@@ -23,6 +23,9 @@ from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT, InFlight
 from flexwire.protocol.requests import RequestFrame, parse_request
 from flexwire.protocol.responses import parse_correlation_id
 from flexwire.protocol.sasl import Authentication, SaslExchange
+
+ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
+"""The one request that may expect no response, and its field which then is 0."""
 
 _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
@@ -72,10 +75,13 @@ class Conversation:
     frames were seen in the order in which they are given.
     """
 
-    def __init__(self, in_flight: int = DEFAULT_IN_FLIGHT) -> None:
+    def __init__(
+        self, in_flight: int = DEFAULT_IN_FLIGHT, authentication: Authentication | None = None
+    ) -> None:
+        """Begin; ``authentication`` is what is known of it from earlier frames."""
         self.unpaired = 0
         self._exchange = SaslExchange()
-        self._authentication = Authentication()
+        self.authentication = authentication or Authentication()
         self._asked: InFlight[_Asked] = InFlight(in_flight)
         self._early: InFlight[_Early] = InFlight(in_flight)
         self._pairs = 0
@@ -90,6 +96,21 @@ class Conversation:
         """The requests that wait for their response, oldest first."""
         return [one.request for one in self._asked if one.request is not None]
 
+    def resume_request(self, request: RequestFrame) -> int:
+        """Let a request wait that was taken in elsewhere, and expects a response; gives its pair.
+
+        Those of a connection are given oldest first, before any frame.
+        """
+        pair = self._new_pair()
+        self._asked.add(request.correlation_id, _Asked(pair, request))
+        return pair
+
+    def resume_response(self, correlation_id: int, seen: int) -> int:
+        """Know of a response for which no request waited; gives its pair."""
+        pair = self._new_pair()
+        self._early.add(correlation_id, _Early(pair, seen))
+        return pair
+
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
         """Take in a frame of the client; if it expects a response, wait for that."""
         seen = self._moment(seen)
@@ -97,7 +118,7 @@ class Conversation:
             request = self._exchange.parse(payload)
         except _UNREADABLE as error:
             return self._unread(None, payload, str(error))
-        self._authentication.see(request, payload, is_whole=True)
+        self.authentication.see(request, payload, is_whole=True)
         if request is None:
             pair = self._new_pair()
             self._asked.add(None, _Asked(pair, None))
@@ -161,7 +182,7 @@ class Conversation:
 
     @property
     def _is_guarded(self) -> bool:
-        return not self._authentication.is_ruled_out
+        return not self.authentication.is_ruled_out
 
     def _moment(self, seen: int | None) -> int:
         self._frames += 1
@@ -172,7 +193,7 @@ class Conversation:
         return self._pairs
 
     def _unread(self, request: RequestFrame | None, payload: bytes, reason: str) -> Turn:
-        self._authentication.see(request, payload, is_whole=False)
+        self.authentication.see(request, payload, is_whole=False)
         return Turn("unread", self._is_guarded, request, error=reason)
 
     def _answered_early(self, correlation_id: int, seen: int) -> int | None:
@@ -201,7 +222,7 @@ def expects_response(request: RequestFrame, payload: bytes) -> bool:
 
     A Produce request that does not decode counts as one that is answered.
     """
-    if request.message_name != "ProduceRequest":
+    if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True
     kind = message(request.message_name)
     try:

@@ -15,8 +15,8 @@ from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.requests import RequestFrame, decodes, parse_request
 
 # What a client may ask before it authenticates, in versions of no release too (KIP-511).
-_NEGOTIATES: Final = "ApiVersionsRequest"
-_HANDSHAKES: Final = "SaslHandshakeRequest"
+NEGOTIATES: Final = "ApiVersionsRequest"
+HANDSHAKES: Final = "SaslHandshakeRequest"
 
 
 class Authentication:
@@ -28,38 +28,37 @@ class Authentication:
     (`hides_credentials`), authentication may be under way for the rest of the connection.
     """
 
-    def __init__(self) -> None:
-        self._is_open = False
-        self._is_guarded = False
+    def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
+        # A request has ruled it out; it may be under way all the same.
+        self.is_open = is_open
+        self.is_guarded = is_guarded
 
     @property
     def is_ruled_out(self) -> bool:
         """Whether what is not understood on the connection is sure not to be a credential."""
-        return self._is_open and not self._is_guarded
+        return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
         """Take in a request in the order of the stream; it is None if it was not understood.
 
         Unless it ``is_whole``, the payload is what is known of its start.
         """
-        if self._is_guarded:
+        if self.is_guarded:
             return
         if request is None or not is_believable(request):
-            self._is_guarded = True
-        elif request.message_name == _NEGOTIATES:
+            self.is_guarded = True
+        elif request.message_name == NEGOTIATES:
             pass
-        elif request.message_name == _HANDSHAKES or hides_credentials(
-            request.message_name, payload
-        ):
-            self._is_guarded = True
-        elif not self._is_open:
+        elif request.message_name == HANDSHAKES or hides_credentials(request.message_name, payload):
+            self.is_guarded = True
+        elif not self.is_open:
             body = payload[request.body_offset :]
-            self._is_open = is_whole and decodes(request.message_name, body, request.api_version)
+            self.is_open = is_whole and decodes(request.message_name, body, request.api_version)
 
 
 def is_believable(request: RequestFrame) -> bool:
     """Whether a header is a request's, and not other bytes that read as one by chance."""
-    return request.message_name == _NEGOTIATES or is_released(request.api_key, request.api_version)
+    return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
 class SaslExchange:
@@ -82,7 +81,7 @@ class SaslExchange:
         if self._exchanging and not _is_request(payload):
             return None
         request = parse_request(payload)
-        self._exchanging = request.message_name == _HANDSHAKES and request.api_version == 0
+        self._exchanging = request.message_name == HANDSHAKES and request.api_version == 0
         return request
 
 

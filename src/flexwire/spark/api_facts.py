@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.errors import UnknownMessageError
 from flexwire.parties import Client
 from flexwire.protocol import api_name
@@ -17,7 +18,6 @@ from flexwire.report.facts import (
     LatencyBucket,
     VersionUse,
 )
-from flexwire.spark.frames import FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flexwire.capture.columns.withheld import WITHHELD_BYTES, withheld_tagged_fields
 from flexwire.columnar.objects import TAGGED_FIELD_USES, TaggedFieldUses, message_column
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
@@ -25,7 +26,6 @@ from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import carries_credentials, parse_response, withhold
 from flexwire.spark.layouts import body_type, class_of
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.spark.withheld import WITHHELD_BYTES, withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.columns.turns_outcomes import FAILED, NOT_KAFKA, UNBELIEVED
 from flexwire.report.facts import ConnectionFacts, OtherConnection
-from flexwire.spark.frames import CONNECTION, FAILED, FRAME
+from flexwire.spark.frames import CONNECTION, FRAME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-NOT_KAFKA = "not Kafka"
-"""The outcome of frames of a connection that is not Kafka."""
-
 SHOWN = 200
 """So many connections that are not Kafka are listed in the report; the table has them all."""
 
-_UNBELIEVED = "nothing on this connection reads as Kafka"
 # What a frame says of itself, where it can be believed.
 _READ = (
     "message",
@@ -79,7 +76,7 @@ def judged_frames(wire: DataFrame) -> DataFrame:
 
 
 def _error(is_other: Column, is_unread: Column) -> Column:
-    unbelieved = F.coalesce("error", F.lit(_UNBELIEVED))
+    unbelieved = F.coalesce("error", F.lit(UNBELIEVED))
     return F.when(is_other, None).when(is_unread, unbelieved).otherwise(F.col("error"))
 
 

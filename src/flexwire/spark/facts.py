@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.columns.turns_outcomes import FAILED, UNPAIRED
 from flexwire.protocol import WITHHELD
 from flexwire.report.audit import marked
 from flexwire.report.facts import (
@@ -25,9 +26,7 @@ from flexwire.report.facts import (
 from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
-from flexwire.spark.frames import FAILED
 from flexwire.spark.outcomes import LENIENT
-from flexwire.spark.pairs import UNPAIRED
 from flexwire.spark.record_facts import (
     gather_record_headers,
     gather_topics,

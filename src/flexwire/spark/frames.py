@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.brokers import Brokers
+from flexwire.capture.columns.turns_objects import FrameReader
 from flexwire.capture.segments import Segment
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.columnar.values import raw_tagged_fields
-from flexwire.protocol import Conversation, carries_credentials, is_believable
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.spark.withheld import withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.capture.connections import CapturedConnection
-    from flexwire.protocol import RequestFrame, Turn
 
 _NONE_GIVEN = Brokers()
 
 FRAME, PACKETS, CONNECTION = "frame", "packets", "connection"
-FAILED, TOKEN = "failed", "token"
 
 CONNECTION_FACTS = pa.struct(
     [
@@ -196,73 +192,3 @@ class _Connection:
         facts["first_time"], facts["last_time"] = facts.pop("first_us"), facts.pop("last_us")
         told = {"kind": CONNECTION, "connection": facts.pop("connection"), "facts": facts}
         return tuple(told.get(name) for name in FRAMES.names), 0
-
-
-class FrameReader:
-    """What the frames of one connection say without their bodies being decoded, as columns.
-
-    Frames are given in the order in which the assembler gave them out. The bytes of a token are
-    withheld, and those of a frame that does not read as a request or response are shown only where
-    its message is known and authentication is ruled out on the connection.
-    """
-
-    def __init__(self, *, show_credentials: bool = False) -> None:
-        self._show_credentials = show_credentials
-        self._conversation = Conversation()
-        self._client_id: str | None = None
-
-    def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """The columns of `FRAMES` that the frame's header and its place give."""
-        turn = self._turn(frame)
-        told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
-        if turn.kind == "token":
-            told["outcome"] = TOKEN
-        elif turn.kind == "unread":
-            told |= {"outcome": FAILED, "error": turn.error}
-        else:
-            told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
-        if frame.direction == "request" and turn.request is not None:
-            told |= self._described(turn.request)
-        # A response whose message is unknown may be one that carries credentials.
-        is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
-        if is_unread and not self._show_credentials:
-            tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
-            told |= {
-                "payload": None,
-                "withheld_credentials": 1 if frame.payload else 0,
-                "header_unknown_tagged_fields": tagged,
-            }
-        return told
-
-    def _turn(self, frame: CapturedFrame) -> Turn:
-        conversation, payload = self._conversation, frame.payload
-        if frame.direction == "response":
-            if frame.error is not None:
-                return conversation.damaged_response(frame.error)
-            return conversation.response(payload, frame.timestamp_us)
-        if frame.error is not None:
-            # A request that is cut off or damaged further on still says whose it is.
-            return conversation.damaged_request(payload, frame.error, is_placed=frame.is_placed)
-        return conversation.request(payload, frame.timestamp_us)
-
-    def _described(self, request: RequestFrame) -> dict[str, Any]:
-        header: Any = request.header
-        tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
-        if is_believable(request):
-            self._client_id = client_id
-        elif client_id != self._client_id and not self._show_credentials:
-            # Other bytes may read as a header too, and these say that their client is another.
-            client_id = None
-        is_secret = carries_credentials(request.message_name) or not is_believable(request)
-        if is_secret and not self._show_credentials:
-            tagged = withheld_tagged_fields(tagged)
-        return {
-            "message": request.message_name,
-            "api_key": request.api_key,
-            "api_version": request.api_version,
-            "correlation_id": request.correlation_id,
-            "client_id": client_id,
-            "header_version": request.header_version,
-            "body_offset": request.body_offset,
-            "header_unknown_tagged_fields": tagged,
-        }

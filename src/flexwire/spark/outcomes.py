@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.frames import FAILED
+from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.spark.pairs import FRAME_KEY
 
 if TYPE_CHECKING:

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.connections import NOT_KAFKA, judged_frames
+from flexwire.capture.columns.turns_outcomes import NOT_KAFKA, UNPAIRED, UNPAIRED_REASON
+from flexwire.spark.connections import judged_frames
 from flexwire.spark.frames import FRAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-UNPAIRED = "unpaired"
 FRAME_KEY = ("connection", "direction", "index")
 _PAIR = ("connection", "pair")
 # What a response has from its request.
 _GIVEN = ("api_key", "api_version", "client_id")
-_UNPAIRED_REASON = "the capture holds no request with correlation id %d on this connection"
 
 
 def pair_frames(wire: DataFrame) -> DataFrame:
@@ -86,7 +85,7 @@ def _with_requests(responses: DataFrame, requests: DataFrame) -> DataFrame:
     unpaired = F.col("outcome").isNull() & F.col("request_message").isNull()
     own = responses.drop(*_GIVEN, "message")
     joined = own.join(given, list(_PAIR), "left")
-    reason = F.format_string(_UNPAIRED_REASON, "correlation_id")
+    reason = F.format_string(UNPAIRED_REASON, "correlation_id")
     return joined.select(
         *[name for name in own.columns if name not in ("outcome", "error", "pair")],
         F.when(unpaired, F.lit(UNPAIRED)).otherwise(F.col("outcome")).alias("outcome"),

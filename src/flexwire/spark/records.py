@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.columnar.record_schema import (
     BATCH_COLUMNS,
     MOMENT,
@@ -26,7 +27,6 @@ from flexwire.records import RecordBatch, decode_batches
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.spark.withheld import WITHHELD_BYTES
 from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.report.facts import TaggedFieldUse
-from flexwire.spark.withheld import WITHHELD_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

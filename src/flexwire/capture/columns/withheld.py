@@ -10,5 +10,5 @@ WITHHELD_BYTES = WITHHELD.encode()
 
 
 def withheld_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
+    """Give a value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
     return [{**one, "data": WITHHELD_BYTES} for one in raw]

@@ -1,0 +1,318 @@
+"""Turns: which request a response answers, and what headers say, over the frames of a capture.
+
+The state of all connections goes from chunk to chunk, in arrays: a kernel reads what is plain, and
+asks where it is not sure. A connection on which bare tokens may be sent is read frame by frame from
+then on, and without kernels each one is. All say what `FrameReader` says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.capture.columns.turns_objects import FrameReader, OneConnection, Said
+from flexwire.capture.columns.turns_paired import PAIRED, Judgement, Told, paired
+from flexwire.capture.columns.turns_reading import Facts, Run
+from flexwire.capture.columns.turns_state import WORD, Clients, Waiting, fresh_states
+from flexwire.columnar.program import address
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.kernels.engine import kernel
+from flexwire.protocol import Authentication, Conversation, expects_response, parse_request
+from flexwire.protocol.requests import decodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.protocol import RequestFrame
+
+    Words = np.ndarray[Any, Any]
+
+__all__ = ["PAIRED", "Facts", "Judgement", "Said", "Told", "Turns", "paired"]
+
+_FLAGS, _CLIENT = L.S_FLAGS // WORD, L.S_CLIENT // WORD
+_KEY, _WHAT, _E_CLIENT, _TIME, _INDEX = (
+    word // WORD for word in (L.E_KEY, L.E_WHAT, L.E_CLIENT, L.E_TIME, L.E_INDEX)
+)
+# More client ids than these are looked through for those still in use.
+_MANY_CLIENTS = 4096
+
+
+class Turns:
+    """What was asked on all connections and is not answered yet; takes chunk after chunk.
+
+    It can be pickled between chunks, and goes on elsewhere, with kernels or without. What is known
+    by then of requests without a response, and of responses before their request, is left behind.
+    """
+
+    def __init__(self, *, show_credentials: bool = False) -> None:
+        self._show_credentials = show_credentials
+        self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._free: list[int] = []
+        self._states = fresh_states(0)
+        self._kept = np.empty((0, L.ENTRY // WORD), np.int64)
+        self._waiting: Waiting | None = None
+        self._clients = Clients()
+        self._most_clients = _MANY_CLIENTS
+        self._objects: dict[int, OneConnection] = {}
+        # Of connections that have ended too.
+        self._forgotten: dict[str, list[int]] = {}
+        self._early: dict[str, dict[int, Said]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._waiting is not None:
+            state["_kept"] = self._waiting.entries()
+        state |= {"_waiting": None, "_clients": list(self._clients.texts)}
+        state |= {"_forgotten": {}, "_early": {}}
+        state["_states"] = self._states[: len(self._names)].copy()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._clients = Clients(state["_clients"])
+        # What waits is put in place again with its entry.
+        states = self._states
+        self._states = fresh_states(len(states))
+        self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
+
+    def facts(self, frames: FrameColumns) -> Facts:
+        """Take in the next frames of all connections, and give what their headers say."""
+        if len(self._clients.texts) > self._most_clients:
+            self._forget_clients()
+        facts = Facts.fresh(len(frames), self._clients.texts)
+        numbers = self._numbered(frames)
+        read = kernel("read_turns")
+        if read is None:
+            for number in set(numbers[numbers >= 0].tolist()):
+                self._to_objects(number)
+            begins = dict.fromkeys(self._objects, 0)
+        else:
+            begins = self._read(read, Run(frames, numbers, facts, self._in_place(), self._clients))
+        if self._objects:
+            self._read_objects(frames, facts, numbers, begins)
+        return facts
+
+    def end(self, connection: str) -> None:
+        """Forget a connection that has ended; what waits on it stays unanswered."""
+        number = self._numbers.pop(connection, None)
+        if number is None:
+            return
+        waiting = self._unanswered_on(number)
+        if waiting:
+            self._forgotten.setdefault(connection, []).extend(waiting)
+        self._drop(number)
+        self._objects.pop(number, None)
+        self._states[number] = fresh_states(1)[0]
+        self._names[number] = ""
+        self._free.append(number)
+
+    def forgotten(self) -> dict[str, list[int]]:
+        """Give by connection the index of every request that surely gets no response any more."""
+        return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
+
+    def unanswered(self) -> dict[str, list[int]]:
+        """Give those, and the requests that wait for a response, in ascending order."""
+        found = self.forgotten()
+        entries = self._kept if self._waiting is None else self._waiting.entries()
+        asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
+        for key, index in asked[:, [_KEY, _INDEX]].tolist():
+            found.setdefault(self._names[key >> L.CONNECTION_SHIFT], []).append(index)
+        for number, one in self._objects.items():
+            if indexes := one.unanswered():
+                found.setdefault(self._names[number], []).extend(indexes)
+        return {name: sorted(indexes) for name, indexes in found.items()}
+
+    def early(self) -> dict[str, dict[int, Said]]:
+        """Give what requests say that came after their response, by connection and its index."""
+        return {name: dict(found) for name, found in self._early.items()}
+
+    def _numbered(self, frames: FrameColumns) -> Words:
+        """Give for each connection of the frames its number here, -1 where it has no frames."""
+        numbers = np.full(len(frames.connections), -1, np.int64)
+        used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
+        for place in used.tolist():
+            name = frames.connections[place]
+            number = self._numbers.get(name)
+            if number is None:
+                number = self._numbers[name] = self._new_number(name)
+            numbers[place] = number
+        if len(self._names) > len(self._states):
+            more = fresh_states(max(len(self._names), 2 * len(self._states)))
+            more[: len(self._states)] = self._states
+            self._states = more
+            if self._waiting is not None:
+                self._waiting.use(more)
+        return numbers
+
+    def _new_number(self, name: str) -> int:
+        if self._free:
+            number = self._free.pop()
+            self._names[number] = name
+            return number
+        self._names.append(name)
+        return len(self._names) - 1
+
+    def _in_place(self) -> Waiting:
+        if self._waiting is None:
+            self._waiting = Waiting(self._states, self._kept)
+            self._kept = self._kept[:0]
+        return self._waiting
+
+    def _read(self, read: Any, run: Run) -> dict[int, int]:
+        """Read what is plain; gives from which row on connections are read as objects."""
+        waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
+        while (why := read(address(waiting.words), 0, 0)) != L.AT_END:
+            row = waiting.get(L.T_AT)
+            number = run.number(row)
+            if why == L.FULL:
+                waiting.grow()
+                continue
+            if why not in {L.ODD, L.TOKENS}:
+                request = _parsed(run.frames.payload(row))
+                if request is not None:
+                    self._help(why, run, row, number, request)
+                    continue
+            if why == L.TOKENS or self._may_exchange(run, row):
+                self._to_objects(number)
+                begins[number] = row
+            else:
+                self._read_odd(run, row, number)
+        for number, index in run.forgotten[: waiting.get(L.T_FORGOTTEN_COUNT)].tolist():
+            self._forgotten.setdefault(self._names[number], []).append(index)
+        for number, index, what, client, time in run.early[: waiting.get(L.T_EARLY_COUNT)].tolist():
+            said = self._said(what, client, time)
+            self._early.setdefault(self._names[number], {})[index] = said
+        return begins
+
+    def _help(self, why: int, run: Run, row: int, number: int, request: RequestFrame) -> None:
+        """Find out what the kernel could not say of a request whose header is plain."""
+        payload = run.frames.payload(row)
+        if why == L.NEW_CLIENT:
+            self._clients.number(request.client_id)
+            run.use(self._clients)
+        elif why == L.ASKS:
+            run.prepare(row, expects=expects_response(request, payload))
+        elif decodes(request.message_name, payload[request.body_offset :], request.api_version):
+            self._states[number, _FLAGS] |= L.OPEN
+        else:
+            run.waiting.set(L.T_TRIED, row)
+
+    def _may_exchange(self, run: Run, row: int) -> bool:
+        frames = run.frames
+        is_whole = row not in frames.error and not frames.is_response[row]
+        return is_whole and run.table.is_handshake(frames.payload(row))
+
+    def _read_odd(self, run: Run, row: int, number: int) -> None:
+        """Read one frame as an object, by the state of its connection."""
+        state, frame = self._states[number], run.frames.frame(row)
+        reader = self._reader(number)
+        told = reader.read(frame)
+        authentication = reader.conversation.authentication
+        flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
+        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
+        run.facts.tell(row, told, self._clients.number(told.get("client_id")))
+        run.use(self._clients)
+        if "outcome" in told:
+            run.skip()
+        else:
+            run.prepare(row, expects=told["pair"] is not None)
+
+    def _reader(self, number: int) -> FrameReader:
+        flags = int(self._states[number, _FLAGS])
+        known = Authentication(is_open=bool(flags & L.OPEN), is_guarded=bool(flags & L.GUARDED))
+        return FrameReader(
+            show_credentials=self._show_credentials,
+            conversation=Conversation(authentication=known),
+            client_id=self._clients.text(int(self._states[number, _CLIENT])),
+        )
+
+    def _to_objects(self, number: int) -> None:
+        """Have a connection read frame by frame from now on."""
+        if number in self._objects:
+            return
+        entries = self._drop(number)
+        asked = [
+            (key & L.CORRELATION_MASK, index, self._said(what, client, time))
+            for key, what, client, time, index in entries.tolist()
+            if key >> L.SIDE_SHIFT & 1 == L.ASKED
+        ]
+        early = [
+            (key & L.CORRELATION_MASK, index, time)
+            for key, _, _, time, index in entries.tolist()
+            if key >> L.SIDE_SHIFT & 1 == L.EARLY
+        ]
+        one = OneConnection(self._reader(number))
+        self._objects[number] = one.resume(asked, early)
+        self._states[number, _FLAGS] |= L.BY_OBJECTS
+
+    def _drop(self, number: int) -> Words:
+        """Take out what waits on a connection."""
+        if self._waiting is not None:
+            return self._waiting.take(number)
+        is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
+        found: Words = self._kept[is_its]
+        self._kept = self._kept[~is_its]
+        return found
+
+    def _unanswered_on(self, number: int) -> list[int]:
+        if number in self._objects:
+            return self._objects[number].unanswered()
+        entries = self._drop(number)
+        asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
+        found: list[int] = asked[:, _INDEX].tolist()
+        return found
+
+    def _said(self, what: int, client: int, time: int) -> Said:
+        api_key, version = what >> L.API_KEY_SHIFT, what & L.VERSION_MASK
+        return Said(api_key, version, self._clients.text(client), time)
+
+    def _read_objects(
+        self, frames: FrameColumns, facts: Facts, numbers: Words, begins: dict[int, int]
+    ) -> None:
+        for row, number in self._object_rows(frames, numbers):
+            if row < begins[number]:
+                continue
+            one, frame, name = self._objects[number], frames.frame(row), self._names[number]
+            told, said, answered = one.read(frame)
+            if frame.direction == "response" and told.get("pair") is not None:
+                client = L.NO_CLIENT if said is None else self._clients.number(said.client_id)
+                facts.answer(row, told, said, client)
+                continue
+            facts.tell(row, told, self._clients.number(told.get("client_id")))
+            if answered is not None and said is not None:
+                self._early.setdefault(name, {})[answered] = said
+            for index in one.forgotten():
+                self._forgotten.setdefault(name, []).append(index)
+
+    def _object_rows(self, frames: FrameColumns, numbers: Words) -> Iterator[tuple[int, int]]:
+        is_read = np.isin(numbers, list(self._objects))[frames.connection]
+        rows = np.flatnonzero(is_read)
+        yield from zip(rows.tolist(), numbers[frames.connection[rows]].tolist(), strict=True)
+
+    def _forget_clients(self) -> None:
+        """Keep the client ids that something here still names."""
+        entries = self._kept if self._waiting is None else self._waiting.take(L.ALL)
+        clients, kept = self._clients, Clients()
+        renumbered = np.array(
+            [
+                kept.number(clients.texts[one]) if one >= 0 else L.NO_CLIENT
+                for one in [*self._states[:, _CLIENT].tolist(), *entries[:, _E_CLIENT].tolist()]
+            ],
+            np.int64,
+        )
+        self._states[:, _CLIENT] = renumbered[: len(self._states)]
+        entries[:, _E_CLIENT] = renumbered[len(self._states) :]
+        self._clients = kept
+        self._most_clients = max(_MANY_CLIENTS, 2 * len(kept.texts))
+        self._kept, self._waiting = entries, None
+
+
+def _parsed(payload: bytes) -> RequestFrame | None:
+    try:
+        return parse_request(payload)
+    except (FrameError, CodecError, UnknownMessageError):
+        return None

@@ -1,0 +1,151 @@
+"""What the specs say of each api key and version: how its header is laid out, and what it is for.
+
+All that a kernel has to know of a request fits into a word; where it does not, the request is not
+plain, and is read as an object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.protocol.apis import is_released, request_entries
+from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
+from flexwire.protocol.credentials import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    hides_credentials,
+)
+from flexwire.protocol.headers import request_header_version
+from flexwire.protocol.requests import request_name
+from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.served import served_of
+from flexwire.wire.schema import Presence
+from flexwire.wire.types import Integer, String
+
+if TYPE_CHECKING:
+    from flexwire.wire.schema import Field, Schema
+
+    Words = np.ndarray[Any, Any]
+
+SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
+"""A request that holds one of these may ask for the metadata's records."""
+
+# Where a request's header has these, and nothing else before the client id, a kernel can read it.
+_HEAD = {"INT16": 2, "INT32": 4}
+_HEAD_ENDS = [L.API_VERSION_AT, L.CORRELATION_ID_AT, L.REQUEST_HEAD]
+
+
+@dataclass(frozen=True, slots=True)
+class Apis:
+    """A table of ``versions`` columns, and a row for each api key.
+
+    The last column stands for all versions above those of releases.
+    ``words`` has the word of each, as `turns_layout` lays it out, and ``names`` the number of its
+    request's name in ``requests``.
+    """
+
+    words: Words
+    names: Words
+    requests: list[str]
+
+    @property
+    def versions(self) -> int:
+        """How many columns there are."""
+        return int(self.words.shape[1])
+
+    def is_handshake(self, payload: bytes) -> bool:
+        """Whether bare tokens may follow what begins as this request."""
+        api_key = int.from_bytes(payload[:2], "big", signed=True)
+        version = int.from_bytes(payload[2:4], "big", signed=True)
+        if not (0 <= api_key < len(self.words) and 0 <= version < self.versions):
+            return False
+        return int(self.words[api_key, version]) >> L.CLASS_SHIFT & L.THREE_BITS == L.HANDSHAKE
+
+    def names_of(self, api_keys: Words, versions: Words) -> Words:
+        """Give for each request the number of its name."""
+        found: Words = self.names[api_keys, np.minimum(versions, self.versions - 1)]
+        return found
+
+
+@per_catalog
+@cache
+def apis() -> Apis:
+    """The table of the catalog."""
+    known = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
+    ranges = [one.versions for key in known for one in request_entries(key)]
+    newest = max((one.highest for one in ranges if one and not one.open_ended), default=0)
+    shape = max(known, default=0) + 1, newest + 2
+    words, names = np.zeros(shape, np.int64), np.zeros(shape, np.int32)
+    requests: dict[str, int] = {}
+    for key in known:
+        for version in range(shape[1]):
+            name = request_name(key, version)
+            names[key, version] = requests.setdefault(name, len(requests))
+            words[key, version] = _word(key, version, name)
+    return Apis(words, names, list(requests))
+
+
+def _word(api_key: int, version: int, name: str) -> int:
+    meaning = _class(name, version) << L.CLASS_SHIFT
+    header_version = request_header_version(api_key, version)
+    written = _header(served_of("RequestHeader").schema(header_version))
+    if written is None or not is_released(api_key, version):
+        return meaning
+    client, tags = written
+    acks = L.ALWAYS
+    if name == ASKS_FOR_RESPONSE[0]:
+        acks = _acks(served_of(name).schema(version), ASKS_FOR_RESPONSE[1])
+    return (
+        L.IS_PLAIN
+        | header_version << L.VERSION_SHIFT
+        | client << L.CLIENT_SHIFT
+        | tags << L.TAGS_SHIFT
+        | meaning
+        | acks << L.ACKS_SHIFT
+    )
+
+
+def _class(name: str, version: int) -> int:
+    if name == NEGOTIATES:
+        return L.NEUTRAL
+    if name == HANDSHAKES:
+        return L.GUARDS if version else L.HANDSHAKE
+    if hides_credentials(name, b""):
+        return L.GUARDS
+    return L.SEARCHED if any(hides_credentials(name, one) for one in SECRETS) else L.RULES_OUT
+
+
+def _header(schema: Schema) -> tuple[int, bool] | None:
+    """How the client id is written, and whether tagged fields follow; None for another header."""
+    inline = [one for one in schema.fields if one.presence is Presence.INLINE]
+    ends, end = [], 0
+    for one in inline[:3]:
+        end += _HEAD.get(one.type.name, 0) if isinstance(one.type, Integer) else 0
+        ends.append(end)
+    if ends != _HEAD_ENDS or len(inline) > len(ends) + 1:
+        return None
+    client = _text(inline[-1]) if len(inline) > len(ends) else L.NO_TEXT
+    return None if client is None else (client, schema.flexible)
+
+
+def _text(one: Field) -> int | None:
+    if not (isinstance(one.type, String) and one.type.nullable):
+        return None
+    return L.COMPACT_TEXT if one.type.compact else L.TEXT
+
+
+def _acks(schema: Schema, name: str) -> int:
+    inline = [one for one in schema.fields if one.presence is Presence.INLINE]
+    place = next((place for place, one in enumerate(inline) if one.name == name), len(inline))
+    if place >= len(inline) or inline[place].type != Integer("INT16", "h") or place > 1:
+        return L.ACKS_UNKNOWN
+    if place == 0:
+        return L.ACKS_FIRST
+    how = {L.TEXT: L.ACKS_AFTER_TEXT, L.COMPACT_TEXT: L.ACKS_AFTER_COMPACT_TEXT}
+    return how.get(_text(inline[0]) or L.NO_TEXT, L.ACKS_UNKNOWN)

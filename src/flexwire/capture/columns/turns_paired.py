@@ -1,0 +1,364 @@
+"""Paired frames: what a frame's header, its counterpart and its connection say, in Arrow columns.
+
+What only the whole capture knows is given: which connections are Kafka, and what was answered late
+or never. Everything here is over columns; what is seldom, by its rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from flexwire.capture.columns.turns_apis import apis
+from flexwire.capture.columns.turns_outcomes import (
+    FAILED,
+    NOT_KAFKA,
+    TOKEN,
+    UNBELIEVED,
+    UNPAIRED,
+    UNPAIRED_REASON,
+)
+from flexwire.columnar.buffers import allocate
+from flexwire.columnar.program import address
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.errors import CaptureError
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.kernels.engine import kernel
+from flexwire.wire.limits import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.columns.turns_objects import Said
+    from flexwire.capture.columns.turns_reading import Facts
+
+    Words = np.ndarray[Any, Any]
+
+PAIRED = pa.schema(
+    [
+        ("source", pa.string()),
+        ("connection", pa.string()),
+        ("direction", pa.string()),
+        ("index", pa.int64()),
+        ("time", MOMENT),
+        ("size", pa.int64()),
+        ("payload", pa.binary()),
+        ("outcome", pa.string()),
+        ("error", pa.string()),
+        ("message", pa.string()),
+        ("api_key", pa.int32()),
+        ("api_version", pa.int32()),
+        ("correlation_id", pa.int32()),
+        ("client_id", pa.string()),
+        ("header_version", pa.int32()),
+        ("body_offset", pa.int32()),
+        ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+        ("withheld_credentials", pa.int32()),
+        ("is_guarded", pa.bool_()),
+        ("answered", pa.bool_()),
+        ("latency_us", pa.int64()),
+        ("body", pa.string()),
+    ]
+)
+"""A frame, and what its counterpart says of it; ``body`` is the message to decode, if any.
+
+``outcome`` is null where nothing speaks against decoding the body. A request has ``answered``,
+which is null when it expects no response; a response has api key, version, client id and message
+from its request, and ``latency_us`` from the request's last byte to its own.
+"""
+
+_DIRECTIONS = ("request", "response")
+_OUTCOMES = (FAILED, TOKEN, UNPAIRED, NOT_KAFKA)
+_FAILED, _TOKEN, _UNPAIRED, _NOT_KAFKA = range(4)
+_NULL = -1
+
+
+class Judgement(NamedTuple):
+    """What a connection turned out to be."""
+
+    is_kafka: bool
+    reads_as_kafka: bool
+    seen_from_start: bool
+
+
+# Of a connection of which nothing is known, frames say what they say.
+_UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the whole capture says, by connection.
+
+    ``unanswered`` has the indexes of requests that got no response, in ascending order, and
+    ``early`` what a request says that came after its response, by the response's index.
+    """
+
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    unanswered: Mapping[str, list[int]] = field(default_factory=dict)
+    early: Mapping[str, Mapping[int, Said]] = field(default_factory=dict)
+
+
+def paired(
+    frames: FrameColumns, facts: Facts, told: Told, *, show_credentials: bool = False
+) -> pa.RecordBatch:
+    """Give the frames of a chunk as `PAIRED` has them, in their order.
+
+    Raises `CaptureError` where the payloads together have more than 2 GiB.
+    """
+    return _Pairing(frames, facts, told, show_credentials=show_credentials).batch()
+
+
+class _Texts:
+    """A column of texts, of which there are few: numbers of them, `_NULL` for null."""
+
+    def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
+        self.numbers = np.full(rows, _NULL, np.int32)
+        self.texts = {text: number for number, text in enumerate(texts)}
+
+    def number(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+    def column(self) -> pa.Array:
+        numbers = self.numbers
+        if not len(numbers) or (numbers == numbers[0]).all():
+            one = list(self.texts)[numbers[0]] if len(numbers) and numbers[0] != _NULL else None
+            return pa.repeat(pa.scalar(one, pa.string()), len(numbers))
+        return pa.array(list(self.texts), pa.string()).take(_nullable(numbers, numbers != _NULL))
+
+
+class _Pairing:
+    """The columns of one chunk while they are made."""
+
+    def __init__(
+        self, frames: FrameColumns, facts: Facts, told: Told, *, show_credentials: bool
+    ) -> None:
+        self._frames, self._facts, self._told = frames, facts, told
+        self._shows = show_credentials
+        rows = len(frames)
+        used = np.bincount(frames.connection, minlength=len(frames.connections))
+        # By the places of connections in the frames.
+        self._names = {int(one): frames.connections[one] for one in np.flatnonzero(used)}
+        self._is_other = self._judged(lambda one: not one.is_kafka)
+        self._is_unread = self._judged(lambda one: not one.reads_as_kafka) & ~frames.is_response
+        self._is_known = self._judged(lambda one: one.seen_from_start and one.reads_as_kafka)
+        is_nobody = self._is_other | self._is_unread
+        # Where nothing reads as Kafka, requests are nobody's, and no response has one.
+        is_asked = self._judged(lambda one: one.reads_as_kafka)
+        self._is_request = (facts.kind == L.REQUEST) & ~is_nobody
+        is_response = (facts.kind == L.ANSWER) | (facts.kind == L.UNPAIRED)
+        self._is_answer = (facts.kind == L.ANSWER) & is_asked & ~is_nobody
+        self._is_alone = is_response & ~self._is_answer & ~is_nobody
+        self._outcome, self._error = _Texts(rows, _OUTCOMES), _Texts(rows)
+        self._withheld = np.zeros(rows, np.int32)
+        self._is_nobody, self._tagged = is_nobody, dict[int, list[dict[str, Any]]]()
+        self._lacks_payload = np.zeros(rows, np.bool_)
+        is_guarded = facts.is_guarded != 0
+        self._is_guarded = ~self._is_known | (is_guarded & (not show_credentials))
+
+    def _judged(self, judge: Any) -> Words:
+        rows = np.zeros(len(self._frames.connections), np.bool_)
+        for place, name in self._names.items():
+            rows[place] = judge(self._told.judgements.get(name, _UNKNOWN))
+        found: Words = rows[self._frames.connection]
+        return found
+
+    def batch(self) -> pa.RecordBatch:
+        self._answer_late()
+        self._take_odd()
+        self._judge()
+        self._withhold()
+        frames, facts = self._frames, self._facts
+        described = self._is_request | self._is_answer
+        has_id = self._is_request | self._is_answer | self._is_alone
+        is_request, names = self._is_request, apis().requests
+        message = _Texts(len(frames), [*names, *map(_response_name, names)])
+        codes = apis().names_of(facts.api_key[described], facts.api_version[described])
+        message.numbers[described] = codes + len(names) * self._is_answer[described]
+        body = _Texts(0, message.texts)
+        body.numbers = np.where(self._outcome.numbers == _NULL, message.numbers, _NULL)
+        direction = _Texts(0, _DIRECTIONS)
+        direction.numbers = frames.is_response.astype(np.int32)
+        client = _Texts(0, facts.clients)
+        client.numbers = np.where(described, facts.client, _NULL)
+        connection = pa.array(frames.connections, pa.string())
+        latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
+        columns = [
+            pa.repeat(pa.scalar(frames.file, pa.string()), len(frames)),
+            connection.take(pa.array(frames.connection)),
+            direction.column(),
+            pa.array(frames.index),
+            pa.array(frames.time_us).cast(MOMENT),
+            pa.array(frames.size),
+            _payloads(frames, ~self._lacks_payload),
+            self._outcome.column(),
+            self._error.column(),
+            message.column(),
+            _nullable(facts.api_key, described),
+            _nullable(facts.api_version, described),
+            _nullable(facts.correlation_id, has_id),
+            client.column(),
+            _nullable(facts.header_version, is_request),
+            _nullable(facts.body_offset, is_request),
+            self._tagged_fields(),
+            pa.array(self._withheld),
+            pa.array(self._is_guarded),
+            self._answered(),
+            _nullable(latency, self._is_answer),
+            body.column(),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=PAIRED)
+
+    def _answer_late(self) -> None:
+        """Give responses what their request said later."""
+        early = self._told.early
+        judgements = self._told.judgements
+        places = [
+            place
+            for place, name in self._names.items()
+            if name in early and judgements.get(name, _UNKNOWN).reads_as_kafka
+        ]
+        if not places:
+            return
+        facts, frames = self._facts, self._frames
+        api_key, version = facts.api_key.copy(), facts.api_version.copy()
+        client, time = facts.client.copy(), facts.request_time.copy()
+        texts = {text: number for number, text in enumerate(facts.clients)}
+        for row in np.flatnonzero(self._is_alone & np.isin(frames.connection, places)).tolist():
+            name = frames.connections[frames.connection[row]]
+            said = early[name].get(int(frames.index[row]))
+            if said is None:
+                continue
+            api_key[row], version[row], client_id, time[row] = said
+            known = None if client_id is None else texts.setdefault(client_id, len(texts))
+            client[row] = _NULL if known is None else known
+            self._is_alone[row], self._is_answer[row] = False, True
+        self._facts = replace(
+            facts,
+            api_key=api_key,
+            api_version=version,
+            client=client,
+            request_time=time,
+            clients=list(texts),
+        )
+
+    def _take_odd(self) -> None:
+        """Take what was told of frames that were not plain, but for what their header says."""
+        for row, one in self._facts.odd.items():
+            if "outcome" in one:
+                self._outcome.numbers[row] = _OUTCOMES.index(one["outcome"])
+            if one.get("error") is not None:
+                self._error.numbers[row] = self._error.number(one["error"])
+            self._withheld[row] = one.get("withheld_credentials", 0)
+            self._lacks_payload[row] = one.get("payload", b"") is None
+            tagged = one.get("header_unknown_tagged_fields")
+            if tagged is not None and not self._is_nobody[row]:
+                self._tagged[row] = tagged
+
+    def _judge(self) -> None:
+        """Say what became of frames whose connection is not Kafka, and of responses to nothing."""
+        outcome, error = self._outcome.numbers, self._error.numbers
+        facts, is_unread = self._facts, self._is_unread & ~self._is_other
+        outcome[is_unread] = _FAILED
+        error[is_unread & (error == _NULL)] = self._error.number(UNBELIEVED)
+        unpaired = self._is_alone & (outcome == _NULL)
+        outcome[unpaired] = _UNPAIRED
+        for row in np.flatnonzero(unpaired).tolist():
+            reason = UNPAIRED_REASON % facts.correlation_id[row]
+            error[row] = self._error.number(reason)
+        outcome[self._is_other], error[self._is_other] = _NOT_KAFKA, _NULL
+        self._withheld[self._is_other] = 0
+
+    def _withhold(self) -> None:
+        """Withhold the bytes of frames without a body that may be credentials."""
+        if self._shows:
+            return
+        outcome = self._outcome.numbers
+        is_withheld = (outcome != _NULL) & (
+            (outcome == _UNPAIRED) | (outcome == _NOT_KAFKA) | self._is_guarded
+        )
+        is_counted = is_withheld & ~self._lacks_payload & (self._frames.stop > self._frames.start)
+        self._withheld[is_counted & (outcome != _NOT_KAFKA)] = 1
+        self._lacks_payload |= is_withheld
+
+    def _answered(self) -> pa.Array:
+        frames, unanswered = self._frames, self._told.unanswered
+        answered = np.ones(len(frames), np.bool_)
+        places = [place for place, name in self._names.items() if name in unanswered]
+        is_asked = self._is_request & (self._facts.is_expected != 0)
+        if places:
+            rows = np.flatnonzero(is_asked & np.isin(frames.connection, places))
+            for of_one in _by(frames.connection, rows):
+                indexes = frames.index[of_one]
+                name = frames.connections[frames.connection[of_one[0]]]
+                answered[of_one] = ~np.isin(indexes, _between(unanswered[name], indexes))
+        return pa.array(answered, mask=~is_asked)
+
+    def _tagged_fields(self) -> pa.Array:
+        values = [one for row in sorted(self._tagged) for one in self._tagged[row]]
+        counts, is_null = np.zeros(len(self._frames) + 1, np.int32), ~self._is_request
+        for row, found in self._tagged.items():
+            counts[row + 1], is_null[row] = len(found), False
+        return pa.ListArray.from_arrays(
+            pa.array(np.cumsum(counts, dtype=np.int32)),
+            pa.array(values, RAW_TAGGED_FIELDS.value_type),
+            type=RAW_TAGGED_FIELDS,
+            mask=pa.array(is_null),
+        )
+
+
+def _response_name(request: str) -> str:
+    return request.removesuffix("Request") + "Response"
+
+
+def _by(column: Words, rows: Words) -> list[Words]:
+    """Give the rows in groups of one value of a column."""
+    ordered = rows[np.argsort(column[rows], kind="stable")]
+    edges = np.flatnonzero(np.diff(column[ordered])) + 1
+    return [one for one in np.split(ordered, edges) if len(one)]
+
+
+def _between(ascending: list[int], indexes: Words) -> list[int]:
+    """Give those of a long list that may be among the indexes."""
+    first, last = int(indexes.min()), int(indexes.max())
+    return ascending[bisect_left(ascending, first) : bisect_right(ascending, last)]
+
+
+def _nullable(values: Words, valid: Words) -> pa.Array:
+    return pa.array(values, mask=~valid)
+
+
+def _payloads(frames: FrameColumns, wanted: Words) -> pa.Array:
+    """Give the payloads of the rows wanted, and null for the others."""
+    sizes = np.where(wanted, frames.stop - frames.start, 0)
+    ends = np.cumsum(sizes)
+    size = int(ends[-1]) if len(ends) else 0
+    if size > INT32_MAX:
+        raise CaptureError(f"a column holds at most {INT32_MAX} bytes, got frames of {size}")
+    offsets = np.zeros(len(sizes) + 1, np.int32)
+    offsets[1:] = ends
+    copied = allocate(size)
+    run = kernel("gather_bytes")
+    if size and run is not None:
+        data, start = np.ascontiguousarray(frames.data), np.ascontiguousarray(frames.start)
+        words = np.zeros(L.GATHER // 8, np.int64)
+        for word, values in (
+            *((L.G_DATA, data), (L.G_START, start)),
+            *((L.G_OFFSETS, offsets), (L.G_OUT, copied)),
+        ):
+            words[word // 8] = address(values)
+        words[L.G_COUNT // 8] = len(sizes)
+        run(address(words), 0, 0)
+    elif size:
+        for row in np.flatnonzero(sizes).tolist():
+            copied[offsets[row] : offsets[row + 1]] = frames.data[
+                frames.start[row] : frames.stop[row]
+            ]
+    validity = None if wanted.all() else pa.array(wanted).buffers()[1]
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(copied)]
+    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)

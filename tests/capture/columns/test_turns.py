@@ -1,0 +1,273 @@
+"""Headers and pairs in columns are those of the objects, however the frames are cut into chunks."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from flexwire.capture.assembly import CapturedFrame
+from flexwire.capture.columns import turns as turns_module
+from flexwire.capture.columns import turns_paired, turns_state
+from flexwire.capture.columns.frames import FrameColumns
+from flexwire.capture.columns.turns import PAIRED, Judgement, Said, Told, Turns, paired
+from flexwire.kernels.engine import kernel
+from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from tests.capture.columns.conversing import (
+    FETCH,
+    HEARTBEAT,
+    conversations,
+    heartbeat,
+    judged,
+    produce,
+)
+from tests.capture.columns.reference import COLUMNS, paired_rows
+from tests.protocol.payloads import request_payload, response_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.model import Direction
+
+
+def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:
+    """The frames in chunks, of which some number their connections anew."""
+    chunks: list[FrameColumns] = []
+    names: list[str] = []
+    at = 0
+    while at < len(frames):
+        size = chance.choice([0, 1, 3, 50, 400])
+        if chance.random() < 0.3:
+            names = list(chance.sample(names, len(names)))
+        chunks.append(FrameColumns.from_frames(frames[at : at + size], "a.pcapng", names))
+        at += size
+    return chunks
+
+
+def told_of(parts: list[Turns], connections: Iterable[CapturedConnection]) -> Told:
+    """What all parts of the way know together; the same one may be there many times."""
+    judgements = {
+        one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
+        for one in connections
+    }
+    unanswered: dict[str, set[int]] = {}
+    early: dict[str, dict[int, Said]] = {}
+    for found in (parts[-1].unanswered(), *(one.forgotten() for one in parts)):
+        for name, indexes in found.items():
+            unanswered.setdefault(name, set()).update(indexes)
+    for one in parts:
+        for name, said in one.early().items():
+            early.setdefault(name, {}).update(said)
+    return Told(judgements, {name: sorted(one) for name, one in unanswered.items()}, early)
+
+
+def in_columns(
+    chunks: list[FrameColumns],
+    connections: list[CapturedConnection],
+    *,
+    show_credentials: bool,
+    resume: Callable[[Turns], Turns] = lambda turns: turns,
+) -> list[dict[str, Any]]:
+    turns, facts, parts = Turns(show_credentials=show_credentials), [], []
+    for one in chunks:
+        parts.append(turns)
+        turns = resume(turns)
+        facts.append(turns.facts(one))
+    told, rows = told_of([*parts, turns], connections), []
+    for frames, of_chunk in zip(chunks, facts, strict=True):
+        batch = paired(frames, of_chunk, told, show_credentials=show_credentials)
+        batch.validate(full=True)
+        assert batch.schema == PAIRED
+        assert PAIRED.names == list(COLUMNS)
+        columns = [
+            one.cast("int64") if name == "time" else one
+            for name, one in zip(PAIRED.names, batch.columns, strict=True)
+        ]
+        values = zip(*(one.to_pylist() for one in columns), strict=True)
+        rows += [dict(zip(PAIRED.names, one, strict=True)) for one in values]
+    return rows
+
+
+def pickled(turns: Turns) -> Turns:
+    restored = pickle.loads(pickle.dumps(turns))  # noqa: S301 - made a moment ago
+    assert isinstance(restored, Turns)
+    return restored
+
+
+def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert one == other, f"row {number}"
+
+
+@pytest.fixture(params=["kernels", "objects"])
+def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to read frames."""
+    if request.param == "objects":
+        without_kernels(monkeypatch)
+    else:
+        assert kernel("read_turns") is not None
+
+
+def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (turns_module, turns_state, turns_paired):
+        monkeypatch.setattr(module, "kernel", lambda _name: None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.usefixtures("with_kernels")
+def test_any_chunks_of_any_conversations_are_read_as_by_the_objects(seed: int) -> None:
+    frames = conversations(seed, 1500, 12)
+    connections, show = judged(frames, seed), seed % 2 == 1
+    expected = paired_rows(
+        [("a.pcapng", one) for one in frames], connections, show_credentials=show
+    )
+    chunks = cut(frames, random.Random(seed))
+    assert_rows(in_columns(chunks, connections, show_credentials=show), expected)
+    found = in_columns(chunks, connections, show_credentials=show, resume=pickled)
+    assert_rows(found, expected)
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_what_one_process_reads_with_kernels_another_goes_on_with_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frames = conversations(99, 1500, 12)
+    expected = paired_rows([("a.pcapng", one) for one in frames], [])
+    chunks = cut(frames, random.Random(99))
+    seen = []
+
+    def resume(turns: Turns) -> Turns:
+        seen.append(turns)
+        if len(seen) == len(chunks) // 3:
+            without_kernels(monkeypatch)
+        if len(seen) == len(chunks) * 2 // 3:
+            monkeypatch.undo()
+        return pickled(turns)
+
+    assert_rows(in_columns(chunks, [], show_credentials=False, resume=resume), expected)
+
+
+def exchange(number: int, kind: str, payload: bytes) -> CapturedFrame:
+    """A frame of the connection "a>b"."""
+    direction: Direction = "request" if kind == "request" else "response"
+    return CapturedFrame("a>b", direction, number, number, number, len(payload) + 4, payload)
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_the_oldest_of_too_many_give_up() -> None:
+    many = DEFAULT_IN_FLIGHT + 50
+    asked = [exchange(one, "request", heartbeat(correlation_id=one % 70)) for one in range(many)]
+    # The first is forgotten, so its response answers the second with its id.
+    answers = [
+        exchange(one, "response", response_payload(HEARTBEAT, 4, correlation_id=3))
+        for one in range(20)
+    ]
+    # Responses to nothing give up, too: the first of these is not answered any more.
+    stray = [
+        exchange(20 + one, "response", (10**6 + one % 90).to_bytes(4, "big")) for one in range(many)
+    ]
+    late = [
+        exchange(many + one, "request", heartbeat(correlation_id=10**6 + one)) for one in range(90)
+    ]
+    # The clock says that the late ones were first, as where files are out of order.
+    late = [msgspec.structs.replace(one, timestamp_us=0, first_us=0) for one in late]
+    frames = [*asked, *answers, *stray, *late]
+    expected = paired_rows([("a.pcapng", one) for one in frames], [])
+    for size in (len(frames), 4_001):
+        chunks = [
+            FrameColumns.from_frames(frames[at : at + size], "a.pcapng")
+            for at in range(0, len(frames), size)
+        ]
+        assert_rows(in_columns(chunks, [], show_credentials=False), expected)
+        assert_rows(in_columns(chunks, [], show_credentials=False, resume=pickled), expected)
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> None:
+    turns = Turns()
+    size = len(pickle.dumps(turns))
+    frames = conversations(5, 1500, 12)
+    for one in cut(frames, random.Random(5)):
+        turns.facts(one)
+    unanswered = turns.unanswered()
+    early = turns.early()
+    for name in {one.connection for one in frames}:
+        turns.end(name)
+    turns.end("never seen")
+    assert turns.unanswered() == turns.forgotten() == unanswered
+    assert turns.early() == early
+    # The client ids that were seen last are forgotten when there are many.
+    assert len(pickle.dumps(turns)) < size + 2500
+    again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
+    chunk = FrameColumns.from_frames(again, "a.pcapng")
+    found = paired(chunk, turns.facts(chunk), Told())
+    expected = paired(chunk, Turns().facts(chunk), Told())
+    assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_many_client_ids_are_forgotten_once_nothing_names_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns_module, "_MANY_CLIENTS", 100)
+    frames, turns = [], []
+    for one in range(3000):
+        asked = heartbeat(correlation_id=one, client_id=f"client {one % 1500}")
+        frames.append(exchange(one, "request", asked))
+        if one % 3:
+            answer = response_payload(HEARTBEAT, 4, correlation_id=one)
+            frames.append(exchange(one, "response", answer))
+    expected = paired_rows([("a.pcapng", one) for one in frames], [])
+    chunks = [
+        FrameColumns.from_frames(frames[at : at + 100], "a.pcapng")
+        for at in range(0, len(frames), 100)
+    ]
+
+    def keep(one: Turns) -> Turns:
+        turns.append(one)
+        return one
+
+    assert_rows(in_columns(chunks, [], show_credentials=False, resume=keep), expected)
+    # Every third waits for ever, with its client id.
+    assert len(turns[-1]._clients.texts) < 1400
+
+
+def test_plain_frames_are_not_read_as_objects() -> None:
+    frames = [
+        exchange(one, "request", heartbeat(correlation_id=one, version=one % 5))
+        for one in range(500)
+    ]
+    frames += [
+        exchange(one, "response", response_payload(HEARTBEAT, 0, correlation_id=one))
+        for one in range(500)
+    ]
+    frames += [exchange(500, "request", produce(9, -1)), exchange(501, "request", produce(3, 0))]
+    chunk = FrameColumns.from_frames(frames, "a.pcapng")
+    assert Turns().facts(chunk).odd == {}
+    odd = exchange(502, "request", heartbeat(unknown_tagged_fields={0: b""}))
+    chunk = FrameColumns.from_frames([*frames, odd], "a.pcapng")
+    assert list(Turns().facts(chunk).odd) == [len(frames)]
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_any_bytes_are_read_as_by_the_objects() -> None:
+    chance = random.Random(7)
+    plain = [heartbeat(), produce(9, 1), produce(3, 1), produce(0, 1)]
+    plain.append(request_payload(FETCH, 13, METADATA_TOPIC.encode()))
+    frames = []
+    for number in range(3000):
+        payload = bytearray(chance.choice(plain))
+        for _ in range(chance.randrange(4)):
+            payload[chance.randrange(len(payload))] = chance.choice([0, 1, 127, 128, 255])
+        payload = payload[: chance.choice([len(payload), chance.randrange(len(payload))])]
+        kind = chance.choice(["request", "request", "response"])
+        one = exchange(number, kind, bytes(payload))
+        frames.append(msgspec.structs.replace(one, connection=f"{number % 300}>b"))
+    expected = paired_rows([("a.pcapng", one) for one in frames], [])
+    chunks = cut(frames, chance)
+    assert_rows(in_columns(chunks, [], show_credentials=False, resume=pickled), expected)

@@ -23,7 +23,7 @@ from flexwire.columnar.values import raw_tagged_fields
 from flexwire.protocol import Conversation, carries_credentials, is_believable
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.spark.withheld import withheld_tagged_fields
+from flexwire.tables.withheld import withheld_tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.report.facts import TaggedFieldUse
-from flexwire.spark.withheld import WITHHELD_BYTES
+from flexwire.tables.withheld import WITHHELD_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

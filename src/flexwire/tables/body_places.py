@@ -46,7 +46,7 @@ def body_places(frames: pa.RecordBatch) -> BodyPlaces:
     is_sure = _valid(payload) & _valid(direction) & _valid(frames["api_version"])
     is_response = np.asarray(pc.equal(direction, "response").fill_null(False))
     if is_response.any():
-        sure, at, versions = _responses(frames, is_response, sizes)
+        sure, at, versions = _responses(frames, sizes)
         is_sure &= sure | ~is_response
         starts = np.where(is_response, at, starts)
         answered = pa.array(is_response)
@@ -71,56 +71,54 @@ def bodies(payload: pa.BinaryArray, starts: Words, rows: Words) -> pa.BinaryArra
 
 
 class _Header(NamedTuple):
-    """A response header that has no tagged fields."""
+    """A response header without tagged fields; one of no size is not to be relied on."""
 
-    version: int
     size: int
+    version: int
     has_tag_section: bool
+
+
+_UNSURE = _Header(0, 0, has_tag_section=False)
+_INT32_BITS = 32
 
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _plain_header(api_key: int, version: int) -> _Header | None:
-    """Give the plain header of responses; None where it has no one length, or they have no name."""
+def _plain_header(api_key: int, version: int) -> _Header:
+    """Give the header of responses; unsure where it has no one length, or none has the api key."""
     made = message("ResponseHeader")
     try:
         plain = made().encode(response_header_version(api_key, version))
         read = parse_response(plain, api_key, version)
     except FlexwireError:
-        return None
+        return _UNSURE
     schema = made.definition.schema(read.header_version)
     if not all(isinstance(one.type, Integer) for one in schema.inline):
-        return None
-    return _Header(read.header_version, read.body_offset, schema.flexible)
+        return _UNSURE
+    return _Header(read.body_offset, read.header_version, schema.flexible)
 
 
-def _responses(
-    frames: pa.RecordBatch, is_response: Words, sizes: Words
-) -> tuple[Words, Words, Words]:
-    """Give whether each response has a plain header, where its body begins, its header version."""
-    keys = np.asarray(frames["api_key"].fill_null(-1))
-    versions = np.asarray(frames["api_version"].fill_null(-1))
+def _responses(frames: pa.RecordBatch, sizes: Words) -> tuple[Words, Words, Words]:
+    """Give whether each frame begins as a response with a plain header, its size and version."""
+    headers, which = _headers(frames)
+    width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
+    is_plain = (width > 0) & (width <= sizes)
+    # The last byte says how many tagged fields there are.
+    last = np.flatnonzero(is_plain & has_tags)
     payload = frames["payload"]
     data = np.frombuffer(payload.buffers()[2] or b"", np.uint8)
-    begins = _offsets(payload)[:-1]
-    is_plain = np.zeros(len(keys), bool)
-    starts = np.zeros(len(keys), np.int32)
-    header_versions = np.zeros(len(keys), np.int32)
-    for key in pc.unique(pa.array(keys)).to_pylist():
-        for version in pc.unique(pa.array(versions[keys == key])).to_pylist():
-            header = _plain_header(key, version)
-            if header is None:
-                continue
-            rows = np.flatnonzero(
-                is_response & (keys == key) & (versions == version) & (sizes >= header.size)
-            )
-            if header.has_tag_section:
-                # How many tagged fields there are, in one byte.
-                rows = rows[data[begins[rows] + (header.size - 1)] == 0]
-            is_plain[rows] = True
-            starts[rows] = header.size
-            header_versions[rows] = header.version
-    return is_plain, starts, header_versions
+    is_plain[last] = data[_offsets(payload)[last] + width[last] - 1] == 0
+    return is_plain, width, number.astype(np.int32)
+
+
+def _headers(frames: pa.RecordBatch) -> tuple[list[_Header], Words]:
+    """Give the header of each api key and version, and which of them each frame's is."""
+    keys = np.asarray(frames["api_key"].fill_null(-1)).astype(np.int64)
+    versions = np.asarray(frames["api_version"].fill_null(-1))
+    both = pa.array(keys << _INT32_BITS | versions.view(np.uint32)).dictionary_encode()
+    each = np.asarray(both.dictionary)
+    pairs = zip((each >> _INT32_BITS).tolist(), each.astype(np.int32).tolist(), strict=True)
+    return [_plain_header(key, version) for key, version in pairs], np.asarray(both.indices)
 
 
 def _offsets(array: pa.Array) -> Words:

@@ -7,6 +7,7 @@ headers that are not the plain ones, and whatever holds credentials. Then all st
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
     Words = np.ndarray[Any, Any]
+
+# Rows that were put side by side are copied at once, unless there are many of them.
+_RUNS = 16
 
 __all__ = ["message_rows", "table_schema", "without_record_bytes"]
 
@@ -67,6 +71,7 @@ class _Parts:
     def __init__(self, rows: int) -> None:
         self._places = np.full(rows, -1)
         self._batches: list[pa.RecordBatch] = []
+        self._starts: list[int] = []
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
@@ -74,6 +79,7 @@ class _Parts:
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)
+        self._starts.append(self._put)
         self._put += len(rows)
 
     def missing(self) -> Words:
@@ -84,12 +90,24 @@ class _Parts:
         """Give all rows in order."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], schema)
-        if len(self._batches) == 1:
-            (made,) = self._batches
-        else:
-            made = pa.concat_batches(self._batches)
-        in_order = self._put == len(self._places) and (np.diff(self._places) == 1).all()
-        return made if in_order else made.take(pa.array(self._places))
+        runs = self._runs()
+        if runs == [0] and self._put == len(self._places):
+            return self._batches[0]
+        if len(runs) <= _RUNS:
+            ends = [*runs[1:], len(self._places)]
+            return pa.concat_batches(map(self._run, runs, ends))
+        return pa.concat_batches(self._batches).take(pa.array(self._places))
+
+    def _runs(self) -> list[int]:
+        """Give where rows begin that stand side by side in a part."""
+        begins = np.diff(self._places, prepend=-2) != 1
+        begins |= np.isin(self._places, self._starts)
+        return np.flatnonzero(begins).tolist()
+
+    def _run(self, begin: int, end: int) -> pa.RecordBatch:
+        place = self._places[begin]
+        part = bisect_right(self._starts, place) - 1
+        return self._batches[part].slice(place - self._starts[part], end - begin)
 
 
 def _put_columns(

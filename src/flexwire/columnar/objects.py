@@ -152,8 +152,9 @@ def _raw_tagged_fields(items: _Items, uses: TaggedFieldUses) -> pa.ListArray:
 
 
 def _count_known(one: Any, items: _Items, uses: TaggedFieldUses) -> None:
-    for row, value in zip(items.rows, items.attribute(one.attribute), strict=True):
-        if not _is_default(one, value):
+    for row, holder in zip(items.rows, items.values, strict=True):
+        # A structure that is null has no fields.
+        if holder is not None and not _is_default(one, getattr(holder, one.attribute)):
             uses.known(row, items.path, one.tag, one.json_name)
 
 

@@ -40,6 +40,8 @@ _SECRET_VALUE: Final = re.compile(
 # the salts and keys of SCRAM and all configurations are records in it.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
+# The message that brings its records: the attributes of its topics, and of a topic's name and id.
+METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def withhold(message: Message) -> int:
     carries credentials, tagged fields that its spec does not know may be credentials too.
     """
     name = type(message).__name__
-    if name == "FetchResponse":
+    if name == METADATA_CARRIER[0]:
         return _withhold_metadata(message)
     fields = credential_fields(name)
     count = _withhold_unknown(message) if fields else 0

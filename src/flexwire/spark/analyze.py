@@ -31,7 +31,7 @@ from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_table, gather_audit, tables_to_audit
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
-from flexwire.spark.bodies import OUTCOMES, decode_bodies
+from flexwire.spark.bodies import decode_bodies
 from flexwire.spark.connections import connections_table
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
@@ -42,8 +42,6 @@ from flexwire.spark.paths import capture_files
 from flexwire.spark.progress import Steps, silent, watched_tasks
 from flexwire.spark.records import (
     RECORDS,
-    RECORDS_FIELDS,
-    TOPIC_NAMES_MESSAGE,
     carried_records,
     decode_records,
     name_topics,
@@ -52,6 +50,8 @@ from flexwire.spark.segments import read_captures
 from flexwire.spark.session import session
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
 from flexwire.spark.tables import Tables, mark, write_table
+from flexwire.tables.message_schema import OUTCOMES
+from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

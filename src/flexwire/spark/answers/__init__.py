@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from flexwire.spark.answers.evidence import AuditTables
 from flexwire.spark.answers.judging import audit_table, gather_audit
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.bodies import table_schema
 from flexwire.spark.tables import finished_tables
+from flexwire.tables.message_schema import table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

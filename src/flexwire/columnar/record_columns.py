@@ -221,6 +221,11 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     return pa.array(repeated, BATCH_COLUMNS[name])
 
 
+def batch_fact(name: str, batches: Words) -> pa.Array:
+    """Give a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
+    return _batch_column(name, batches, np.ones(len(batches), np.int64))
+
+
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:

@@ -167,26 +167,13 @@ class RecordReader:
         skipped |= table[:, L.B_MAX_TIMESTAMP // _WORD] < earliest
         table[:, L.B_SKIP // _WORD] = skipped
 
-    def _check(self, table: Words) -> None:
-        """Check the crcs; a batch with a wrong one is marked, and its error worded later."""
-        rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
-        starts = table[rows, L.B_POSITION // _WORD]
-        ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
-        data, value = self._data, google_crc32c.value
-        crcs = [
-            value(data[start:end])
-            for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
-        ]
-        wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
-        table[wrong, L.B_COUNT // _WORD] = L.COUNT_REFUSED
-
     def _read_group(self, batches: Words) -> None:
         assert self._read_kernel is not None  # noqa: S101 - it found the batches
         if self.wanted.check_crc and not self._kernel_checks:
-            self._check(batches)
+            check_crcs(batches, self._data)
         done = 0
         while done < len(batches):
-            columns = self._columns(batches[done:])
+            columns = room_for(batches[done:], self.wanted, self._hints)
             for word, value in (
                 (L.R_TABLE, address(batches)),
                 (L.R_FIRST, done),
@@ -208,22 +195,6 @@ class RecordReader:
             done = stopped
         last = batches[-1]
         self.position = int(last[L.B_POSITION // _WORD] + last[L.B_SIZE // _WORD])
-
-    def _columns(self, batches: Words) -> Columns:
-        kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
-        sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
-        rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
-        largest = int(sizes.max(initial=0))
-        columns = Columns(
-            self.wanted.columns, int(rows.sum()), int(sizes.sum()), largest, self._hints
-        )
-        for word, value in zip(
-            (L.R_LOWEST_OFFSET, L.R_HIGHEST_OFFSET, L.R_LOWEST_TIME, L.R_HIGHEST_TIME),
-            self.wanted.limits,
-            strict=True,
-        ):
-            columns.words[word // _WORD] = value
-        return columns
 
     # What is not for the kernels, and what they refused.
 
@@ -279,6 +250,36 @@ class RecordReader:
         self.errors.append(error)
         self.unread += after - self.position
         self.position = after
+
+
+def check_crcs(table: Words, data: Words) -> None:
+    """Check the crcs; a batch with a wrong one is marked, and its error worded later."""
+    rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
+    starts = table[rows, L.B_POSITION // _WORD]
+    ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
+    value = google_crc32c.value
+    crcs = [
+        value(data[start:end])
+        for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
+    ]
+    wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
+    table[wrong, L.B_COUNT // _WORD] = L.COUNT_REFUSED
+
+
+def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
+    """Give room for what is wanted of the records of batches, which a kernel will fill."""
+    kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
+    sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
+    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
+    largest = int(sizes.max(initial=0))
+    columns = Columns(wanted.columns, int(rows.sum()), int(sizes.sum()), largest, hints)
+    for word, value in zip(
+        (L.R_LOWEST_OFFSET, L.R_HIGHEST_OFFSET, L.R_LOWEST_TIME, L.R_HIGHEST_TIME),
+        wanted.limits,
+        strict=True,
+    ):
+        columns.words[word // _WORD] = value
+    return columns
 
 
 class _Memory:

@@ -21,6 +21,7 @@ KERNELS = {
     "encode": ("columns.writing", "encode"),
     "measure": ("columns.writing", "measure"),
     "scan_records": ("records.scanning", "scan"),
+    "scan_pieces": ("records.scanning", "scan_pieces"),
     "inflate_lz4": ("records.inflating", "inflate"),
     "bound_zstd": ("records.bounding", "bound"),
     "read_records": ("records.columns_reading", "read"),

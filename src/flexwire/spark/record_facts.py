@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.report.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
-from flexwire.spark.records import PARTIAL_BATCH, WITHHELD_RECORDS
+from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.record_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:

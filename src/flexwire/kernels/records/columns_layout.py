@@ -10,7 +10,7 @@ from flexwire.wire.limits import INT64_MIN
 
 # A record batch of magic 2, as its header says. B_START and B_END are where its records stand, in
 # the data or inflated; B_BUDGET is the most records and record headers it may have; B_ROWS how many
-# rows it became.
+# rows it became; B_PIECE in which of several pieces of data it is, where they are scanned as such.
 BATCH = 152
 (
     B_POSITION,
@@ -31,7 +31,7 @@ BATCH = 152
     B_BUDGET,
     B_ROWS,
     B_SKIP,
-    B_WANTED,
+    B_PIECE,
 ) = range(0, BATCH, 8)
 
 # A B_COUNT that reading refuses, so that `flexwire.records` is asked.
@@ -43,6 +43,22 @@ SCAN = 56
 S_DATA, S_POSITION, S_END, S_TABLE, S_CAPACITY, S_COUNT, S_CRC = range(0, SCAN, 8)
 # Why it stopped.
 (FULL, AT_END, OTHER) = range(3)
+
+# What scanning several pieces of data takes and gives: where each begins and ends, in which and at
+# which position to go on, and a table of batches.
+PIECES = 80
+(
+    P_DATA,
+    P_PIECES,
+    P_STARTS,
+    P_ENDS,
+    P_PIECE,
+    P_POSITION,
+    P_TABLE,
+    P_CAPACITY,
+    P_COUNT,
+    P_CRC,
+) = range(0, PIECES, 8)
 
 # A column of bytes: data, its capacity, int32 offsets, validity in bytes. K_DATA of 0: not wanted.
 COLUMN = 40

@@ -1,0 +1,249 @@
+"""From message rows to the records table, in columns.
+
+All partitions of a batch of messages are read at once: what columns give is a group of record
+batches with their records, of which each record's batch is known, and each batch's partition. So
+facts of a partition and of a batch are taken to their records by number, and no row is a Python
+object but those that columns refuse; these take their places between the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.columnar.record_columns import batch_fact
+from flexwire.columnar.record_pieces import PieceReader
+from flexwire.columnar.record_schema import OF_RECORD
+from flexwire.columnar.records import Wanted
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.schema.resolve import ZERO_UUID
+from flexwire.tables.record_objects import OF_PARTITION, object_rows
+from flexwire.tables.schema import RECORDS
+from flexwire.wire.uuid_text import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.columnar.record_pieces import Group
+    from flexwire.tables.record_places import RecordsField
+
+    Words = np.ndarray[Any, Any]
+
+__all__ = ["RECORDS", "record_rows"]
+
+_OF_FRAME = ("connection", "index", "time", "client_id")
+_OF_RECORD = tuple(OF_RECORD)
+_FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
+# So many rows are given at once, and so many bytes of what they share: a topic may have 32 KiB.
+_ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
+# So many rows are held as objects, and so many bytes of them.
+_OBJECTS, _OBJECT_BYTES = 10_000, 1 << 24
+_NO_TEXT = pa.array(["", uuid_text(ZERO_UUID)])
+
+
+def record_rows(
+    messages: pa.RecordBatch,
+    where: RecordsField,
+    names: Mapping[str, str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of the records table that some rows of a message table carry, in their order.
+
+    ``names`` are the names of topics by their ids, for versions that carry only the ids. A batch
+    has about as many bytes as a cache holds, or those of one record batch.
+    """
+    topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
+    partitions, topic = _elements(pc.struct_field(topics, where.partitions))
+    records = pc.struct_field(partitions, where.records)
+    starts, ends = _extents(records)
+    (kept,) = np.nonzero(ends > starts)
+    frame, topic = frame[topic[kept]], topic[kept]
+    carriers = [
+        _Carrier(pa.repeat(pa.scalar(where.source), len(messages)), frame),
+        *(_Carrier(messages[name], frame) for name in _OF_FRAME),
+        *(_Carrier(column, topic) for column in _names(topics, where, names or {})),
+        _Carrier(pc.struct_field(partitions, where.partition), kept),
+    ]
+    data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
+    pieces = _Pieces(data, starts[kept], ends[kept], carriers)
+    for group in PieceReader(data, pieces.starts, pieces.ends, Wanted(columns=_OF_RECORD)):
+        yield from _group_rows(pieces, group)
+
+
+def _names(
+    topics: pa.StructArray, where: RecordsField, names: Mapping[str, str]
+) -> tuple[pa.StringArray, pa.StringArray]:
+    """Give the names and the ids of topics."""
+    name, identity = (_text(topics, one) for one in (where.topic_name, where.topic_id))
+    if names:
+        known = pc.index_in(identity, pa.array(names, pa.string()))
+        name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(known))
+    return name, identity
+
+
+def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
+    """Give the elements of lists, and in which row each is."""
+    return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
+
+
+def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
+    # A version has either name or id, and says "" or the zero uuid for the other.
+    if field_name is None:
+        return pa.nulls(len(topics), pa.string())
+    text = pc.struct_field(topics, field_name)
+    return pc.if_else(pc.is_in(text, _NO_TEXT), pa.scalar(None, pa.string()), text)
+
+
+def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
+    """Give where the bytes of each row begin and end; a null has none."""
+    rows = len(records)
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    offsets = np.frombuffer(records.buffers()[1], np.int32)[records.offset :][: rows + 1]
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    if records.null_count:
+        nulls = records.is_null().to_numpy(zero_copy_only=False)
+        ends[nulls] = starts[nulls]
+    return starts, ends
+
+
+class _Carrier(NamedTuple):
+    """A column of what carried the pieces, and in which of its rows each piece finds its own."""
+
+    column: pa.Array
+    rows: Words
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The records of partitions as they were carried, and what carried each."""
+
+    data: Words
+    starts: Words
+    ends: Words
+    carriers: list[_Carrier]
+
+    @cached_property
+    def most_rows(self) -> int:
+        """How many rows are given at once."""
+        texts = [one.column for one in self.carriers if pa.types.is_string(one.column.type)]
+        longest = sum(pc.max(pc.binary_length(one)).as_py() or 0 for one in texts)
+        return min(_ROWS, max(1, _SHARED_BYTES // max(1, longest)))
+
+    def told(self, pieces: Words) -> list[pa.Array]:
+        """Give what carried each of some pieces, column by column."""
+        return [one.column.take(pa.array(one.rows[pieces])) for one in self.carriers]
+
+
+@dataclass(slots=True)
+class _Objects:
+    """Rows that were read into objects, and in the place of which batch of the group each is."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    weight: int = 0
+
+    def has_room(self, size: int) -> bool:
+        fits = self.weight + size <= _OBJECT_BYTES and len(self.rows) < _OBJECTS
+        return fits or not self.rows
+
+    def add(self, batch: int, row: tuple[Any, ...], size: int) -> None:
+        self.rows.append(row)
+        self.batches.append(batch)
+        self.weight += size
+
+    def column(self, name: str) -> pa.Array:
+        at = OF_PARTITION.index(name)
+        return pa.array([row[at] for row in self.rows], RECORDS.field(name).type)
+
+
+def _group_rows(pieces: _Pieces, group: Group) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
+    first, held = 0, _Objects()
+    for batch in group.refused.tolist():
+        for row, size in _refused_rows(pieces, group, batch):
+            if not held.has_room(size):
+                yield from _merged(pieces, group, slice(first, batch + 1), held)
+                first, held = batch, _Objects()
+            held.add(batch, row, size)
+    yield from _merged(pieces, group, slice(first, len(group.batches)), held)
+
+
+def _refused_rows(
+    pieces: _Pieces, group: Group, batch: int
+) -> Iterator[tuple[tuple[Any, ...], int]]:
+    piece, start, size = (
+        int(group.word(word)[batch]) for word in (L.B_PIECE, L.B_POSITION, L.B_SIZE)
+    )
+    data = pieces.data[start : start + size].tobytes()
+    try:
+        yield from object_rows(data, start - int(pieces.starts[piece]))
+    except Exception as error:
+        _, connection, frame, *_ = (column[0] for column in pieces.told(np.array([piece])))
+        error.add_note(f"while decoding the records in frame {frame} of {connection}")
+        raise
+
+
+def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a part of the group's batches, each where it belongs."""
+    counts = group.word(L.B_ROWS)
+    begin = int(counts[: part.start].sum())
+    records = group.records.slice(begin, int(counts[part].sum()))
+    batches = group.batches[part]
+    # A fact is a batch of the part, or behind those a row that was read into objects.
+    fact = np.repeat(np.arange(len(batches)), counts[part])
+    columns = {name: records[name] for name in _OF_RECORD}
+    facts = {name: _facts(pieces, batches, name) for name in _FACTS}
+    of_piece = batches[:, L.B_PIECE // 8]
+    if held.rows:
+        places = np.array(held.batches) - part.start
+        order = np.argsort(np.concatenate([fact, places]), kind="stable")
+        objects = np.arange(len(places)) + len(batches)
+        fact = np.concatenate([fact, objects])[order]
+        of_piece = np.concatenate([of_piece, of_piece[places]])
+        columns = {
+            name: pa.concat_arrays([column, held.column(name)]).take(pa.array(order))
+            for name, column in columns.items()
+        }
+        facts = {
+            name: pa.concat_arrays([column, held.column(name)]) for name, column in facts.items()
+        }
+    yield from _spread(pieces, columns, facts, fact, of_piece)
+
+
+def _facts(pieces: _Pieces, batches: Words, name: str) -> pa.Array:
+    """Give what a column says of each batch."""
+    kind = RECORDS.field(name).type
+    if name in {"error", "bytes"}:
+        return pa.nulls(len(batches), kind)
+    if name == "batch_records":
+        return pa.array(batches[:, L.B_COUNT // 8], kind)
+    if name == "batch_position":
+        begins = pieces.starts[batches[:, L.B_PIECE // 8]]
+        return pa.array(batches[:, L.B_POSITION // 8] - begins, kind)
+    return batch_fact(name, batches)
+
+
+def _spread(
+    pieces: _Pieces,
+    columns: dict[str, pa.Array],
+    facts: dict[str, pa.Array],
+    fact: Words,
+    of_piece: Words,
+) -> Iterator[pa.RecordBatch]:
+    """Give every row what it shares with others, some rows at once."""
+    piece = of_piece[fact]
+    for start in range(0, len(fact), pieces.most_rows):
+        rows = slice(start, start + pieces.most_rows)
+        facts_at, made = pa.array(fact[rows]), pieces.told(piece[rows])
+        for name in OF_PARTITION:
+            own = columns.get(name)
+            if own is None:
+                made.append(facts[name].take(facts_at))
+            else:
+                made.append(own.slice(start, pieces.most_rows))
+        yield pa.RecordBatch.from_arrays(made, schema=RECORDS)

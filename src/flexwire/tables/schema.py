@@ -1,0 +1,249 @@
+"""The tables of an analysis: every column, its type and what it means, once.
+
+The types are Spark's own (`flexwire.columnar.record_schema`), and every column may be null as far
+as Parquet is concerned. ``docs/tables.md`` is written from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from flexwire.columnar.objects import TAGGED_FIELD_USES
+from flexwire.columnar.record_schema import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
+from flexwire.columnar.types import RAW_TAGGED_FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: what it means, and when it is null (never, where that is empty)."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    null: str = ""
+
+
+_STRING, _INT, _LONG, _FLAG = pa.string(), pa.int32(), pa.int64(), pa.bool_()
+_TEXTS = pa.list_(pa.string())
+_OF_RECORDS = RECORD_COLUMNS | BATCH_COLUMNS
+_CONNECTION = Column(
+    "connection", _STRING, 'its ends, client first: "10.0.0.9:50000>10.0.0.1:9092"; a second '
+    'connection with these ends has "#2" after it',
+)  # fmt: skip
+_NO_REQUEST = "of a response without its request"
+_NOT_READ = "where the header does not read, or the connection is not Kafka"
+_UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
+_NO_BATCH = "of bytes that are not a batch"
+_NO_RECORD = "of a batch without records, and of bytes that do not read"
+
+
+def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
+    return Column(name, _OF_RECORDS[name], meaning, null)
+
+
+FRAMES = (
+    Column("time", MOMENT, "when its last byte was captured"),
+    _CONNECTION,
+    Column("client", _STRING, "the connection's end that sends requests"),
+    Column("broker", _STRING, "the other end"),
+    Column("direction", _STRING, '"request" or "response"'),
+    Column(
+        "index", _LONG, "its place among the frames of its connection and direction, from 0 on"
+    ),
+    Column("message", _STRING, 'what it carries: "FetchRequest"', _UNREAD),
+    Column("api_key", _INT, "the api key; a response has its request's", _UNREAD),
+    Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
+    Column("api_version", _INT, "the api version; a response has its request's", _UNREAD),
+    Column(
+        "body_version", _INT, "the version that the body was decoded with, which is another one "
+        "where a broker answers ApiVersions in version 0", "where no body was decoded",
+    ),
+    Column("correlation_id", _INT, "the correlation id", f"{_NOT_READ}; of a SASL token"),
+    Column(
+        "client_id", _STRING, "the client id; a response has its request's",
+        f"{_UNREAD}; where the client sent null, or what it sent is not to be believed",
+    ),
+    Column(
+        "client_software_name", _STRING, "what software the client is, as the connection's first "
+        "ApiVersions request that names it says", "where none does",
+    ),
+    Column("client_software_version", _STRING, "its version", "where none says it"),
+    Column("header_version", _INT, "the version of the request or response header", _UNREAD),
+    Column(
+        "header_unknown_tagged_fields", RAW_TAGGED_FIELDS,
+        "the tagged fields in the header, none of which Kafka has by now; their bytes are "
+        '"withheld" where they may be credentials', _UNREAD,
+    ),
+    Column("size", _LONG, "its bytes, without the four of its length"),
+    Column(
+        "latency_us", _LONG, "from its request's last byte to its own, in microseconds",
+        f"of a request; {_NO_REQUEST}",
+    ),
+    Column(
+        "answered", _FLAG, "whether the capture holds its response",
+        "of a response; of a request that expects none, or that has no known response",
+    ),
+    Column(
+        "outcome", _STRING, '"decoded"; "lenient": the body breaks its spec, and decodes as '
+        'Kafka\'s Java reads it; "failed": framing, header or body; "unpaired": a response '
+        'without its request; "token": of a SASL exchange, which has no message; "not Kafka": of a '
+        "connection that is not",
+    ),
+    Column("error", _STRING, 'why it is not "decoded"', "where it is, of tokens, and of what is "
+           "not Kafka"),
+    Column(
+        "bytes", pa.binary(), "its bytes", "where it is decoded; where they may be credentials, "
+        "unless these were asked for",
+    ),
+    Column(
+        "withheld_credentials", _INT,
+        "how many fields were withheld as credentials; 1 where all bytes were",
+    ),
+    Column("source", _STRING, "the capture file of its last byte"),
+)  # fmt: skip
+
+CONNECTIONS = (
+    _CONNECTION,
+    Column("client", _STRING, "its end that sends requests, or would if it were Kafka"),
+    Column("broker", _STRING, "its other end"),
+    Column("first_time", MOMENT, "when its first segment was captured"),
+    Column("last_time", MOMENT, "when its last segment was captured"),
+    Column("seen_from_start", _FLAG, "whether its SYN was captured"),
+    Column(
+        "closed_by", _STRING, '"client" or "broker": whose FIN or RST was captured first',
+        "where none was",
+    ),
+    Column("reset", _FLAG, "whether that was a RST"),
+    Column("request_frames", _LONG, "its requests, damaged ones too"),
+    Column("response_frames", _LONG, "its responses, damaged ones too"),
+    Column("request_bytes", _LONG, "their bytes"),
+    Column("response_bytes", _LONG, "their bytes"),
+    Column("lost_bytes", _LONG, "bytes of frames that the capture lacks"),
+    Column(
+        "captured_bytes", _LONG,
+        "bytes of its segments: those of frames without the lost ones, the repeated and the late",
+    ),
+    Column("repeated_bytes", _LONG, "bytes that came again, which are in no frame"),
+    Column(
+        "late_bytes", _LONG, "bytes that came after their place was given up as lost, which are "
+        "in no frame",
+    ),
+    Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction"),
+    Column("unreadable_bytes", _LONG, "other bytes of frames that have an error"),
+    Column("is_kafka", _FLAG, "whether it is Kafka"),
+    Column("reads_as_kafka", _FLAG, "whether something in it reads as Kafka"),
+    Column("evidence", _STRING, "why it is Kafka, or is not"),
+    Column(
+        "looks_like", _STRING, 'another protocol that its bytes seem to be, or "Kafka" where '
+        "only its ends speak against it", "where nothing is known, and where it is Kafka",
+    ),
+)  # fmt: skip
+
+PACKETS = (
+    Column("source", _STRING, "the capture file"),
+    Column("reason", _STRING, "why packets were not used", "in the row of the whole file"),
+    Column("packets", _LONG, "how many: of the file, or not used for this reason"),
+    Column(
+        "sample", pa.binary(), "the bytes of one such packet",
+        "in the row of the whole file, of packets that are known, and unless credentials were "
+        "asked for",
+    ),
+)  # fmt: skip
+
+RECORDS_TABLE = (
+    Column(
+        "source", _STRING, 'the message that carried it: "produce", "fetch" or "share_fetch"'
+    ),
+    _CONNECTION,
+    Column("frame_index", _LONG, "``index`` of the frame that carried it"),
+    Column("time", MOMENT, "``time`` of that frame"),
+    Column("client_id", _STRING, "``client_id`` of that frame", "with that of the frame"),
+    Column(
+        "topic", _STRING, "the topic's name, from a Metadata response where the message has only "
+        "its id", "where none tells it",
+    ),
+    Column("topic_id", _STRING, "the topic's id", "in versions that have only its name"),
+    Column("partition", _INT, "the partition"),
+    _of_batch("offset", "its offset", _NO_RECORD),
+    _of_batch(
+        "timestamp", "its timestamp",
+        f"{_NO_RECORD}; where it has none, or one in no year from 1 to 9999",
+    ),
+    _of_batch(
+        "timestamp_type", 'what set it: "CreateTime", "LogAppendTime" or "NoTimestampType"'
+    ),
+    _of_batch("key", "its key", f"{_NO_RECORD}; where its key is null"),
+    _of_batch("value", "its value", f"{_NO_RECORD}; where its value is null"),
+    _of_batch("headers", "its record headers, in order", _NO_RECORD),
+    _of_batch("magic", "2 for a record batch, 0 and 1 for messages of a message set"),
+    _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
+    _of_batch("base_offset", "the batch's base offset; -1 of compressed messages"),
+    _of_batch("last_offset", "the batch's last offset, whose record compaction may have removed"),
+    _of_batch(
+        "batch_position", "where the batch begins among the bytes of its partition in that frame: "
+        "with partition and frame it says which batch it is",
+    ),
+    _of_batch("batch_size", "the bytes of the batch"),
+    Column(
+        "batch_records", _INT, "how many records the batch says it has; -1 of compressed messages",
+        _NO_BATCH,
+    ),
+    _of_batch("partition_leader_epoch", "the partition leader epoch; -1 where there is none"),
+    _of_batch("producer_id", "the producer id; -1 where there is none"),
+    _of_batch("producer_epoch", "the producer epoch; -1 where there is none"),
+    _of_batch("base_sequence", "the base sequence; -1 where there is none"),
+    _of_batch("is_transactional", "whether the batch is part of a transaction"),
+    _of_batch("is_control", "whether these are control records, which no consumer is given"),
+    Column(
+        "error", _STRING, "why there is no record: a batch that is damaged, cut off or withheld",
+        "of records, and of a batch without records",
+    ),
+    Column(
+        "bytes", pa.binary(), "the bytes that this is about",
+        "of records, of a batch without records, and of what is withheld",
+    ),
+)  # fmt: skip
+
+MESSAGES = (
+    Column("message", _STRING, "the message's name"),
+    _CONNECTION,
+    Column("direction", _STRING, '"request" or "response"'),
+    Column("index", _LONG, "``index`` of its frame"),
+    Column("time", MOMENT, "``time`` of its frame"),
+    Column("size", _LONG, "``size`` of its frame"),
+    Column("client_id", _STRING, "``client_id`` of its frame", "with that of the frame"),
+    Column("api_key", _INT, "the api key"),
+    Column("api_version", _INT, "the api version"),
+    Column("correlation_id", _INT, "the correlation id"),
+    Column("header_version", _INT, "the version of the request or response header"),
+    Column(
+        "header_unknown_tagged_fields", RAW_TAGGED_FIELDS, "the tagged fields in the header"
+    ),
+    Column(
+        "body_version", _INT, "the version that the body was decoded with", "where it was not"
+    ),
+    Column("withheld_credentials", _INT, "how many fields were withheld as credentials"),
+    Column(
+        "tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: in which structure, "
+        "which tag, whether it is known, how often and how large",
+    ),
+    Column("error", _STRING, "why the body breaks its spec", "where it does not"),
+    Column(
+        "bytes", pa.binary(), "the bytes of the frame",
+        "where there is no ``error``; where they may be credentials, unless these were asked for",
+    ),
+)  # fmt: skip
+"""The columns that all message tables have, before ``body``: the message itself."""
+
+
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    """The schema of a table with these columns."""
+    return pa.schema([(one.name, one.type) for one in columns])
+
+
+FRAMES_TABLE = schema_of(FRAMES)
+CONNECTIONS_TABLE = schema_of(CONNECTIONS)
+PACKETS_TABLE = schema_of(PACKETS)
+RECORDS = schema_of(RECORDS_TABLE)

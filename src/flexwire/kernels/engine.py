@@ -26,6 +26,7 @@ KERNELS = {
     "read_records": ("records.columns_reading", "read"),
     "write_records": ("records.columns_writing", "write"),
     "seal_records": ("records.sealing", "seal"),
+    "scan_packets": ("capture.packets", "scan"),
 }
 
 

@@ -30,7 +30,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_kernels_are_compiled() -> None:
     assert [line.split(":")[0] for line in warmup().splitlines()] == [
         "messages as objects",
-        "messages and records as columns",
+        "messages, records and captures as columns",
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from flexwire.schema.resolve import ZERO_UUID
-from flexwire.spark.bodies import table_schema
+from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_objects import object_rows
 from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
 from flexwire.tables.schema import RECORDS

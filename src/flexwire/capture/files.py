@@ -7,42 +7,66 @@ import io
 import struct
 import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from flexwire.capture.model import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
 from flexwire.errors import CaptureError
+from flexwire.kernels.capture.packets_layout import (
+    BLOCK_FRAME,
+    BLOCK_HEAD,
+    ENHANCED_PACKET,
+    INTERFACE,
+    MAX_BLOCK_BYTES,
+    MAX_INTERFACES,
+    MAX_TIMESTAMP_US,
+    MILLION,
+    OLD_PACKET,
+    OPTION_COMMENT,
+    OPTION_HEAD,
+    OPTION_TSOFFSET,
+    OPTION_TSRESOL,
+    SIMPLE_FIELDS,
+    SIMPLE_PACKET,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import Protocol
+
+    from _typeshed import WriteableBuffer
 
     from flexwire.capture.model import Direction
+
+    # Opens a file by its name; raises OSError if it cannot.
+    Opener = Callable[[str], BinaryIO]
+
+    class Readable(Protocol):
+        """What gives the bytes of a file, as many as are asked for while there are any."""
+
+        def read(self, size: int, /) -> bytes:
+            """Give the next bytes, b"" at the end."""
+
 
 # dpkt reads the first section and the first interface of a pcapng file only, allocates whatever
 # length a block declares, and does not give a packet's length on the network.
 
-MAX_BLOCK_BYTES = 16 * 1024 * 1024
-"""A longer packet or block is damage; libpcap's own limit for a packet is 256 KiB."""
-
-MAX_INTERFACES = 65536
 _CHUNK = 64 * 1024
-_READ_AHEAD = 1024 * 1024
-_MILLION = 1_000_000
-_MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, where datetime ends
+READ_AHEAD = 1024 * 1024
+DAMAGE = (OSError, EOFError, zlib.error)
+"""What reading a file raises where it cannot be read on."""
+
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 _PCAP_MAGICS = {
-    bytes.fromhex("d4c3b2a1"): ("<", _MILLION),
-    bytes.fromhex("a1b2c3d4"): (">", _MILLION),
+    bytes.fromhex("d4c3b2a1"): ("<", MILLION),
+    bytes.fromhex("a1b2c3d4"): (">", MILLION),
     bytes.fromhex("4d3cb2a1"): ("<", 1_000_000_000),
     bytes.fromhex("a1b23c4d"): (">", 1_000_000_000),
 }
 _BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
-
-_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _ENHANCED_PACKET = 1, 2, 3, 6
-_SECTION = 0x0A0D0D0A
-_OPTION_COMMENT, _OPTION_TSRESOL, _OPTION_TSOFFSET = 1, 9, 14
+_PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def read_packets(path: Path) -> Iterator[CapturedPacket | Unreadable]:
@@ -51,29 +75,91 @@ def read_packets(path: Path) -> Iterator[CapturedPacket | Unreadable]:
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
     gives the packets before the damage and then one `Unreadable` that says where it is.
     """
-    source = _Source(path)
-    with source.open():
+    with open_capture(str(path)) as (file, _):
+        source = Source(str(path), file)
+        blocks = begin_blocks(source)
         try:
-            magic = source.take(4)
-        except _DamagedError as damage:
-            raise CaptureError(damage.reason, source=source.name, offset=0) from damage
-        if magic in _PCAP_MAGICS:
-            reader = _read_pcap(source, *_PCAP_MAGICS[magic])
-        elif magic == _SECTION_MAGIC:
-            reader = _read_pcapng(source)
-        else:
-            raise CaptureError(
-                f"neither pcap nor pcapng: the file begins with {magic.hex(' ')}",
-                source=source.name,
-                offset=0,
-            )
-        try:
-            yield from reader
-        except _DamagedError as damage:
+            for packet in blocks:
+                if packet is not None:
+                    yield packet
+        except DamagedError as damage:
             yield damage.unreadable(source)
 
 
-class _DamagedError(Exception):
+@contextmanager
+def open_capture(
+    name: str, opener: Opener | None = None
+) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
+    """Open a file to be read forward, uncompressed; says also whether it is compressed."""
+    try:
+        raw = io.FileIO(name) if opener is None else _Raw(opener(name))
+        file = io.BufferedReader(raw, READ_AHEAD)
+    except OSError as error:
+        reason = f"cannot open: {error.strerror or error}"
+        raise CaptureError(reason, source=name) from error
+    with file:
+        try:
+            magic = file.peek(2)[:2]
+        except OSError as error:
+            reason = f"cannot read: {error.strerror or error}"
+            raise CaptureError(reason, source=name) from error
+        if magic == _GZIP_MAGIC:
+            yield io.BufferedReader(_Inflated(file), _CHUNK), True
+        else:
+            yield file, False
+
+
+class _Raw(io.RawIOBase):
+    """What an opener gave, as `io.BufferedReader` wants it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: WriteableBuffer, /) -> int:
+        view = memoryview(room)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Inflated(io.RawIOBase):
+    """The content of a gzip'd file.
+
+    What zlib had inflated of a piece when it found damage in it is lost. So the pieces are the same
+    however many bytes a reader asks for at a time: every reader has the same bytes before it.
+    """
+
+    def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
+        self._file = gzip.open(file)  # noqa: SIM115 - owns only the open file
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: WriteableBuffer, /) -> int:
+        view = memoryview(room)
+        if not self._left:
+            self._left = memoryview(self._file.read1(_CHUNK))
+        count = min(len(view), len(self._left))
+        view[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+
+class DamagedError(Exception):
     """Where and why the rest of a file cannot be read."""
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
@@ -81,42 +167,24 @@ class _DamagedError(Exception):
         self.data = data
         super().__init__(reason)
 
-    def unreadable(self, source: _Source) -> Unreadable:
+    def unreadable(self, source: Source) -> Unreadable:
+        """What is told of the file."""
         sample = self.data[:SAMPLE_BYTES]
         return Unreadable(source.name, source.block, self.reason, None, sample, len(self.data))
 
 
-def _ended(found: int, expected: int, data: bytes = b"") -> _DamagedError:
-    return _DamagedError(f"the file ends after {found} of {expected} bytes", data)
+def _ended(found: int, expected: int, data: bytes = b"") -> DamagedError:
+    return DamagedError(f"the file ends after {found} of {expected} bytes", data)
 
 
-class _Source:
+class Source:
     """A file read forward in pieces no longer than what it really holds."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = str(path)
+    def __init__(self, name: str, file: Readable) -> None:
+        self.name = name
         self.offset = 0
         self.block = 0  # where the block or packet record begins that is being read
-        self._file: io.BufferedIOBase
-
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        try:
-            file = io.BufferedReader(io.FileIO(self.path), _READ_AHEAD)
-        except OSError as error:
-            reason = f"cannot open: {error.strerror or error}"
-            raise CaptureError(reason, source=self.name) from error
-        with file:
-            try:
-                magic = file.peek(2)[:2]
-            except OSError as error:
-                reason = f"cannot read: {error.strerror or error}"
-                raise CaptureError(reason, source=self.name) from error
-            self._file = file
-            if magic == _GZIP_MAGIC:
-                self._file = gzip.open(file)  # noqa: SIM115 - it owns nothing but the open file
-            yield
+        self._file = file
 
     def take(self, size: int) -> bytes:
         """Exactly ``size`` bytes."""
@@ -153,101 +221,150 @@ class _Source:
                     parts.append(self._file.read(min(missing, _CHUNK)))
                     missing -= len(parts[-1])
                 data = b"".join(parts)
-        except (OSError, EOFError, zlib.error) as error:
-            raise _DamagedError(f"cannot read on: {error}") from error
+        except DAMAGE as error:
+            raise DamagedError(f"cannot read on: {error}") from error
         self.offset += len(data)
         return data
 
 
-def _read_pcap(
-    source: _Source, order: str, per_second: int
-) -> Iterator[CapturedPacket | Unreadable]:
-    # The upper half of the link type is about frame check sequences, which follow the packet.
-    linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
-    record = struct.Struct(f"{order}IIII")
-    to_us = per_second // _MILLION
-    while head := source.start(record.size):
-        seconds, fraction, captured, original = record.unpack(head)
-        if captured > MAX_BLOCK_BYTES:
-            raise _DamagedError(f"a packet of {captured} bytes is declared", head)
-        data = source.take(captured)
-        timestamp_us = seconds * _MILLION + fraction // to_us
-        yield CapturedPacket(timestamp_us, linktype, data, original, source.block)
+class PcapHead(NamedTuple):
+    """What the head of a pcap file says of its records."""
+
+    order: str
+    per_second: int
+    linktype: int
+
+    @property
+    def to_us(self) -> int:
+        """How many of the units that times are in make a microsecond."""
+        return self.per_second // MILLION
 
 
-class _Interface(NamedTuple):
+class PcapRecords:
+    """The packets of a pcap file, from where a record begins on."""
+
+    def __init__(self, source: Source, head: PcapHead | bytes) -> None:
+        self._source = source
+        self._head = head
+
+    def __iter__(self) -> Iterator[CapturedPacket | None]:
+        """Read a record at each step; the first reads the file's head, unless it is known."""
+        source = self._source
+        if not isinstance(self._head, PcapHead):
+            order, per_second = _PCAP_MAGICS[self._head]
+            # The upper half of the link type is about frame check sequences, which follow the
+            # packet.
+            linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
+            self._head = PcapHead(order, per_second, linktype)
+            yield None
+        order, per_second, linktype = self._head
+        record = struct.Struct(f"{order}IIII")
+        to_us = self._head.to_us
+        while head := source.start(record.size):
+            seconds, fraction, captured, original = record.unpack(head)
+            if captured > MAX_BLOCK_BYTES:
+                raise DamagedError(f"a packet of {captured} bytes is declared", head)
+            data = source.take(captured)
+            timestamp_us = seconds * MILLION + fraction // to_us
+            yield CapturedPacket(timestamp_us, linktype, data, original, source.block)
+
+    @property
+    def head(self) -> PcapHead | None:
+        """What the file's head says, once it was read."""
+        return self._head if isinstance(self._head, PcapHead) else None
+
+
+class Interface(NamedTuple):
+    """An interface that packets were captured on."""
+
     linktype: int
     snaplen: int
     per_second: int
     offset_seconds: int
 
     def timestamp_us(self, high: int, low: int) -> int:
+        """The time that both halves of a packet's ticks say."""
         ticks = high << 32 | low
-        if self.per_second != _MILLION:
-            ticks = ticks * _MILLION // self.per_second
-        return ticks + self.offset_seconds * _MILLION
+        if self.per_second != MILLION:
+            ticks = ticks * MILLION // self.per_second
+        return ticks + self.offset_seconds * MILLION
 
 
-class _Section:
+class SectionHead(NamedTuple):
+    """What is known of a section of a pcapng file after some of its blocks."""
+
+    order: str
+    interfaces: tuple[Interface, ...]
+    last_us: int
+
+
+class Section:
     """A section of a pcapng file: its byte order and its interfaces."""
 
-    def __init__(self, source: _Source, order: str) -> None:
+    def __init__(self, source: Source, head: SectionHead) -> None:
         self._source = source
-        self.order = order
+        self.order = order = head.order
         self.head = struct.Struct(f"{order}II")
         self._enhanced = struct.Struct(f"{order}IIIII")
         self._old = struct.Struct(f"{order}HHIIII")
-        self._interfaces: list[_Interface] = []
+        self.interfaces = list(head.interfaces)
         # A simple packet block carries no time; the packet before it is the best witness.
-        self._last_us = 0
+        self.last_us = head.last_us
+
+    @property
+    def known(self) -> SectionHead:
+        """What another reader needs to go on here."""
+        return SectionHead(self.order, tuple(self.interfaces), self.last_us)
 
     def add_interface(self, body: bytes) -> None:
+        """Take in an interface description block."""
         if len(body) < 8:  # noqa: PLR2004 - link type, reserved, snaplen
-            raise _DamagedError("an interface description ends before its options", body)
-        if len(self._interfaces) >= MAX_INTERFACES:
-            raise _DamagedError(f"a section with more than {MAX_INTERFACES} interfaces", body)
+            raise DamagedError("an interface description ends before its options", body)
+        if len(self.interfaces) >= MAX_INTERFACES:
+            raise DamagedError(f"a section with more than {MAX_INTERFACES} interfaces", body)
         linktype, _, snaplen = struct.unpack_from(f"{self.order}HHI", body)
-        per_second, offset_seconds = _MILLION, 0
+        per_second, offset_seconds = MILLION, 0
         for code, value in self._options(body, 8):
-            if code == _OPTION_TSRESOL and len(value) == 1:
+            if code == OPTION_TSRESOL and len(value) == 1:
                 # The top bit says whether it is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
-            elif code == _OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - an int64
+            elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
-        self._interfaces.append(_Interface(linktype, snaplen, per_second, offset_seconds))
+        self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
     def _options(self, body: bytes, position: int) -> Iterator[tuple[int, bytes]]:
-        while position + 4 <= len(body):
+        while position + OPTION_HEAD <= len(body):
             code, size = struct.unpack_from(f"{self.order}HH", body, position)
             if code == 0:
                 return
-            if size > len(body) - position - 4:
-                raise _DamagedError(f"option {code} ends beyond its block", body)
-            yield code, body[position + 4 : position + 4 + size]
-            position += 4 + size + -size % 4
+            if size > len(body) - position - OPTION_HEAD:
+                raise DamagedError(f"option {code} ends beyond its block", body)
+            position += OPTION_HEAD
+            yield code, body[position : position + size]
+            position += size + -size % 4
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | Unreadable:
         """The packet of a packet block; what is wrong inside the block spoils nothing else."""
-        layout = self._enhanced if kind == _ENHANCED_PACKET else self._old
-        if kind == _SIMPLE_PACKET:
+        layout = self._enhanced if kind == ENHANCED_PACKET else self._old
+        if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
         if len(body) < layout.size:
             return self._unreadable("a packet block ends within its own fields", body)
-        if kind == _ENHANCED_PACKET:
+        if kind == ENHANCED_PACKET:
             number, high, low, captured, original = layout.unpack_from(body)
         else:
             number, _, high, low, captured, original = layout.unpack_from(body)
-        if number >= len(self._interfaces):
+        if number >= len(self.interfaces):
             return self._unreadable(f"interface {number} is not described", body)
-        interface = self._interfaces[number]
+        interface = self.interfaces[number]
         if captured > len(body) - layout.size:
             return self._unreadable(
                 f"{captured} bytes declared but {len(body) - layout.size} remain in the block", body
             )
         timestamp_us = interface.timestamp_us(high, low)
-        if not 0 <= timestamp_us < _MAX_TIMESTAMP_US:
+        if not 0 <= timestamp_us < MAX_TIMESTAMP_US:
             return self._unreadable(f"the time, {timestamp_us} µs, is out of range", body)
-        self._last_us = timestamp_us
+        self.last_us = timestamp_us
         end = layout.size + captured
         begins = self._begins(body, end + -end % 4)
         return CapturedPacket(
@@ -261,76 +378,131 @@ class _Section:
 
     def _begins(self, body: bytes, options: int) -> Direction | None:
         """What begins with a packet, by the comments on it."""
-        if len(body) < options + 4:
+        if len(body) < options + OPTION_HEAD:
             return None
         try:
             for code, value in self._options(body, options):
-                if code == _OPTION_COMMENT and value in FRAME_COMMENTS:
+                if code == OPTION_COMMENT and value in FRAME_COMMENTS:
                     return FRAME_COMMENTS[value]
-        except _DamagedError:
+        except DamagedError:
             # The packet stands before its options and is whole.
             return None
         return None
 
     def _simple_packet(self, body: bytes) -> CapturedPacket | Unreadable:
-        if len(body) < 4:  # noqa: PLR2004 - the original length
+        if len(body) < SIMPLE_FIELDS:
             return self._unreadable("a packet block ends within its own fields", body)
-        if not self._interfaces:
+        if not self.interfaces:
             return self._unreadable("interface 0 is not described", body)
-        interface = self._interfaces[0]
+        interface = self.interfaces[0]
         original: int = struct.unpack_from(f"{self.order}I", body)[0]
-        captured = min(original, interface.snaplen or original, len(body) - 4)
-        data = body[4 : 4 + captured]
-        return CapturedPacket(self._last_us, interface.linktype, data, original, self._source.block)
+        captured = min(original, interface.snaplen or original, len(body) - SIMPLE_FIELDS)
+        data = body[SIMPLE_FIELDS : SIMPLE_FIELDS + captured]
+        return CapturedPacket(self.last_us, interface.linktype, data, original, self._source.block)
 
     def _unreadable(self, reason: str, body: bytes) -> Unreadable:
         source = self._source
         return Unreadable(
-            source.name, source.block, reason, None, body[:SAMPLE_BYTES], len(body) + 12
+            source.name, source.block, reason, None, body[:SAMPLE_BYTES], len(body) + BLOCK_FRAME
         )
 
 
-def _read_pcapng(source: _Source) -> Iterator[CapturedPacket | Unreadable]:
-    section = _start_section(source, source.take(4))
-    while head := source.start(8):
-        if head[:4] == _SECTION_MAGIC:
-            section = _start_section(source, head[4:])
-            continue
-        kind, length = section.head.unpack(head)
-        if length < 12 or length % 4:  # noqa: PLR2004 - type, length, length
-            raise _DamagedError(f"a block of {length} bytes is declared", head)
-        if kind not in (_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _ENHANCED_PACKET):
-            source.skip(length - 12)
+class PcapngBlocks:
+    """The packets of a pcapng file, from where a block begins on."""
+
+    def __init__(self, source: Source, head: SectionHead | None = None) -> None:
+        self._source = source
+        self.section = None if head is None else Section(source, head)
+
+    def __iter__(self) -> Iterator[CapturedPacket | Unreadable | None]:
+        """Read a block at each step, None if it is not a packet's.
+
+        The first step reads the file's first section header, unless a section is known.
+        """
+        source, section = self._source, self.section
+        if section is None:
+            section = self.section = _start_section(source, source.take(4))
+            yield None
+        while head := source.start(BLOCK_HEAD):
+            if head[:4] == _SECTION_MAGIC:
+                section = self.section = _start_section(source, head[4:])
+                yield None
+                continue
+            kind, length = section.head.unpack(head)
+            if length < BLOCK_FRAME or length % 4:
+                raise DamagedError(f"a block of {length} bytes is declared", head)
+            if kind not in _PACKETS and kind != INTERFACE:
+                source.skip(length - BLOCK_FRAME)
+                _end_block(source, section, length)
+                yield None
+                continue
+            if length > MAX_BLOCK_BYTES:
+                raise DamagedError(f"a block of {length} bytes is declared", head)
+            body = source.take(length - BLOCK_FRAME)
             _end_block(source, section, length)
-            continue
-        if length > MAX_BLOCK_BYTES:
-            raise _DamagedError(f"a block of {length} bytes is declared", head)
-        body = source.take(length - 12)
-        _end_block(source, section, length)
-        if kind == _INTERFACE:
-            section.add_interface(body)
-        else:
-            yield section.packet(kind, body)
+            if kind == INTERFACE:
+                section.add_interface(body)
+                yield None
+            else:
+                yield section.packet(kind, body)
+
+    def tell_time(self, last_us: int) -> None:
+        """Say when the last packet was captured, if another reader took some."""
+        if self.section is not None:
+            self.section.last_us = last_us
+
+    @property
+    def head(self) -> SectionHead | None:
+        """What is known of the section, once its header was read."""
+        return None if self.section is None else self.section.known
 
 
-def _start_section(source: _Source, length_bytes: bytes) -> _Section:
+Head = PcapHead | SectionHead
+CaptureBlocks = PcapRecords | PcapngBlocks
+
+
+def begin_blocks(source: Source) -> CaptureBlocks:
+    """Begin to read a file; `CaptureError` if it is not a capture."""
+    try:
+        magic = source.take(4)
+    except DamagedError as damage:
+        raise CaptureError(damage.reason, source=source.name, offset=0) from damage
+    if magic in _PCAP_MAGICS:
+        return PcapRecords(source, magic)
+    if magic == _SECTION_MAGIC:
+        return PcapngBlocks(source)
+    raise CaptureError(
+        f"neither pcap nor pcapng: the file begins with {magic.hex(' ')}",
+        source=source.name,
+        offset=0,
+    )
+
+
+def resume_blocks(source: Source, head: Head) -> CaptureBlocks:
+    """Go on with a file where a block begins, by what the blocks before it said."""
+    if isinstance(head, PcapHead):
+        return PcapRecords(source, head)
+    return PcapngBlocks(source, head)
+
+
+def _start_section(source: Source, length_bytes: bytes) -> Section:
     magic = source.take(4)
     if magic not in _BYTE_ORDERS:
-        raise _DamagedError(f"a section's byte order is given as {magic.hex(' ')}", magic)
-    section = _Section(source, _BYTE_ORDERS[magic])
+        raise DamagedError(f"a section's byte order is given as {magic.hex(' ')}", magic)
+    section = Section(source, SectionHead(_BYTE_ORDERS[magic], (), 0))
     (length,) = struct.unpack(f"{section.order}I", length_bytes)
     if length < 28 or length % 4:  # noqa: PLR2004 - the fields of a section header
-        raise _DamagedError(f"a section header of {length} bytes is declared", length_bytes)
+        raise DamagedError(f"a section header of {length} bytes is declared", length_bytes)
     major, _ = struct.unpack(f"{section.order}HH", source.take(4))
     if major != 1:
-        raise _DamagedError(f"pcapng of version {major}; version 1 is read")
+        raise DamagedError(f"pcapng of version {major}; version 1 is read")
     source.skip(length - 20)
     _end_block(source, section, length)
     return section
 
 
-def _end_block(source: _Source, section: _Section, length: int) -> None:
+def _end_block(source: Source, section: Section, length: int) -> None:
     trailer = source.take(4)
     (again,) = struct.unpack(f"{section.order}I", trailer)
     if again != length:
-        raise _DamagedError(f"a block of {length} bytes ends with the length {again}", trailer)
+        raise DamagedError(f"a block of {length} bytes ends with the length {again}", trailer)

@@ -8,24 +8,46 @@ from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 from flexwire.capture.model import Segment
+from flexwire.kernels.capture.packets_layout import (
+    AUTHENTICATION_HEADER,
+    COOKED_2_BYTES,
+    COOKED_2_TAGS_AT,
+    COOKED_PROTOCOL_AT,
+    ETHERNET_PROTOCOL_AT,
+    EXTENSION_HEADERS,
+    FAMILIES_IPV6,
+    FAMILY_BYTES,
+    FAMILY_IPV4,
+    FRAGMENT_BITS,
+    FRAGMENT_HEADER,
+    IPV4,
+    IPV4_BYTES,
+    IPV6,
+    IPV6_BYTES,
+    LINK_COOKED,
+    LINK_COOKED_2,
+    LINK_ETHERNET,
+    LINK_NULL,
+    LINK_RAW,
+    LINKS,
+    TCP,
+    TCP_BYTES,
+    VLAN_TAG_BYTES,
+    VLAN_TAGS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.model import CapturedPacket
 
-_TCP_PROTOCOL = 6
-_IPV4, _IPV6 = 0x0800, 0x86DD
-_VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
-# Address families of loopback captures, as the operating systems number them (BSDs differ).
-_FAMILIES = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
-_FRAGMENT_HEADER, _AUTHENTICATION_HEADER = 44, 51
-_EXTENSION_HEADERS = frozenset({0, 43, _FRAGMENT_HEADER, _AUTHENTICATION_HEADER, 60, 135, 139, 140})
+_VLAN_TAGS = frozenset(VLAN_TAGS)
+_FAMILIES = {FAMILY_IPV4: IPV4, **dict.fromkeys(FAMILIES_IPV6, IPV6)}
+_EXTENSION_HEADERS = frozenset(EXTENSION_HEADERS)
 
 _IPV4_HEADER = struct.Struct(">BxHxxHxB2x4s4s")
 _IPV6_HEADER = struct.Struct(">BxxxHBx16s16s")
 _TCP_HEADER = struct.Struct(">HHIIBB")
-_TCP_BYTES = 20
 
 
 class Skipped(Exception):  # noqa: N818 - not an error: the packet is of another protocol
@@ -40,17 +62,35 @@ def read_segment(packet: CapturedPacket) -> Segment:
     """The TCP segment of a packet; raises `Skipped` or `UnreadablePacketError`."""
     find = _LINKS.get(packet.linktype)
     if find is None:
-        raise Skipped(f"link type {packet.linktype} is not supported")
+        raise Skipped(other_link(packet.linktype))
     try:
         network, start = find(packet.data)
-        if network == _IPV4:
+        if network == IPV4:
             return _read_ipv4(packet, start)
-        if network == _IPV6:
+        if network == IPV6:
             return _read_ipv6(packet, start)
     except struct.error:
         kept = f"{len(packet.data)} of {packet.original_length} bytes"
         raise UnreadablePacketError(f"cut off after {kept}, within its headers") from None
-    raise Skipped(f"network protocol 0x{network:04x}")
+    raise Skipped(other_network(network))
+
+
+# What a packet holds instead of a TCP segment.
+
+
+def other_link(linktype: int) -> str:
+    """A link that is not read."""
+    return f"link type {linktype} is not supported"
+
+
+def other_network(protocol: int) -> str:
+    """A network protocol besides IP."""
+    return f"network protocol 0x{protocol:04x}"
+
+
+def other_transport(protocol: int) -> str:
+    """A protocol on IP besides TCP."""
+    return f"IP protocol {protocol}"
 
 
 @lru_cache(maxsize=65536)
@@ -72,63 +112,59 @@ def endpoint_name(address: bytes, port: int) -> str:
 
 
 def _ethernet(data: bytes) -> tuple[int, int]:
-    return _behind_tags(data, 12)
+    return _behind_tags(data, ETHERNET_PROTOCOL_AT)
 
 
 def _cooked(data: bytes) -> tuple[int, int]:
-    return _behind_tags(data, 14)
+    return _behind_tags(data, COOKED_PROTOCOL_AT)
 
 
 def _cooked_2(data: bytes) -> tuple[int, int]:
     (protocol,) = struct.unpack_from(">H", data, 0)
     if protocol in _VLAN_TAGS:
-        return _behind_tags(data, 22)
-    return protocol, 20
+        return _behind_tags(data, COOKED_2_TAGS_AT)
+    return protocol, COOKED_2_BYTES
 
 
 def _behind_tags(data: bytes, position: int) -> tuple[int, int]:
     (protocol,) = struct.unpack_from(">H", data, position)
     while protocol in _VLAN_TAGS:
-        position += 4
+        position += VLAN_TAG_BYTES
         (protocol,) = struct.unpack_from(">H", data, position)
     return protocol, position + 2
 
 
 def _raw(data: bytes) -> tuple[int, int]:
     version = struct.unpack_from(">B", data)[0] >> 4
-    return {4: _IPV4, 6: _IPV6}.get(version, version), 0
+    return {4: IPV4, 6: IPV6}.get(version, version), 0
 
 
 def _null(data: bytes) -> tuple[int, int]:
     # The family stands in the byte order of the machine that captured; families are small.
     family = min(struct.unpack_from("<I", data)[0], struct.unpack_from(">I", data)[0])
-    return _FAMILIES.get(family, family), 4
+    return _FAMILIES.get(family, family), FAMILY_BYTES
 
 
-_LINKS: dict[int, Callable[[bytes], tuple[int, int]]] = {
-    0: _null,  # BSD loopback
-    1: _ethernet,
-    12: _raw,  # raw IP as some systems number it
-    14: _raw,  # and as OpenBSD does
-    101: _raw,
-    108: _null,  # OpenBSD loopback
-    113: _cooked,
-    228: _raw,  # IPv4 only
-    229: _raw,  # IPv6 only
-    276: _cooked_2,
+_FINDERS: dict[int, Callable[[bytes], tuple[int, int]]] = {
+    LINK_NULL: _null,
+    LINK_ETHERNET: _ethernet,
+    LINK_RAW: _raw,
+    LINK_COOKED: _cooked,
+    LINK_COOKED_2: _cooked_2,
 }
+_LINKS = {linktype: _FINDERS[link] for linktype, link in LINKS.items()}
 
 
 def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
     first, total, fragment, protocol, source, destination = _IPV4_HEADER.unpack_from(
         packet.data, start
     )
-    if protocol != _TCP_PROTOCOL:
-        raise Skipped(f"IP protocol {protocol}")
+    if protocol != TCP:
+        raise Skipped(other_transport(protocol))
     header = (first & 0x0F) * 4
-    if first >> 4 != 4 or header < 20:  # noqa: PLR2004 - version 4, and the shortest header
+    if first >> 4 != 4 or header < IPV4_BYTES:  # noqa: PLR2004 - version 4
         raise UnreadablePacketError(f"an IPv4 header that begins with 0x{first:02x}")
-    if fragment & 0x3FFF:
+    if fragment & FRAGMENT_BITS:
         raise UnreadablePacketError(f"an IP fragment, at {(fragment & 0x1FFF) * 8}")
     # Network cards that segment on their own leave the length at 0.
     end = start + total if total else packet.original_length
@@ -140,24 +176,24 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     first, length, protocol, source, destination = _IPV6_HEADER.unpack_from(data, start)
     if first >> 4 != 6:  # noqa: PLR2004 - version 6
         raise UnreadablePacketError(f"an IPv6 header that begins with 0x{first:02x}")
-    position = start + 40
+    position = start + IPV6_BYTES
     end = position + length if length else packet.original_length
     fragment = 0
     while protocol in _EXTENSION_HEADERS:
         following, size, offset = struct.unpack_from(">BBH", data, position)
-        if protocol == _FRAGMENT_HEADER:
+        if protocol == FRAGMENT_HEADER:
             # A fragment header may stand in a packet that is whole (RFC 6946).
             fragment |= offset & 0xFFF9
             position += 8
-        elif protocol == _AUTHENTICATION_HEADER:
+        elif protocol == AUTHENTICATION_HEADER:
             position += (size + 2) * 4
         else:
             position += (size + 1) * 8
         protocol = following
         if fragment:
             break
-    if protocol != _TCP_PROTOCOL:
-        raise Skipped(f"IP protocol {protocol}")
+    if protocol != TCP:
+        raise Skipped(other_transport(protocol))
     if fragment:
         raise UnreadablePacketError(f"an IP fragment, at {fragment & 0xFFF8}")
     return _read_tcp(packet, source, destination, position, end)
@@ -171,7 +207,7 @@ def _read_tcp(
         _TCP_HEADER.unpack_from(data, start)
     )
     payload = start + (length >> 4) * 4
-    if payload < start + _TCP_BYTES or payload > end:
+    if payload < start + TCP_BYTES or payload > end:
         raise UnreadablePacketError(f"a TCP header of {payload - start} bytes in {end - start}")
     # What follows the IP packet is the link's own padding; what lies before its end and was
     # not captured is missing, be it part of the TCP options.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from flexwire.capture.model import CapturedPacket
+
 __all__ = ["Segment", "SegmentCounts", "Unreadable", "read_segments"]
 
 
@@ -38,10 +40,17 @@ def read_segments(
             counts.skipped[str(skipped)] += 1
         except UnreadablePacketError as error:
             counts.unreadable_packets += 1
-            sample = item.data[:SAMPLE_BYTES]
-            yield Unreadable(
-                source, item.offset, str(error), item.timestamp_us, sample, len(item.data)
-            )
+            yield unreadable_packet(source, item, error)
         else:
             counts.segments += 1
             yield segment
+
+
+def unreadable_packet(
+    source: str, packet: CapturedPacket, error: UnreadablePacketError
+) -> Unreadable:
+    """What is told of a packet that should hold a segment and gives none."""
+    sample = packet.data[:SAMPLE_BYTES]
+    return Unreadable(
+        source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)
+    )

@@ -21,7 +21,7 @@ def warmup() -> None:
 
     for what, compiled in (
         ("messages as objects", load),
-        ("messages and records as columns", lambda: all(map(kernel, KERNELS)) or None),
+        ("messages, records and captures as columns", lambda: all(map(kernel, KERNELS)) or None),
     ):
         began = time.monotonic()
         if compiled() is None:

@@ -34,6 +34,7 @@ KERNELS = {
     "gather_bytes": ("capture.turns", "gather"),
     "drain_turns": ("capture.turns_waiting", "drain"),
     "restore_turns": ("capture.turns_waiting", "restore"),
+    "scan_packets": ("capture.packets", "scan"),
 }
 
 

@@ -6,13 +6,13 @@ many were not used for one reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from flexwire.capture.assembly import connection_key
+from flexwire.capture.columns.packet_notes import UnusedPackets
 from flexwire.capture.segments import Segment, SegmentCounts, Unreadable, read_segments
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import record_batches, row_tuples
@@ -41,9 +41,6 @@ SEGMENTS = pa.schema(
         ("packets", pa.int64()),
     ]
 )
-# So many different reasons of one file are told apart: a hostile file invents them.
-DIFFERENT_REASONS = 1000
-FURTHER_REASONS = "further reasons"
 
 
 def read_captures(
@@ -70,7 +67,7 @@ def _read_files(
 
 def _file_rows(file: str, *, show_credentials: bool) -> Iterator[tuple[tuple[Any, ...], int]]:
     counts = SegmentCounts()
-    unused = _UnusedPackets()
+    unused = UnusedPackets()
     try:
         for ordinal, item in enumerate(read_segments(file, counts)):
             if isinstance(item, Unreadable):
@@ -109,22 +106,3 @@ def _segment_row(file: str, ordinal: int, segment: Segment) -> tuple[Any, ...]:
 def _note(file: str, reason: str | None, packets: int, sample: bytes | None) -> tuple[Any, ...]:
     told = {"file": file, "reason": reason, "packets": packets, "payload": sample}
     return tuple(told.get(name) for name in SEGMENTS.names)
-
-
-@dataclass(slots=True)
-class _UnusedPackets:
-    """How many packets of a file were not used, by reason, and the first bytes of one of each."""
-
-    packets: dict[str, int]
-    samples: dict[str, bytes]
-
-    def __init__(self) -> None:
-        self.packets = {}
-        self.samples = {}
-
-    def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
-        if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
-            reason = FURTHER_REASONS
-        if sample:
-            self.samples.setdefault(reason, sample)
-        self.packets[reason] = self.packets.get(reason, 0) + packets

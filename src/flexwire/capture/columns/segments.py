@@ -1,0 +1,344 @@
+"""From capture files to their TCP segments in columns, a chunk of a file at a time.
+
+The kernel takes the packets that it is sure of; at any other block the objects of the room above
+read that one. So the segments and the notes are those of `flexwire.capture.segments`, in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from flexwire.capture.columns.packet_notes import FileNotes
+from flexwire.capture.columns.packet_scan import BEGINS, Scan
+from flexwire.capture.columns.packet_window import Window
+from flexwire.capture.files import (
+    DamagedError,
+    PcapngBlocks,
+    Source,
+    begin_blocks,
+    open_capture,
+    resume_blocks,
+)
+from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.model import Segment, Unreadable
+from flexwire.capture.segments import unreadable_packet
+from flexwire.errors import CaptureError
+from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator, Sequence
+
+    from flexwire.capture.files import Head, Opener
+    from flexwire.capture.model import CapturedPacket
+
+    Numbers = np.ndarray[Any, Any]
+
+__all__ = ["FileNotes", "Position", "SegmentColumns", "SegmentReader"]
+
+CHUNK_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentColumns:
+    """The TCP segments of a chunk of a capture file, in the file's order.
+
+    All arrays but ``data`` have an item for each segment. ``key`` counts in ``keys``, which one
+    reader's chunks share and which only grows; ``is_high`` says that the sender is the end after
+    the "|". The payload is ``data[payload_at : payload_at + payload_size]``. ``begins`` counts in
+    `BEGINS`. ``first_ordinal`` counts the segments and the unreadable packets of the file before
+    the chunk; those among its segments stand before the rows that ``unreadable_before`` lists.
+    """
+
+    file: str
+    first_ordinal: int
+    unreadable_before: Sequence[int]
+    keys: list[str]
+    data: Numbers
+    key: Numbers
+    is_high: Numbers
+    timestamp_us: Numbers
+    sequence: Numbers
+    acknowledgment: Numbers
+    flags: Numbers
+    payload_at: Numbers
+    payload_size: Numbers
+    missing: Numbers
+    begins: Numbers
+
+    def __len__(self) -> int:
+        """How many segments there are."""
+        return len(self.key)
+
+    @property
+    def ordinal(self) -> Numbers:
+        """The number of each segment among the segments and unreadable packets of its file."""
+        steps = np.ones(len(self) + 1, np.int64)
+        steps[0] = self.first_ordinal
+        np.add.at(steps, np.array(self.unreadable_before, np.int64), 1)
+        return np.cumsum(steps)[:-1]
+
+    def segment(self, row: int) -> Segment:
+        """Give the segment of a row, as `flexwire.capture.read_segments` does."""
+        source, destination = self.keys[self.key[row]].split("|")
+        if self.is_high[row]:
+            source, destination = destination, source
+        at = int(self.payload_at[row])
+        return Segment(
+            int(self.timestamp_us[row]),
+            source,
+            destination,
+            int(self.sequence[row]),
+            int(self.acknowledgment[row]),
+            int(self.flags[row]),
+            self.data[at : at + int(self.payload_size[row])].tobytes(),
+            int(self.missing[row]),
+            BEGINS[self.begins[row]],
+        )
+
+
+class Position(NamedTuple):
+    """A place between two blocks of a file, where a reader can begin or stop.
+
+    ``head`` is what the file says before it that is needed after it. ``unreadable`` and ``skipped``
+    are the reasons that its notes tell apart already.
+    """
+
+    file: str
+    offset: int = 0
+    ordinal: int = 0
+    head: Head | None = None
+    unreadable: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    is_end: bool = False
+
+
+class SegmentReader:
+    """Gives the segments of capture files, a chunk at a time, and the notes after each file.
+
+    ``start`` and ``stop`` are positions of another reader of the same files: what is between them
+    is read, and keys are numbered anew. The notes of a part of a file are added to those of the
+    part before it with `FileNotes.add`. A file that cannot be opened, or is not a capture, gives
+    notes with an ``error``. A sample of unreadable bytes is kept only with ``show_credentials``:
+    nobody knows what is in them.
+
+    ``opener`` takes a file's name and gives an object with ``read`` and, to start within a file,
+    ``seek``; without one, files are local.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
+        start: Position | None = None,
+        stop: Position | None = None,
+        opener: Opener | None = None,
+        show_credentials: bool = False,
+    ) -> None:
+        self._files = files
+        self._chunk_bytes = chunk_bytes
+        self._start = start
+        self._stop = stop
+        self._opener = opener
+        self._show_credentials = show_credentials
+        self._scan = Scan()
+        self._reading: _Reading | None = None
+        self._position: Position | None = start
+
+    @property
+    def keys(self) -> list[str]:
+        """The connection keys, in the order in which they appeared."""
+        return self._scan.keys.keys
+
+    @property
+    def position(self) -> Position | None:
+        """Where what was given out ends; None before the first file, and within a gzip'd one."""
+        return self._position if self._reading is None else self._reading.position
+
+    def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
+        """Read on."""
+        start, stop = self._start, self._stop
+        first = 0 if start is None else self._files.index(start.file) + start.is_end
+        end = len(self._files) if stop is None else self._files.index(stop.file) + 1
+        for number in range(first, end):
+            file = self._files[number]
+            here = start if start is not None and start.file == file else Position(file)
+            until = stop if stop is not None and stop.file == file else None
+            notes = FileNotes(file)
+            try:
+                with open_capture(file, self._opener) as (content, is_compressed):
+                    window = _window(content, self._chunk_bytes, here, until)
+                    reading = _Reading(self._scan, window, here, notes)
+                    reading.can_be_cut = not is_compressed
+                    reading.keeps_samples = self._show_credentials
+                    self._reading = reading
+                    yield from reading.chunks()
+                    self._position = reading.position
+            except CaptureError as error:
+                notes.error = error
+                self._position = Position(file, is_end=True)
+            self._reading = None
+            yield notes
+
+
+def _window(
+    content: io.BufferedReader[Any], chunk_bytes: int, start: Position, stop: Position | None
+) -> Window:
+    if start.offset:
+        try:
+            content.seek(start.offset)
+        except OSError as error:
+            reason = f"cannot go to byte {start.offset}: {error.strerror or error}"
+            raise CaptureError(reason, source=start.file) from error
+    end = None if stop is None or stop.is_end else stop.offset
+    return Window(content, chunk_bytes, start.offset, end)
+
+
+class _Reading:
+    """The reading of one file, or of a part of it."""
+
+    def __init__(self, scan: Scan, window: Window, start: Position, notes: FileNotes) -> None:
+        self._scan = scan
+        self._window = window
+        self._file = start.file
+        self._notes = notes
+        self.can_be_cut = True
+        self.keeps_samples = False
+        self._ordinal = start.ordinal  # of what comes first in the chunk
+        self._unreadable_before: list[int] = []
+        self._is_known = False  # what the kernel has to know before it can begin
+        self._is_read = False
+        # The payload of a packet that is longer than a chunk.
+        self._beyond = b""
+        self._source = Source(start.file, window)
+        self._source.offset = window.offset
+        if start.head is None:
+            self._blocks = begin_blocks(self._source)
+        else:
+            self._blocks = resume_blocks(self._source, start.head)
+        self._steps = iter(self._blocks)
+        notes.unreadable.know(start.unreadable)
+        notes.skipped.know(start.skipped)
+        scan.begin_file()
+        scan.begin_rows(window.room)
+        self._know()
+
+    @property
+    def position(self) -> Position | None:
+        """Where the next block begins, if a reader can begin there."""
+        if self._is_read:
+            return Position(self._file, is_end=True)
+        if not self.can_be_cut:
+            return None
+        self._tell()
+        return Position(
+            self._file,
+            self._window.offset,
+            self._ordinal,
+            self._blocks.head,
+            tuple(self._notes.unreadable.packets),
+            tuple(self._notes.skipped.packets),
+        )
+
+    def chunks(self) -> Iterator[SegmentColumns]:
+        """Read on, and count into the notes what is not a segment."""
+        window, scan, notes = self._window, self._scan, self._notes
+        while not self._is_read and not window.is_stopped:
+            status = scan.run(window) if self._is_known else REFUSED
+            if status == SHORT and window.fill():
+                continue
+            is_full = status == SHORT and window.is_full and window.position > 0
+            if is_full or status == FULL or self._beyond:
+                yield from self._chunk()
+            elif not window.is_stopped:
+                self._step()
+        yield from self._chunk()
+        notes.packets += scan.tell_all(notes.skipped)
+        notes.unreadable, notes.skipped = notes.unreadable.counted(), notes.skipped.counted()
+
+    def _step(self) -> None:
+        """Let objects read one block."""
+        self._source.offset = self._window.offset
+        self._tell()
+        try:
+            item = next(self._steps)
+        except StopIteration:
+            self._is_read = True
+            return
+        except DamagedError as damage:
+            self._is_read = True
+            item = damage.unreadable(self._source)
+        if isinstance(item, Unreadable):
+            self._count(item)
+        elif item is not None:
+            self._take(item)
+        self._know()
+
+    def _tell(self) -> None:
+        """Tell objects what the kernel found out."""
+        self._scan.tell_new(self._notes.skipped)
+        if isinstance(self._blocks, PcapngBlocks) and self._is_known:
+            self._blocks.tell_time(self._scan.last_us)
+
+    def _know(self) -> None:
+        """Tell the kernel what objects found out."""
+        if isinstance(self._blocks, PcapngBlocks):
+            if self._blocks.section is not None:
+                self._scan.know_section(self._blocks.section)
+                self._is_known = True
+        elif self._blocks.head is not None:
+            self._scan.know_head(self._blocks.head)
+            self._is_known = True
+
+    def _take(self, packet: CapturedPacket) -> None:
+        self._notes.packets += 1
+        try:
+            segment = read_segment(packet)
+        except Skipped as skipped:
+            self._notes.skipped.add(str(skipped), 1)
+            return
+        except UnreadablePacketError as error:
+            self._count(unreadable_packet(self._file, packet, error))
+            return
+        at = self._window.put(segment.payload)
+        if at is None:
+            at, self._beyond = len(self._window.buffer), segment.payload
+        # Before this one's: keys are numbered as they appear.
+        self._scan.flows.name()
+        self._scan.put(segment, at)
+
+    def _count(self, item: Unreadable) -> None:
+        self._notes.unreadable.add(item.reason, 1, item.data if self.keeps_samples else None)
+        self._unreadable_before.append(self._scan.rows)
+
+    def _chunk(self) -> Iterator[SegmentColumns]:
+        """Give out the rows, and begin the next chunk with what is left."""
+        scan, window = self._scan, self._window
+        rows, columns, data = scan.rows, scan.columns(), window.data()
+        if self._beyond:
+            data = np.concatenate([window.buffer, np.frombuffer(self._beyond, np.uint8)])
+            self._beyond = b""
+        ordinal, unreadable_before = self._ordinal, self._unreadable_before
+        self._ordinal += rows + len(unreadable_before)
+        self._unreadable_before = []
+        if not self._is_read:
+            window.go_on(with_new_buffer=rows > 0)
+            scan.begin_rows(window.room)
+        if rows:
+            time, flow, *others = columns
+            key, is_high = scan.keys_of(flow)
+            yield SegmentColumns(
+                self._file,
+                ordinal,
+                unreadable_before,
+                scan.keys.keys,
+                data,
+                key,
+                is_high,
+                time,
+                *others,
+            )

@@ -1,0 +1,346 @@
+"""Segments in columns, and the notes of files, are those that objects read, whatever the file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import random
+import struct
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.capture.assembly import connection_key
+from flexwire.capture.columns import packet_scan, segments
+from flexwire.capture.columns.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
+from flexwire.capture.columns.segments import FileNotes, Position, SegmentColumns, SegmentReader
+from flexwire.capture.packets import ACK, Endpoint, tcp_packet
+from flexwire.capture.segments import Segment, read_segments
+from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
+from flexwire.kernels.engine import kernel
+from flexwire.spark.segments import _file_rows, _note
+from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
+from tests.capture.traffic import block, enhanced, interface, packet, pcap, section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+SEEDS = 600
+# Less than a block's head, than a packet, and than the file.
+CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
+
+Row = tuple[Any, ...]
+
+
+def reference(file: str) -> tuple[list[Row], list[Row]]:
+    """The rows of segments and of notes that the reference has of a file."""
+    rows = [row for row, _ in _file_rows(file, show_credentials=True)]
+    return [row for row in rows if row[0] is not None], [row for row in rows if row[0] is None]
+
+
+def segment_row(columns: SegmentColumns, row: int) -> Row:
+    one = columns.segment(row)
+    key = columns.keys[columns.key[row]]
+    assert key == connection_key(one)
+    fields = (getattr(one, name) for name in one.__struct_fields__)
+    return (key, columns.file, int(columns.ordinal[row]), *fields, None, None)
+
+
+def read(*readers: Iterable[SegmentColumns | FileNotes]) -> tuple[list[Row], dict[str, FileNotes]]:
+    """The rows of segments of readers, one after the other, and the notes of their files."""
+    rows: list[Row] = []
+    notes: dict[str, FileNotes] = {}
+    for one in (one for reader in readers for one in reader):
+        if isinstance(one, SegmentColumns):
+            rows += (segment_row(one, row) for row in range(len(one)))
+        elif one.file in notes:
+            notes[one.file].add(one)
+        else:
+            notes[one.file] = one
+    return rows, notes
+
+
+def note_rows(notes: FileNotes) -> list[Row]:
+    unused = notes.unused()
+    return [
+        _note(notes.file, None, notes.packets, None),
+        *(_note(notes.file, *one, unused.samples.get(one[0])) for one in unused.packets.items()),
+    ]
+
+
+def reader(*files: str, **settings: Any) -> SegmentReader:
+    return SegmentReader(files, **{"show_credentials": True, **settings})
+
+
+def assert_equal(file: str, *readers: SegmentReader) -> None:
+    rows, notes = read(*readers)
+    expected_rows, expected_notes = reference(file)
+    assert rows == expected_rows
+    assert note_rows(notes[file]) == expected_notes
+
+
+@pytest.fixture(params=["kernels", "objects"])
+def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Say who reads; objects do without kernels."""
+    if request.param == "objects":
+        monkeypatch.setattr(packet_scan, "kernel", lambda _: None)
+    else:
+        assert kernel("scan_packets") is not None
+    return str(request.param)
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Callable[..., str]:
+    """Give a function that writes a file, and gives its name."""
+
+    def write(data: bytes, name: str = "capture") -> str:
+        (tmp_path / name).write_bytes(data)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.mark.usefixtures("executor")
+@pytest.mark.parametrize("chunk_bytes", CHUNKS)
+def test_any_capture_gives_what_the_reference_reads(
+    capture: Callable[..., str], chunk_bytes: int
+) -> None:
+    for seed in range(SEEDS // len(CHUNKS)):
+        file = capture(any_capture(random.Random(f"{seed} {chunk_bytes}")))
+        assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
+
+
+@pytest.mark.slow
+def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]) -> None:
+    for seed in range(4000):
+        source = random.Random(seed)
+        file = capture(any_capture(source))
+        assert_equal(file, reader(file, chunk_bytes=source.choice(CHUNKS)))
+
+
+def positions(file: str, chunk_bytes: int) -> list[Position]:
+    """Where a reader stood after each chunk, as another process has it."""
+    one = reader(file, chunk_bytes=chunk_bytes)
+    found = [one.position for part in one if isinstance(part, SegmentColumns)]
+    assert None not in found
+    return [pickle.loads(pickle.dumps(position)) for position in found if position]  # noqa: S301
+
+
+@pytest.mark.usefixtures("executor")
+@pytest.mark.parametrize("chunk_bytes", CHUNKS[:-1])
+def test_reading_from_cut_to_cut_is_reading_through(
+    capture: Callable[..., str], chunk_bytes: int
+) -> None:
+    several = 0
+    for seed in range(SEEDS // len(CHUNKS)):
+        source = random.Random(f"{seed} {chunk_bytes}")
+        data = any_capture(source)
+        if data[:2] == b"\x1f\x8b":
+            continue
+        file = capture(data)
+        places = positions(file, chunk_bytes)
+        cuts = sorted(source.sample(range(len(places)), min(3, len(places))))
+        edges = [None, *(places[cut] for cut in cuts), None]
+        parts = [
+            reader(file, start=start, stop=stop, chunk_bytes=source.choice(CHUNKS))
+            for start, stop in pairwise(edges)
+        ]
+        if places and places[-1].is_end and len(places) - 1 in cuts:
+            # Nothing follows the end, and no notes either.
+            assert not list(parts.pop())
+        several += len(cuts) > 1
+        assert_equal(file, *parts)
+    assert several > SEEDS // len(CHUNKS) // 8
+
+
+def test_parts_tell_as_many_reasons_apart_as_the_whole(capture: Callable[..., str]) -> None:
+    head = section() + interface()
+    # Twice as many reasons as are told apart, each twice, the second time in another order.
+    numbers = list(range(1, 2 * DIFFERENT_REASONS + 1))
+    parts = [enhanced(packet(), 1, number) for number in (*numbers, *reversed(numbers))]
+    sound = enhanced(packet(), 1)
+    file = capture(head + sound + b"".join(one + sound for one in parts))
+    places = positions(file, 50_000)
+    assert len(places) > 4
+    edges = [None, *places[:-1], None]
+    assert_equal(file, *(reader(file, start=a, stop=b) for a, b in pairwise(edges)))
+    (*_, last) = reader(file)
+    assert isinstance(last, FileNotes)
+    assert last.unused().packets[FURTHER_REASONS] == 2 * DIFFERENT_REASONS
+
+
+def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> None:
+    files = [capture(gzip.compress(pcap([packet()] * 100)), name) for name in "ab"]
+    one = reader(*files, chunk_bytes=2000)
+    found = []
+    for part in one:
+        found.append((type(part), one.position))
+        if isinstance(part, FileNotes):
+            assert one.position == Position(part.file, is_end=True)
+    assert (SegmentColumns, None) in found
+    places = [place for kind, place in found if kind is FileNotes]
+    rows, notes = read(reader(*files, stop=places[0]), reader(*files, start=places[0]))
+    assert rows == [row for file in files for row in reference(file)[0]]
+    assert [one.packets for one in notes.values()] == [100, 100]
+
+
+def sound_capture(linktypes: Iterable[int]) -> tuple[bytes, int]:
+    """A capture of sound TCP packets on many links, and how many they are."""
+    head, body, count = section(), b"", 0
+    source = random.Random(5)
+    for number, linktype in enumerate(linktypes):
+        head += interface(linktype)
+        made = 0
+        while made < 20:
+            data = packet_on(source, linktype, b"payload")
+            alone = section() + interface(linktype) + enhanced(data, 7)
+            if is_sound(alone, data):
+                body += enhanced(data, 7, number)
+                made += 1
+        count += made
+    return head + body, count
+
+
+def is_sound(alone: bytes, data: bytes) -> bool:
+    """Whether the packet of a capture is of TCP, and has no extension headers of IPv6."""
+    one = SegmentReader(["one"], opener=lambda _: io.BytesIO(alone))
+    rows = sum(len(part) for part in one if isinstance(part, SegmentColumns))
+    return rows == 1 and not any(
+        bytes([kind, 64]) in data for kind in (0, 43, 44, 51, 60, 135, 139)
+    )
+
+
+def test_the_kernel_takes_what_is_sound(
+    capture: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+    step = segments._Reading._step
+
+    def counted(reading: Any) -> None:
+        nonlocal steps
+        steps += 1
+        step(reading)
+
+    linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
+    data, count = sound_capture(linktypes)
+    file = capture(data)
+    monkeypatch.setattr(segments._Reading, "_step", counted)
+    assert_equal(file, reader(file))
+    assert count == 20 * len(linktypes)
+    # The section, the interfaces, and the end.
+    assert steps == 1 + len(linktypes) + 1
+
+
+def between(source: Endpoint, destination: Endpoint, sequence: int = 1) -> bytes:
+    return tcp_packet(
+        source, destination, sequence=sequence, acknowledgment=1, flags=ACK, payload=b"x"
+    )
+
+
+@pytest.mark.usefixtures("executor")
+def test_one_reader_numbers_the_keys_of_all_its_files(capture: Callable[..., str]) -> None:
+    far = Endpoint(bytes([10, 0, 0, 1]), 9092)
+
+    def packets(*ports: int) -> list[bytes]:
+        ends = [Endpoint(bytes([10, 0, 0, 2]), port) for port in ports]
+        return [between(end, far) for end in ends] + [between(far, end) for end in ends]
+
+    first = capture(pcap(packets(5, 6)), "first")
+    second = capture(section() + interface() + b"".join(map(enhanced, packets(7, 6))), "second")
+    one = reader(first, second)
+    chunks = [part for part in one if isinstance(part, SegmentColumns)]
+    assert [part.key.tolist() for part in chunks] == [[0, 1, 0, 1], [2, 1, 2, 1]]
+    assert [part.is_high.tolist() for part in chunks] == [[True, True, False, False]] * 2
+    assert one.keys == [f"10.0.0.1:9092|10.0.0.2:{port}" for port in (5, 6, 7)]
+    assert all(part.keys is one.keys for part in chunks)
+
+
+@pytest.mark.usefixtures("executor")
+def test_files_that_are_not_captures_stop_no_others(
+    capture: Callable[..., str], tmp_path: Path
+) -> None:
+    files = [
+        str(tmp_path / "nowhere"),
+        str(tmp_path),
+        capture(b"GET / HTTP/1.1", "text"),
+        capture(b"", "empty"),
+        capture(gzip.compress(b"\x0a"), "short"),
+        capture(b"\x1f\x8b broken", "broken"),
+        capture(pcap([packet()]), "sound"),
+    ]
+    rows, notes = read(reader(*files))
+    assert len(rows) == 1
+    for file in files:
+        assert note_rows(notes[file]) == reference(file)[1]
+        assert (notes[file].error is None) == (file == files[-1])
+
+
+def test_flows_beyond_any_table_are_all_told_apart(capture: Callable[..., str]) -> None:
+    far = Endpoint(bytes([10, 0, 0, 1]), 9092)
+    ends = [Endpoint(bytes([10, 1, n >> 8, n & 255]), n) for n in range(5000)]
+    ends += [Endpoint(bytes(14) + struct.pack(">H", n), 5) for n in range(2, 2000)]
+    wide = Endpoint(bytes(15) + b"\x01", 9092)
+    data = pcap(
+        between(end, far if len(end.address) == 4 else wide, n)
+        for n, end in enumerate([*ends, *reversed(ends)])
+    )
+    file = capture(data)
+    assert_equal(file, reader(file, chunk_bytes=100_000))
+    one = reader(file)
+    list(one)
+    assert len(one.keys) == len(ends)
+
+
+def test_a_chunk_is_bounded_by_what_was_asked_for(capture: Callable[..., str]) -> None:
+    chunk_bytes = 4096
+    long_block = block(99, bytes(200_000))
+    declared = struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(100)
+    sound = b"".join(enhanced(packet(b"x" * 500), n) for n in range(300))
+    for order in (sound + long_block + sound, sound + declared, long_block * 3 + declared):
+        file = capture(section() + interface() + order)
+        one = reader(file, chunk_bytes=chunk_bytes)
+        sizes = [len(part.data) for part in one if isinstance(part, SegmentColumns)]
+        assert max(sizes, default=0) <= chunk_bytes
+        assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
+
+
+def test_an_opener_gives_the_files(capture: Callable[..., str]) -> None:
+    source = random.Random(3)
+    captures = {f"far://{number}": made_capture(source) for number in range(30)}
+    rows, _ = read(reader(*captures, opener=lambda file: io.BytesIO(captures[file])))
+    expected = []
+    for file, data in captures.items():
+        here = capture(data)
+        expected += [(row[0], file, *row[2:]) for row in reference(here)[0]]
+    assert rows == expected
+    file = next(iter(captures))
+    places = positions(capture(captures[file]), 100)
+    start = places[0]._replace(file=file)
+    parts = (
+        reader(file, start=a, stop=b, opener=lambda file: io.BytesIO(captures[file]))
+        for a, b in ((None, start), (start, None))
+    )
+    assert read(*parts)[0] == [row for row in expected if row[1] == file]
+
+
+def test_samples_are_kept_only_where_asked_for(capture: Callable[..., str]) -> None:
+    file = capture(section() + interface() + enhanced(packet(), 1, 7))
+    for shows in (False, True):
+        (notes,) = SegmentReader([file], show_credentials=shows)
+        assert isinstance(notes, FileNotes)
+        assert bool(notes.unused().samples) == shows
+
+
+def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str]) -> None:
+    one = bytearray(packet(b"hello"))
+    one[2:4] = bytes(2)  # so that its length on the network counts
+    file = capture(section() + interface() + enhanced(bytes(one), 1, original=2**32 - 1))
+    (columns, _) = reader(file)
+    assert isinstance(columns, SegmentColumns)
+    (item,) = read_segments(file)
+    assert isinstance(item, Segment)
+    assert columns.segment(0) == item
+    assert columns.missing[0] == item.missing == 2**32 - 1 - len(one)

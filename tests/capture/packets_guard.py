@@ -1,0 +1,104 @@
+"""Reads packets that end against a page that nobody may touch, into columns that do.
+
+``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with a lie the kernel is
+told that there are some bytes or rows more, which proves that the pages guard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import io
+import random
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.capture.columns.packet_scan import Scan
+from flexwire.capture.files import PcapHead, Section, Source, begin_blocks
+from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - as in the room
+from tests.capture.columns.captures import damaged, made_capture
+from tests.kernels.guard import Guarded
+
+if TYPE_CHECKING:
+    from flexwire.capture.files import Head
+
+ROWS = 2
+PCAP_HEAD, SECTION_HEAD = 24, 28
+SAMPLES, LONGEST = 800, 10_000
+# Bytes of the lie about the input.
+MORE = 64
+
+
+class Memory:
+    """What a scan takes for the window of a file."""
+
+    def __init__(self, guarded: Guarded, data: bytes, more: int) -> None:
+        begin = guarded.put(data)
+        size = len(data) + more
+        self.buffer = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(begin))
+        self.position, self.filled = 0, size
+
+
+def samples(source: random.Random) -> list[tuple[Head, bytes]]:
+    """Give what follows the heads of sound captures, and what their heads say."""
+    found = []
+    for _ in range(SAMPLES):
+        data = made_capture(source)
+        blocks = begin_blocks(Source("", io.BytesIO(data)))
+        for _ in blocks:
+            pass
+        assert blocks.head is not None
+        body = data[PCAP_HEAD if isinstance(blocks.head, PcapHead) else SECTION_HEAD :]
+        if 0 < len(body) < LONGEST:
+            found.append((blocks.head, body))
+    return found
+
+
+def read(scan: Scan, window: Any, head: Head) -> None:
+    """Let the kernel read until the end, or the rows are full; the blocks for objects it skips."""
+    while scan.run(window) == L.REFUSED:
+        left = window.buffer[window.position :].tobytes()
+        if isinstance(head, PcapHead) or len(left) < L.BLOCK_HEAD:
+            return
+        length = struct.unpack_from(f"{head.order}I", left, 4)[0]
+        if not L.BLOCK_FRAME <= length <= len(left):
+            return
+        window.position += length
+
+
+def main(rounds: int, lie: str | None) -> None:
+    """Read damaged packets; the kernel must stop where they end, and where the rows do."""
+    source = random.Random(rounds)
+    bodies = samples(source)
+    data, times = Guarded(), Guarded()
+    scan = Scan()
+    segments = 0
+    for _ in range(rounds):
+        head, raw = source.choice(bodies)
+        scan.begin_file()
+        if isinstance(head, PcapHead):
+            scan.know_head(head)
+        else:
+            scan.know_section(Section(Source("", io.BytesIO()), head))
+        if source.random() < 0.6:
+            raw = damaged(source, raw)
+        if source.random() < 0.5:
+            raw = raw[: source.randint(0, len(raw))]
+        window = Memory(data, raw, MORE if lie == "input" else 0)
+        scan.begin_rows(ROWS * L.LEAST_BYTES)
+        scan.words[L.S_CAPACITY // 8] = ROWS + (lie == "rows")
+        scan.words[L.S_TIMES // 8] = times.end - 8 * ROWS
+        read(scan, window, head)
+        assert 0 <= window.position <= window.filled
+        segments += scan.rows
+    print(f"{rounds} rounds, {segments} segments")  # noqa: T201 - what the test reads
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--lie", choices=["input", "rows"])
+    given_ = parser.parse_args()
+    main(given_.rounds, given_.lie)

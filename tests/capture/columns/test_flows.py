@@ -227,7 +227,8 @@ def by_columns(
         if rng.random() < 0.3:
             taken = pickle.loads(pickle.dumps(taken))  # noqa: S301 - ours
             keys = []
-        found = taken.push(Segments(segments[start:stop], keys, "file"))
+        columns: Any = Segments(segments[start:stop], keys, "file")
+        found = taken.push(columns)
         assert found.connections is taken.connections
         frames += [found.frame(row) for row in range(len(found))]
         ended += taken.ended()

@@ -16,11 +16,12 @@ from flexwire.capture.assembly import connection_key
 from flexwire.capture.columns import packet_scan, segments
 from flexwire.capture.columns.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
 from flexwire.capture.columns.segments import FileNotes, Position, SegmentColumns, SegmentReader
-from flexwire.capture.packets import ACK, Endpoint, tcp_packet
+from flexwire.capture.packets import Endpoint, tcp_packet
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel
 from flexwire.spark.segments import _file_rows, _note
+from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
 from tests.capture.traffic import block, enhanced, interface, packet, pcap, section
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from flexwire.kernels.engine import kernel
 
 if TYPE_CHECKING:
     from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.connections import CapturedConnection
     from flexwire.capture.lent import Lent
-    from flexwire.capture.model import Segment
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _NONE_GIVEN = Brokers()
@@ -49,33 +49,6 @@ _COLUMNS = (
     (L.C_IS_HIGH, "is_high", np.uint8),
     (L.C_DATA, "data", np.uint8),
 )
-
-
-class Segments(Protocol):
-    """Segments of one file in arrays, a row each, in its order.
-
-    ``key`` is a row's place in ``keys``, the connection keys; ``is_high`` whether its sender is
-    the higher end, after the "|". Its payload has ``payload_size`` bytes of ``data`` from
-    ``payload_at`` on; ``begins`` is 0, 1 for a request or 2 for a response.
-    """
-
-    file: str
-    keys: list[str]
-    timestamp_us: Array
-    sequence: Array
-    acknowledgment: Array
-    flags: Array
-    payload_at: Array
-    payload_size: Array
-    missing: Array
-    begins: Array
-    key: Array
-    is_high: Array
-    data: Array
-
-    def segment(self, row: int) -> Segment:
-        """Give the segment of a row as an object."""
-        ...
 
 
 class Flows:
@@ -103,7 +76,7 @@ class Flows:
         self.__dict__ |= state
         self.lent = _LentConnections()
 
-    def push(self, segments: Segments) -> FrameColumns:
+    def push(self, segments: SegmentColumns) -> FrameColumns:
         """Take in the segments of a chunk; give the frames that are now whole, errors too."""
         chunk = _Chunk(self, segments)
         frames = chunk.run()
@@ -285,7 +258,7 @@ class _Parts:
 class _Chunk:
     """One chunk of segments on its way into frames."""
 
-    def __init__(self, flows: Flows, segments: Segments) -> None:
+    def __init__(self, flows: Flows, segments: SegmentColumns) -> None:
         self._flows = flows
         self._segments = segments
         self._parts = _Parts()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,17 @@ class FrameColumns:
             error=self.error.get(row),
             is_placed=row not in self.unplaced,
         )
+
+    def take(self, rows: Array) -> FrameColumns:
+        """Give some of the frames, in the order of ``rows``."""
+        error, unplaced = self.error, self.unplaced
+        if error or unplaced:
+            places = {row: place for place, row in enumerate(rows.tolist())}
+            error = {places[row]: why for row, why in error.items() if row in places}
+            unplaced = {places[row] for row in unplaced if row in places}
+        columns = ("connection", "is_response", "index", "time_us", "first_us", "size")
+        some = {name: getattr(self, name)[rows] for name in (*columns, "start", "stop")}
+        return replace(self, **some, error=error, unplaced=unplaced)
 
     @classmethod
     def from_frames(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +59,16 @@ class Facts:
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
+
+    def take(self, rows: Words) -> Facts:
+        """Give what some of the frames say, in the order of ``rows``."""
+        odd = self.odd
+        if odd:
+            places = {row: place for place, row in enumerate(rows.tolist())}
+            odd = {places[row]: told for row, told in odd.items() if row in places}
+        names = [name for name, _ in (*_INT32, *_BYTES)]
+        some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
+        return replace(self, **some, odd=odd)
 
     def tell(self, row: int, told: dict[str, Any], client: int) -> None:
         """Take in what `FrameReader` told of a request, or of what was not read."""

@@ -1,0 +1,102 @@
+"""The rows of one range of a capture, as the tables have them, from what the survey kept of it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from flexwire.capture.columns.flows import Flows
+from flexwire.capture.columns.segments import FileNotes, SegmentReader
+from flexwire.capture.columns.turns import Turns, paired
+from flexwire.tables.frames import BODY_OUTCOMES, frame_rows
+from flexwire.tables.messages import message_rows, without_record_bytes
+from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.records import record_rows
+from flexwire.tables.survey import Known, Snapshot, known_name, start_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.tables.survey import Asked
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
+_OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
+
+
+def decoded(
+    asked: Asked, number: int, kept: Callable[[str], bytes]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Give the rows of a range, each batch with the name of its table below the tables.
+
+    ``kept`` gives what the survey kept, by its name.
+    """
+    # They were pickled by a survey of this very analysis, in a directory of its own.
+    known: Known = pickle.loads(kept(known_name(number)))  # noqa: S301 - see above
+    if number:
+        start: Snapshot = pickle.loads(kept(start_name(number)))  # noqa: S301 - see above
+    else:
+        turns = Turns(show_credentials=asked.show_credentials)
+        start = Snapshot(None, Flows(brokers=asked.brokers), turns)
+    yield from _Range(asked, known, start).rows()
+
+
+class _Range:
+    """A range on its way into tables."""
+
+    def __init__(self, asked: Asked, known: Known, start: Snapshot) -> None:
+        self._asked = asked
+        self._known = known
+        self._start = start
+
+    def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        flows, turns = self._start.flows, self._start.turns
+        reader = SegmentReader(self._asked.files, start=self._start.position, stop=self._known.stop)
+        for item in reader:
+            if isinstance(item, FileNotes):
+                continue
+            yield from self._frame_rows(flows.push(item))
+            for ended in flows.ended():
+                turns.end(ended.connection)
+        if self._known.stop is None:
+            yield from self._frame_rows(flows.finish())
+
+    def _frame_rows(self, frames: FrameColumns) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if not len(frames):
+            return
+        shows = self._asked.show_credentials
+        facts = self._start.turns.facts(frames)
+        batch = paired(frames, facts, self._known.told, show_credentials=shows)
+        outcomes: list[pa.RecordBatch] = []
+        bodies = batch["body"].dictionary_encode()
+        codes = np.asarray(bodies.indices.fill_null(-1))
+        for code, name in enumerate(bodies.dictionary.to_pylist()):
+            rows = np.flatnonzero(codes == code)
+            carried = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
+            messages = message_rows(
+                carried, name, release=self._asked.release, show_credentials=shows
+            )
+            outcomes.append(_outcomes(rows, messages))
+            if name in _OF_RECORDS:
+                for records in record_rows(messages, _OF_RECORDS[name], self._known.names):
+                    yield RECORDS, records
+            if not self._asked.record_bytes:
+                messages = without_record_bytes(messages)
+            yield f"{MESSAGES}/{name}", messages
+        told = (
+            pa.concat_batches(outcomes)
+            if outcomes
+            else pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
+        )
+        yield FRAMES, frame_rows(batch, told, self._known.software)
+
+
+def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """What the rows of message tables say of the frames that stand in these rows."""
+    columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
+    return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

@@ -9,7 +9,7 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test lint kernels bench fuzz guard lock clean environment
+.PHONY: help run fast test lint kernels bench bench-pipeline fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -24,6 +24,7 @@ help:
 	@echo "make fast   after each change, in a minute: lint, types, import directions, and the quick tests"
 	@echo "make test   all of it: the same with Spark, compiling, guard pages and random search"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
+	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes;"
 	@echo "            analyses that are killed at random moments: five minutes; secrets in all fields, searched for"
@@ -61,6 +62,9 @@ bench: environment
 	.venv/bin/python benchmarks/messages.py $(BENCH_ARGS)
 	.venv/bin/python benchmarks/records.py $(BENCH_ARGS)
 
+bench-pipeline: environment
+	.venv/bin/python benchmarks/pipeline.py $(BENCH_ARGS)
+
 fuzz: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock
 	.venv/bin/python -m fuzz $(FUZZ_ARGS)
@@ -77,4 +81,4 @@ lock: environment
 
 clean:
 	rm -rf out .build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
-	find src tests tools fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools fuzz benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""The captures that the pipeline's benchmark makes are whole, and it counts what processes take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flexwire.capture.messages import CapturedMessage, read_messages
+from flexwire.capture.segments import Segment, read_segments
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+# The process leaves one of its own running, and both say how long they computed.
+COMPUTING = """
+import os, time
+if os.fork():
+    os._exit(0)
+while time.process_time() < 0.5:
+    bytes(1000)
+print(time.process_time(), flush=True)
+"""
+MEASURING = """
+import json, sys
+from processes import run
+used = run([sys.executable, "-c", sys.argv[1]])
+print(json.dumps([used.cpu, used.code, used.output]))
+"""
+
+
+def ran(*command: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=BENCHMARKS, check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("heavy", {"connections": 5, "mb": 3, "file-mb": 1, "segment": 1448}),
+        ("heavy", {"connections": 1, "mb": 2, "file-mb": 9, "segment": 32768}),
+        ("small", {"connections": 40, "mb": 1, "file-mb": 0.05, "segment": 1448}),
+        ("small", {"connections": 3, "mb": 1, "file-mb": 9, "segment": 7}),
+    ],
+)
+def test_every_frame_of_a_made_capture_decodes_and_pairs(
+    tmp_path: Path, kind: str, settings: dict[str, float]
+) -> None:
+    given = [f"--{name}={value}" for name, value in settings.items()]
+    told = ran("captures.py", str(tmp_path), "--kind", kind, *given)
+    files = sorted(tmp_path.iterdir())
+    assert told["bytes"] == sum(one.stat().st_size for one in files) > settings["mb"] * 1e6
+    assert told["files"] == len(files) >= settings["mb"] / settings["file-mb"]
+    found = list(read_messages(files))
+    read = [one for one in found if isinstance(one, CapturedMessage)]
+    assert (len(read), len(found)) == (told["frames"], told["frames"])
+    by_type = Counter(one.type for one in read)
+    assert len(set(by_type.values())) == 1
+    packets = [one for file in files for one in read_segments(file)]
+    assert len(packets) == told["packets"]
+    segments = [one for one in packets if isinstance(one, Segment) and one.payload]
+    assert max(len(one.payload) for one in segments) == settings["segment"]
+    if settings["connections"] > 1:
+        ends = [frozenset((one.source, one.destination)) for one in segments]
+        assert len(set(ends)) == settings["connections"]
+        assert sum(one != other for one, other in pairwise(ends)) > len(ends) / 2
+
+
+def test_what_an_orphan_takes_is_counted() -> None:
+    cpu, code, output = ran("-c", MEASURING, COMPUTING)
+    assert code == 0
+    assert cpu >= float(output) >= 0.5
+
+
+def test_a_command_s_failure_and_its_words_are_told() -> None:
+    _, code, output = ran("-c", MEASURING, "import sys; sys.exit('no such luck')")
+    assert (code, output) == (1, "no such luck\n")
+
+
+def test_a_case_that_is_not_one_is_refused() -> None:
+    for case, told in (("huge", 'got "huge"'), ("heavy,colour=1", 'got "colour"')):
+        done = subprocess.run(
+            [sys.executable, "pipeline.py", case],
+            cwd=BENCHMARKS,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2
+        assert told in done.stderr

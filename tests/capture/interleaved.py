@@ -1,0 +1,457 @@
+"""Random captures of concurrent connections, whose segments interleave as in real traffic.
+
+A connection talks (`tests.capture.exchanges`), TCP cuts its streams into segments, the network and
+the capture lose, repeat and reorder packets, and files hold what is left. All of it follows from a
+seed and a `Shape`. Packets and files have a source of chance each: shapes that differ in their
+files alone hold the same packets.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from flexwire.capture.model import FRAME_COMMENTS
+from flexwire.capture.packets import ACK, FIN, PSH, RST, SYN, Endpoint, endpoints, tcp_packet
+from tests.capture.exchanges import Step, Talk, conversation
+from tests.capture.traffic import block, enhanced, interface, option, section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from flexwire.capture.model import Direction
+
+START_US = 1_700_000_000_000_000
+_COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
+_OTHER: dict[Direction, Direction] = {"request": "response", "response": "request"}
+_COMMENT, _RESOLUTION, _NAME_RESOLUTION = 1, 9, 4
+_NANOSECONDS = 9
+_MACS = bytes(range(12))
+# What stands before an IPv4 and before an IPv6 packet, by link type.
+_LINKS = {
+    0: (b"\x02\0\0\0", b"\x1e\0\0\0"),
+    1: (_MACS + b"\x08\x00", _MACS + b"\x86\xdd"),
+    101: (b"", b""),
+    113: (bytes(14) + b"\x08\x00", bytes(14) + b"\x86\xdd"),
+    276: (b"\x08\x00" + bytes(18), b"\x86\xdd" + bytes(18)),
+}
+ALL_LINKS = tuple(_LINKS)
+_VLAN = b"\x81\x00\x00\x05"
+_ETHERNET_LEAST = 60
+_TIMESTAMPS = b"\x01\x01\x08\x0a" + bytes(8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a capture is like: numbers, and shares from 0 to 1."""
+
+    connections: int = 8
+    talk: Talk = field(default_factory=Talk)
+    # The network.
+    ip: tuple[int, ...] = (4,)
+    segment: tuple[int, int] = (200, 1448)  # payload bytes, at most, of each connection from to
+    joined: float = 0.5  # frames that wait for the next, to share a segment
+    acks: float = 0.3  # segments that are acknowledged by a packet of its own
+    options: float = 0.0  # connections whose packets carry TCP options
+    reuse: float = 0.0  # connections on the ports of an earlier one
+    reset: float = 0.0
+    unended: float = 0.0  # connections that go on after the capture
+    begun: float = 0.0  # connections that began before it
+    # What became of packets until they were in the capture.
+    loss: float = 0.0
+    repeats: float = 0.0
+    retransmissions: float = 0.0  # with boundaries of their own
+    reorder: float = 0.0
+    window: int = 8  # places that a packet may be late
+    noise: float = 0.0  # packets of other protocols, and broken ones
+    same_time: float = 0.0
+    backwards: float = 0.0  # packets whose time is before that of the packet before
+    # The files.
+    links: tuple[int, ...] = (101,)
+    formats: tuple[str, ...] = ("pcapng",)
+    files: int = 1
+    taps: int = 1  # each has files of its own; every packet is in those of one
+    snaplen: int = 0
+    marks: bool = False  # comments of flexwire's own captures
+    false_marks: float = 0.0
+    compressed: float = 0.0
+    torn: float = 0.0  # files that end within their last packet
+    blocks: float = 0.0  # blocks and sections between packets
+
+
+CLEAN = Shape(marks=True, files=2)
+LOSSY = Shape(
+    loss=0.05, repeats=0.05, retransmissions=0.1, reorder=0.2, same_time=0.3, reuse=0.2, files=3,
+    talk=Talk(sasl=0.2, large=0.1),
+)  # fmt: skip
+MID_STREAM = Shape(begun=0.6, unended=0.6, files=3, formats=("pcap",), loss=0.01, links=(1,))
+STRANGE = Shape(
+    talk=Talk(others=0.15, sasl=0.3, any_api=0.3, strange=0.4), reset=0.3, reuse=0.3, options=0.3,
+    noise=0.05, blocks=0.02, files=2, marks=True,
+)  # fmt: skip
+EVERYTHING = Shape(
+    connections=14, talk=Talk(others=0.15, sasl=0.25, any_api=0.2, strange=0.25, large=0.05),
+    ip=(4, 4, 6), segment=(1, 3000), options=0.3, reuse=0.3, reset=0.2, unended=0.2, begun=0.2,
+    loss=0.01, repeats=0.03, retransmissions=0.03, reorder=0.05, noise=0.03, same_time=0.3,
+    links=ALL_LINKS, formats=("pcapng", "pcapng", "pcap", "nanoseconds"), files=4, snaplen=1600,
+    marks=True, false_marks=0.01, compressed=0.2, torn=0.2, blocks=0.02,
+)  # fmt: skip
+ONE_CONNECTION = Shape(
+    connections=1, talk=Talk(exchanges=150, depth=10, large=0.1), segment=(1448, 1448), files=3
+)
+# Times that go back, and two captures at once of which each has a part of every connection.
+UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
+SHAPES = {
+    "CLEAN": CLEAN,
+    "LOSSY": LOSSY,
+    "MID_STREAM": MID_STREAM,
+    "STRANGE": STRANGE,
+    "EVERYTHING": EVERYTHING,
+    "ONE_CONNECTION": ONE_CONNECTION,
+    "UNORDERED": UNORDERED,
+}
+
+
+def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
+    """Write the capture that the seed and the shape say; its files, in order."""
+    directory.mkdir(parents=True, exist_ok=True)
+    packets = captured_packets(seed, shape)
+    files = _Files(random.Random(f"files {seed}"), shape)
+    paths = []
+    for number, (tap, part) in enumerate(files.parts(packets), 1):
+        data, suffix = files.file(part)
+        paths.append(directory / f"tap{tap}-{number:05}.{suffix}")
+        paths[-1].write_bytes(data)
+    return paths
+
+
+@dataclass(slots=True)
+class Packet:
+    """A packet, and where the capture has it from; ``begins``: a frame begins with its payload."""
+
+    lane: int
+    sends: Direction
+    ends: tuple[Endpoint, Endpoint]
+    sequence: int = 0
+    acknowledgment: int = 0
+    flags: int = ACK
+    payload: bytes = b""
+    begins: bool = False
+    stream: tuple[int, str] = (0, "")
+    options: bytes = b""
+    raw: bytes = b""  # what is no TCP segment, as it is
+    time_us: int = 0
+
+    def data(self) -> bytes:
+        """The IP packet."""
+        if self.raw:
+            return self.raw
+        packet = tcp_packet(
+            *self.ends,
+            sequence=self.sequence,
+            acknowledgment=self.acknowledgment,
+            flags=self.flags,
+            payload=self.payload,
+        )
+        return _with_options(packet, self.options)
+
+
+def _with_options(packet: bytes, options: bytes) -> bytes:
+    """The same with options of TCP; the checksums become wrong, as where cards compute them."""
+    if not options:
+        return packet
+    changed = bytearray(packet)
+    is_4 = changed[0] >> 4 == 4
+    tcp, length_at = (20, 2) if is_4 else (40, 4)
+    (length,) = struct.unpack_from(">H", changed, length_at)
+    struct.pack_into(">H", changed, length_at, length + len(options))
+    header = (changed[tcp + 12] >> 4) * 4
+    changed[tcp + 12] = (header + len(options)) << 2
+    changed[tcp + header : tcp + header] = options
+    return bytes(changed)
+
+
+def captured_packets(seed: int, shape: Shape) -> list[Packet]:
+    """The packets that were captured, in the order of the capture."""
+    source = random.Random(f"packets {seed}")
+    lanes: list[list[Packet]] = []
+    for number in range(shape.connections):
+        steps = conversation(source, shape.talk, number)
+        at = len(lanes)
+        if lanes and source.random() < shape.reuse:
+            at = source.randrange(len(lanes))
+        else:
+            lanes.append([])
+        ends = lanes[at][0].ends if lanes[at] else _ends(source, shape, number)
+        if lanes[at] and lanes[at][0].sends == "response":
+            ends = ends[::-1]
+        lanes[at] += _Wire(source, shape, (at, number), ends).packets(steps)
+    packets = list(_mangled(source, shape, list(_interleaved(source, lanes))))
+    now = START_US
+    for packet in packets:
+        if source.random() >= shape.same_time:
+            now += source.choice([1, 20, 300, 5000])
+        packet.time_us = now
+        if source.random() < shape.backwards:
+            packet.time_us -= source.randrange(2000)
+    return packets
+
+
+def _ends(source: random.Random, shape: Shape, number: int) -> tuple[Endpoint, Endpoint]:
+    """A client and a broker; as text the one or the other is the higher."""
+    hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
+    source.shuffle(hosts)
+    return endpoints((hosts[0], 40000 + number), (hosts[1], 9092 + number % 3))
+
+
+class _Wire:
+    """One TCP connection: its bytes as packets, in the order in which they were sent."""
+
+    def __init__(
+        self,
+        source: random.Random,
+        shape: Shape,
+        place: tuple[int, int],
+        ends: tuple[Endpoint, Endpoint],
+    ) -> None:
+        self._source, self._shape = source, shape
+        self._lane, self._number = place
+        self._ends: dict[Direction, tuple[Endpoint, Endpoint]] = {
+            "request": (ends[0], ends[1]),
+            "response": (ends[1], ends[0]),
+        }
+        # Some are so near the end of the numbers that they begin anew.
+        self._next: dict[Direction, int] = {
+            way: source.choice([source.getrandbits(32), 2**32 - source.randrange(2000)])
+            for way in self._ends
+        }
+        self._first = dict(self._next)
+        self._size = source.randint(*shape.segment)
+        self._waits: dict[Direction, bytearray] = {way: bytearray() for way in self._ends}
+        self._begin: dict[Direction, set[int]] = {way: set() for way in self._ends}
+        self._stream: dict[Direction, bytearray] = {way: bytearray() for way in self._ends}
+        self._options = _TIMESTAMPS if source.random() < shape.options else b""
+        self._made: list[Packet] = []
+
+    def packets(self, steps: Iterable[Step]) -> list[Packet]:
+        source, shape = self._source, self._shape
+        self._handshake()
+        for way, data in steps:
+            if way == "response":
+                # What it answers was sent before it.
+                self._flush("request")
+            self._begin[way].add(len(self._stream[way]) + len(self._waits[way]))
+            self._waits[way] += data
+            if source.random() >= shape.joined:
+                self._flush(way)
+        for way in self._ends:
+            self._flush(way)
+        if source.random() >= shape.unended:
+            self._farewell()
+        if source.random() < shape.begun:
+            del self._made[: source.randrange(2, max(3, len(self._made) * 2 // 3))]
+        return self._made
+
+    def _handshake(self) -> None:
+        self._add("request", SYN, acknowledgment=0)
+        self._next["request"] += 1
+        self._add("response", SYN | ACK)
+        self._next["response"] += 1
+        self._add("request", ACK)
+
+    def _farewell(self) -> None:
+        first: Direction = self._source.choice(["request", "response"])
+        if self._source.random() < self._shape.reset:
+            self._add(first, self._source.choice([RST, RST | ACK]))
+            return
+        for way in (first, _OTHER[first]):
+            self._add(way, FIN | ACK)
+            self._next[way] += 1
+        self._add(first, ACK)
+
+    def _flush(self, way: Direction) -> None:
+        source, shape = self._source, self._shape
+        data = bytes(self._waits[way])
+        self._waits[way].clear()
+        for start in range(0, len(data), self._size):
+            part = data[start : start + self._size]
+            at = len(self._stream[way])
+            is_last = start + self._size >= len(data)
+            begins = at in self._begin[way]
+            self._add(way, ACK | PSH if is_last else ACK, part, begins=begins)
+            self._stream[way] += part
+            self._next[way] += len(part)
+            if source.random() < shape.acks:
+                self._add(_OTHER[way], ACK)
+            if source.random() < shape.retransmissions:
+                self._again(way)
+
+    def _again(self, way: Direction) -> None:
+        """Bytes of before once more, with other boundaries; one byte is a keep-alive."""
+        stream, source = self._stream[way], self._source
+        start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
+        part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])
+        sequence = self._first[way] + 1 + start
+        self._add(way, ACK, part, sequence=sequence)
+
+    def _add(
+        self,
+        way: Direction,
+        flags: int,
+        payload: bytes = b"",
+        *,
+        begins: bool = False,
+        sequence: int | None = None,
+        acknowledgment: int | None = None,
+    ) -> None:
+        back = self._next[_OTHER[way]] if acknowledgment is None else acknowledgment
+        self._made.append(
+            Packet(
+                self._lane,
+                way,
+                self._ends[way],
+                (self._next[way] if sequence is None else sequence) % 2**32,
+                back % 2**32,
+                flags,
+                payload,
+                begins,
+                (self._number, way),
+                b"" if flags & SYN else self._options,
+            )
+        )
+
+
+def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[Packet]:
+    """The packets of all lanes, a few of one and a few of another, so that all go on at once."""
+    waiting = [deque(lane) for lane in lanes]
+    while any(waiting):
+        (lane,) = source.choices(waiting, [len(one) for one in waiting])
+        for _ in range(min(len(lane), source.choice([1, 1, 1, 2, 4]))):
+            yield lane.popleft()
+
+
+def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Packet]:
+    """What the capture has of it, and in which order."""
+    kept: list[tuple[float, int, Packet]] = []
+    for place, packet in enumerate(sent):
+        if source.random() < shape.noise:
+            kept.append((place, len(kept), _noise(source, packet)))
+        if source.random() < shape.loss:
+            continue
+        late = source.uniform(0, shape.window) if source.random() < shape.reorder else 0.0
+        kept.append((place + late, len(kept), packet))
+        if source.random() < shape.repeats:
+            again = place + source.uniform(0, shape.window)
+            kept.append((again, len(kept), replace(packet, begins=False)))
+    return [packet for *_, packet in sorted(kept, key=lambda one: one[:2])]
+
+
+def _noise(source: random.Random, near: Packet) -> Packet:
+    """A packet that gives no segment."""
+    data = bytearray(replace(near, payload=b"", flags=ACK).data())
+    is_4 = data[0] >> 4 == 4
+    kind = source.choice(["udp", "fragment", "header", "short", "bytes"])
+    if kind == "udp":
+        data[9 if is_4 else 6] = 17
+    elif kind == "fragment" and is_4:
+        data[6:8] = b"\x20\x00"
+    elif kind == "header":
+        data[32 if is_4 else 52] = 0x10
+    elif kind == "short":
+        del data[source.randrange(1, 30) :]
+    else:
+        data[0] = source.choice([0x00, 0x70])
+    return replace(near, raw=bytes(data), begins=False, payload=b"")
+
+
+class _Files:
+    """Puts packets into files."""
+
+    def __init__(self, source: random.Random, shape: Shape) -> None:
+        self._source, self._shape = source, shape
+
+    def parts(self, packets: list[Packet]) -> Iterator[tuple[int, list[Packet]]]:
+        """Each tap's packets, in the parts that its files have."""
+        taps: list[list[Packet]] = [[] for _ in range(self._shape.taps)]
+        for packet in packets:
+            taps[self._source.randrange(len(taps)) if len(taps) > 1 else 0].append(packet)
+        for tap, seen in enumerate(taps, 1):
+            cuts = sorted(
+                self._source.randrange(len(seen) + 1) for _ in range(self._shape.files - 1)
+            )
+            for start, stop in zip([0, *cuts], [*cuts, len(seen)], strict=True):
+                yield tap, seen[start:stop]
+
+    def file(self, packets: list[Packet]) -> tuple[bytes, str]:
+        """The content of a file, and how its name ends."""
+        kind = self._source.choice(self._shape.formats)
+        order = self._source.choice("<>")
+        parts = list(
+            self._pcapng(packets, order)
+            if kind == "pcapng"
+            else self._pcap(packets, order, nanoseconds=kind == "nanoseconds")
+        )
+        if packets and self._source.random() < self._shape.torn:
+            parts[-1] = parts[-1][: self._source.randrange(1, len(parts[-1]))]
+        data, suffix = b"".join(parts), "pcapng" if kind == "pcapng" else "pcap"
+        if self._source.random() < self._shape.compressed:
+            return gzip.compress(data, 1, mtime=0), f"{suffix}.gz"
+        return data, suffix
+
+    def _pcap(self, packets: list[Packet], order: str, *, nanoseconds: bool) -> Iterator[bytes]:
+        link = self._shape.links[0]
+        magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
+        yield struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, self._shape.snaplen or 65535, link)
+        for packet in packets:
+            data, kept = self._kept(packet, link)
+            seconds, fraction = divmod(packet.time_us, 1_000_000)
+            fraction *= 1000 if nanoseconds else 1
+            yield struct.pack(f"{order}IIII", seconds, fraction, len(kept), len(data)) + kept
+
+    def _pcapng(self, packets: list[Packet], order: str) -> Iterator[bytes]:
+        nanoseconds = self._source.random() < 0.3
+        yield self._head(order, nanoseconds=nanoseconds)
+        told: set[tuple[int, str]] = set()
+        for packet in packets:
+            if self._source.random() < self._shape.blocks:
+                yield block(_NAME_RESOLUTION, bytes(self._source.randrange(40)), order)
+                order = self._source.choice("<>")
+                yield self._head(order, nanoseconds=nanoseconds)
+            number = packet.lane % len(self._shape.links)
+            data, kept = self._kept(packet, self._shape.links[number])
+            ticks = packet.time_us * (1000 if nanoseconds else 1)
+            options = self._mark(packet, told, order)
+            yield enhanced(kept, ticks, number, order, len(data), options)
+
+    def _head(self, order: str, *, nanoseconds: bool) -> bytes:
+        options = option(_RESOLUTION, bytes([_NANOSECONDS]), order) if nanoseconds else b""
+        described = [
+            interface(link, options, order, self._shape.snaplen) for link in self._shape.links
+        ]
+        return section(order) + b"".join(described)
+
+    def _mark(self, packet: Packet, told: set[tuple[int, str]], order: str) -> bytes:
+        """The comment on the first packet of a stream in this file that begins with a frame."""
+        is_first = packet.begins and packet.stream not in told
+        is_false = bool(packet.payload) and self._source.random() < self._shape.false_marks
+        if not self._shape.marks or not (is_first or is_false):
+            return b""
+        told.add(packet.stream)
+        return option(_COMMENT, _COMMENTS[packet.sends], order) + option(0, b"", order)
+
+    def _kept(self, packet: Packet, link: int) -> tuple[bytes, bytes]:
+        """A packet as its link carried it, and what the capture kept of it."""
+        data = packet.data()
+        head = _LINKS[link][data[0] >> 4 == 6]
+        if link == 1:
+            if packet.lane % 3 == 1:
+                head = head[:12] + _VLAN + head[12:]
+            data = (head + data).ljust(_ETHERNET_LEAST, b"\0")
+        else:
+            data = head + data
+        return data, data[: self._shape.snaplen or None]

@@ -1,0 +1,167 @@
+"""What two analyses must agree on is compared, and a planted difference is told where it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.spark.analyze import analyze
+from flexwire.spark.tables import Tables, mark
+from tests.capture.interleaved import CLEAN, EVERYTHING, write_capture
+from tests.spark.equality import (
+    assert_equal_analyses,
+    assert_equal_tables,
+    facts_of,
+    schemas_of,
+    tables_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+CONNECTION = "10.0.0.9:40000>10.0.0.7:9092"
+FRAMES: list[dict[str, Any]] = [
+    {"connection": CONNECTION, "direction": way, "index": index, "size": 40 + index}
+    for index in range(3)
+    for way in ("request", "response")
+]
+BODIES: list[dict[str, Any]] = [
+    {**one, "body": {"topics": [{"name": "orders", "lag": float("nan")}, {"name": "paid"}]}}
+    for one in FRAMES
+    if one["direction"] == "request"
+]
+
+
+def written(out: Path, frames: list[dict[str, Any]], bodies: list[dict[str, Any]]) -> Path:
+    """An output with these tables, each in two files."""
+    for name, rows in (("frames", frames), ("messages/MetadataRequest", bodies)):
+        folder = out / "tables" / name
+        folder.mkdir(parents=True)
+        table = pa.Table.from_pylist(rows)
+        half = len(rows) // 2
+        for number, part in enumerate((table[half:], table[:half])):
+            pq.write_table(part, folder / f"part-{number}.parquet")
+    (out / "facts.json").write_text('{"made_at_us": 5, "totals": {"frames": 6}}')
+    mark(Tables(out / "tables"), [])
+    return out
+
+
+def test_the_order_of_rows_means_nothing(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", FRAMES, BODIES)
+    other = written(tmp_path / "other", FRAMES[::-1], BODIES[::-1])
+    assert_equal_analyses(one, other)
+    assert tables_of(one)["frames"][1] == FRAMES[2]
+    assert schemas_of(one)["frames"]["size"] == "int64"
+    assert facts_of(one) == {"totals": {"frames": 6}}
+
+
+def _change_size(rows: list[dict[str, Any]]) -> None:
+    rows[3]["size"] = 7
+
+
+def _drop_row(rows: list[dict[str, Any]]) -> None:
+    del rows[1]
+
+
+def _repeat_row(rows: list[dict[str, Any]]) -> None:
+    rows.append(rows[1])
+
+
+def _add_column(rows: list[dict[str, Any]]) -> None:
+    rows[0]["error"] = "new"
+
+
+def _change_body(rows: list[dict[str, Any]]) -> None:
+    topics = [{"name": "orders", "lag": float("nan")}, {"name": "other"}]
+    rows[2]["body"] = {"topics": topics}
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "told"),
+    [
+        (
+            "frames",
+            _change_size,
+            r"frames: the row of connection '.*', direction 'response', index 1: size: 41 and 7",
+        ),
+        (
+            "frames",
+            _drop_row,
+            r"frames: the first has 1 more of .* 'response', index 0; 6 and 5 rows",
+        ),
+        ("frames", _repeat_row, r"the second has 1 more of .* index 0; 6 and 7 rows"),
+        ("frames", _add_column, r"frames: .* index 0: error: 'nothing' and 'new'"),
+        (
+            "messages/MetadataRequest",
+            _change_body,
+            r"messages/MetadataRequest: .* index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
+        ),
+    ],
+)
+def test_a_planted_difference_is_told(
+    tmp_path: Path, table: str, change: Callable[[list[dict[str, Any]]], None], told: str
+) -> None:
+    one = written(tmp_path / "one", FRAMES, BODIES)
+    changed = {"frames": [dict(row) for row in FRAMES],
+               "messages/MetadataRequest": [dict(row) for row in BODIES]}  # fmt: skip
+    change(changed[table])
+    other = written(tmp_path / "other", *changed.values())
+    with pytest.raises(AssertionError, match=told):
+        assert_equal_analyses(one, other)
+
+
+def test_another_type_and_other_facts_and_tables_are_told(tmp_path: Path) -> None:
+    one = written(tmp_path / "one", FRAMES, BODIES)
+    floats = [{**row, "size": float(row["size"])} for row in FRAMES]
+    other = written(tmp_path / "other", floats, BODIES)
+    with pytest.raises(AssertionError, match=r"the types.*frames\.size: 'int64' and 'double'"):
+        assert_equal_analyses(one, other)
+    third = written(tmp_path / "third", FRAMES, BODIES)
+    (third / "facts.json").write_text('{"made_at_us": 6, "totals": {"frames": 7}}')
+    with pytest.raises(AssertionError, match=r"the facts.*totals\.frames: 6 and 7"):
+        assert_equal_analyses(one, third)
+    with pytest.raises(AssertionError, match=r"tables only in the first: .*messages/"):
+        assert_equal_tables(tables_of(one), {"frames": []})
+
+
+def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
+    one = tables_of(written(tmp_path / "one", FRAMES, BODIES))
+    other = tables_of(
+        written(tmp_path / "other", [{**row, "size": 100 - row["size"]} for row in FRAMES], BODIES)
+    )
+    with pytest.raises(AssertionError, match="size"):
+        assert_equal_tables(one, other)
+    assert_equal_tables(one, other, without={"size"})
+    assert_equal_tables(one, other, without={"index", "size"})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_one_capture_gives_one_analysis(spark: SparkSession, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "capture", 1, EVERYTHING)
+    for name in ("one", "other"):
+        analyze(capture, tmp_path / name, spark=spark)
+    assert len(tables_of(tmp_path / "one")["frames"]) > 100
+    assert_equal_analyses(tmp_path / "one", tmp_path / "other")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_files_split_otherwise_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    bare = replace(CLEAN, marks=False, loss=0.02, reorder=0.1)
+    tables = []
+    for files in (1, 3):
+        shape = replace(bare, files=files)
+        capture = write_capture(tmp_path / f"capture-{files}", 2, shape)
+        analyze(capture, tmp_path / f"out-{files}", spark=spark)
+        tables.append(tables_of(tmp_path / f"out-{files}"))
+    one, three = tables
+    assert [sum(row["packets"] for row in found.pop("packets")) for found in tables]
+    assert_equal_tables(one, three, without={"source"})

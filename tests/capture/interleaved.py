@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from flexwire.capture.model import FRAME_COMMENTS
-from flexwire.capture.packets import ACK, FIN, PSH, RST, SYN, Endpoint, endpoints, tcp_packet
+from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
+from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
 from tests.capture.exchanges import Step, Talk, conversation
 from tests.capture.traffic import block, enhanced, interface, option, section
 

@@ -11,8 +11,8 @@ import pytest
 
 from flexwire.capture.assembly import FrameAssembler, connection_key
 from flexwire.capture.messages import CapturedMessage, read_messages
-from flexwire.capture.packets import FIN, RST, SYN
 from flexwire.capture.segments import Segment, SegmentCounts, read_segments
+from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.interleaved import (
     CLEAN,
     EVERYTHING,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ import pyarrow.compute as pc
 
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.segments import FileNotes, SegmentReader
+from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes, SegmentReader
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
+from flexwire.capture.segments import Segment, read_segments
+from flexwire.errors import CaptureError
 from flexwire.schema.catalog import catalog
 from flexwire.tables.messages import message_rows
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
@@ -49,7 +52,7 @@ SOFTWARE_MESSAGE = "ApiVersionsRequest"
 class Asked:
     """What is to be analyzed, and how: the same for the survey and for every range.
 
-    ``files`` are in the order in which they were captured. ``release`` is that of the captured
+    ``release`` is that of the captured
     brokers, where it is known.
     """
 
@@ -59,6 +62,7 @@ class Asked:
     show_credentials: bool = False
     record_bytes: bool = False
     range_bytes: int = RANGE_BYTES
+    chunk_bytes: int = CHUNK_BYTES
 
     @property
     def digest(self) -> str:
@@ -79,10 +83,11 @@ class Snapshot:
 class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
-    ``software`` is the name and version of each connection's client, ``names`` those of topics by
+    ``files`` are those that it lies in. ``software`` is the name and version of each connection's client, ``names`` those of topics by
     their ids.
     """
 
+    files: tuple[str, ...]
     stop: Position | None
     told: Told
     software: dict[str, Software]
@@ -121,7 +126,10 @@ class Surveyor:
     def run(self) -> Survey:
         """Read all files; raises `CaptureError` for none."""
         asked, survey = self._asked, self._survey
-        reader = SegmentReader(asked.files, show_credentials=asked.show_credentials)
+        files = sorted(asked.files, key=lambda file: (_first_us(file), file))
+        reader = SegmentReader(
+            files, chunk_bytes=asked.chunk_bytes, show_credentials=asked.show_credentials
+        )
         self._begin_range(None)
         for item in reader:
             if isinstance(item, FileNotes):
@@ -139,7 +147,7 @@ class Surveyor:
             current.stop = reader.position
         self._see(self._flows.finish())
         self._ranges[-1].stop = None
-        self._tell()
+        self._tell(files)
         survey.ranges = len(self._ranges)
         return survey
 
@@ -191,12 +199,15 @@ class Surveyor:
         for identity, name in set(zip(*(one.to_pylist() for one in both.columns), strict=True)):
             self._names[identity] = max(name, self._names.get(identity, name))
 
-    def _tell(self) -> None:
+    def _tell(self, files: list[str]) -> None:
         """Keep what each range has to know."""
         kafka = {one.connection: one for one in self._survey.connections}
         unanswered, early = self._turns.unanswered(), self._turns.early()
         all_names = self._flows.connections
+        first = 0
         for number, one in enumerate(self._ranges):
+            last = len(files) - 1 if one.stop is None else files.index(one.stop.file, first)
+            within, first = tuple(files[first : last + 1]), last
             names = {all_names[place] for place in one.connections}
             told = Told(
                 judgements={
@@ -212,8 +223,17 @@ class Surveyor:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(one.stop, told, software, self._names)
+            known = Known(within, one.stop, told, software, self._names)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
+
+
+def _first_us(file: str) -> int:
+    """When the first segment of a file was captured; 0 where there is none."""
+    with suppress(CaptureError):
+        for one in read_segments(file):
+            if isinstance(one, Segment):
+                return one.timestamp_us
+    return 0
 
 
 def start_name(number: int) -> str:

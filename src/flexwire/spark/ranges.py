@@ -1,0 +1,168 @@
+"""The tables of a capture, written by tasks that each decode a range of it.
+
+```
+capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, records        one task a range
+                   └─────────────────▶ connections, packets
+```
+A task goes from the bytes of its range to columns, and writes its part of each table itself
+(`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import part_name, settle
+from flexwire.tables.connections import connection_rows, packet_rows
+from flexwire.tables.decoding import FRAMES, RECORDS, decoded
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.schema import FRAMES_TABLE, RECORDS_TABLE
+from flexwire.tables.survey import RANGE_BYTES, Surveyor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.manifest import Committed
+    from flexwire.spark.places import Place
+    from flexwire.tables.survey import Asked, Survey
+
+LEAST_RANGE_BYTES: Final = 64 << 20
+"""What has fewer bytes is decoded by one task: to begin another one takes longer."""
+
+# What the survey keeps for the ranges lies here, below the place that an analysis writes to.
+_KEPT: Final = "_survey"
+# Tables that every analysis has, whatever it found.
+_ALWAYS = {FRAMES: FRAMES_TABLE, RECORDS: RECORDS_TABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the driver hears of a survey.
+
+    ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
+    did, and ``source`` which file it was.
+    """
+
+    ranges: int
+    is_ordered: bool
+    packets: int
+    reason: str | None = None
+    source: str | None = None
+
+
+def range_bytes(total: int, tasks_at_once: int) -> int:
+    """How many bytes of a capture of ``total`` bytes a task is to decode.
+
+    Two rounds of tasks, as far as that does not make them too small or too large.
+    """
+    return max(LEAST_RANGE_BYTES, min(RANGE_BYTES, total // (2 * max(1, tasks_at_once))))
+
+
+def write_tables(spark: SparkSession, asked: Asked, place: Place, total: int) -> Surveyed:
+    """Write the tables of a capture of ``total`` bytes below ``place``.
+
+    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none.
+    """
+    drop = Drop(place)
+    is_whole = total <= asked.range_bytes
+    survey: Committed[Surveyed]
+    (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
+    found, written = survey.value, list(survey.files)
+    if found.is_ordered and not is_whole:
+        work = partial(_decode, replace(asked, files=()), asked.digest)
+        for one in run_tasks(spark, found.ranges, work, drop):
+            written += one.files
+    place.remove([entry.name for entry in place.entries(f"{_KEPT}/")])
+    settle(place, written)
+    return found
+
+
+def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
+    _use_one_thread()
+    kept: dict[str, bytes] = {}
+    place = drop.place.child(_KEPT)
+    survey = Surveyor(asked, kept.__setitem__ if is_whole else place.write).run()
+    if survey.is_ordered:
+        with _Writers(drop, asked.digest, 0) as writers:
+            writers.write("connections", connection_rows(survey.connections))
+            writers.write("packets", packet_rows(survey.notes))
+            if is_whole:
+                for number in range(survey.ranges):
+                    writers.write_range(asked, number, kept.__getitem__)
+    return _surveyed(survey)
+
+
+def _surveyed(survey: Survey) -> Surveyed:
+    packets = sum(one.packets for one in survey.notes)
+    found = Surveyed(survey.ranges, survey.is_ordered, packets)
+    if not packets:
+        # Of those with the most packets the first by its name, and none has any.
+        for one in sorted(survey.notes, key=lambda one: one.file):
+            for reason in one.unused().packets:
+                return replace(found, reason=reason, source=one.file)
+    return found
+
+
+def _decode(asked: Asked, digest: str, number: int, drop: Drop) -> None:
+    _use_one_thread()
+    with _Writers(drop, digest, number) as writers:
+        writers.write_range(asked, number, drop.place.child(_KEPT).read)
+
+
+def _use_one_thread() -> None:
+    # Spark runs as many tasks as there are processors.
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
+
+class _Writers:
+    """The files that a task writes, one a table; handed over when the block is done."""
+
+    def __init__(self, drop: Drop, digest: str, number: int) -> None:
+        self._drop = drop
+        self._name = part_name(digest, number, 0)
+        self._open: dict[str, TableWriter] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Writers:
+        self._stack.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]  # the three that a context gets
+        if error[0] is None:
+            for table, writer in self._open.items():
+                self._drop.put(self._local(table), table, self._name, writer.rows)
+
+    def write(self, table: str, rows: pa.RecordBatch) -> None:
+        """Write rows of a table."""
+        self._of(table, rows.schema).write(rows)
+
+    def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
+        """Write all rows of a range."""
+        if number == 0:
+            for table, schema in _ALWAYS.items():
+                self._of(table, schema)
+        for table, rows in decoded(asked, number, kept):
+            self.write(table, rows)
+
+    def _of(self, table: str, schema: pa.Schema) -> TableWriter:
+        writer = self._open.get(table)
+        if writer is None:
+            local = self._local(table)
+            writer = self._stack.enter_context(TableWriter(local, schema))
+            self._open[table] = writer
+        return writer
+
+    def _local(self, table: str) -> Path:
+        return self._drop.scratch / f"{table.replace('/', '-')}.parquet"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.bodies import table_schema
 from flexwire.tables.record_objects import object_rows
-from flexwire.tables.records import RECORDS_FIELDS, RecordsField
+from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
 from flexwire.tables.schema import RECORDS
 from flexwire.wire.uuid_text import uuid_text
 

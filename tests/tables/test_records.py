@@ -14,7 +14,8 @@ from flexwire.kernels.engine import kernel
 from flexwire.protocol import WITHHELD
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.tables import records
-from flexwire.tables.records import RECORDS_FIELDS, record_rows
+from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.records import record_rows
 from flexwire.tables.schema import RECORDS
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
@@ -33,7 +34,7 @@ from tests.tables.carrying import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from flexwire.tables.records import RecordsField
+    from flexwire.tables.record_places import RecordsField
 
 DOCUMENTS = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
 ANY_PARTITION = st.lists(record_batches() | message_sets(), max_size=3)

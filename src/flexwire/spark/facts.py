@@ -26,7 +26,6 @@ from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
 from flexwire.spark.frames import FAILED
-from flexwire.spark.outcomes import LENIENT
 from flexwire.spark.pairs import UNPAIRED
 from flexwire.spark.record_facts import (
     gather_record_headers,
@@ -35,6 +34,7 @@ from flexwire.spark.record_facts import (
     undecodable,
 )
 from flexwire.spark.tag_facts import gather_tagged_fields
+from flexwire.tables.frames import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.spark.frames import FAILED
 from flexwire.spark.pairs import FRAME_KEY
+from flexwire.tables.frames import DECODED, LENIENT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-DECODED, LENIENT = "decoded", "lenient"
 # Where a client says what software it is, since version 3 (KIP-511).
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
 SOFTWARE = pa.schema(

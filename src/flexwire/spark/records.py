@@ -14,7 +14,8 @@ from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.record_objects import object_rows
-from flexwire.tables.records import RECORDS, RECORDS_FIELDS, TOPIC_NAMES_MESSAGE, RecordsField
+from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE, RecordsField
+from flexwire.tables.schema import RECORDS
 from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:

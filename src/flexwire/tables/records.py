@@ -30,48 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from flexwire.columnar.record_pieces import Group
+    from flexwire.tables.record_places import RecordsField
 
     Words = np.ndarray[Any, Any]
-
-__all__ = ["RECORDS", "RECORDS_FIELDS", "TOPIC_NAMES_MESSAGE", "RecordsField", "record_rows"]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsField:
-    """Where a message has the records of partitions: its names, outer before inner.
-
-    ``topic_name`` and ``topic_id`` are beside the array of partitions, either may be missing.
-    """
-
-    message: str
-    source: str
-    topics: str
-    topic_name: str | None
-    topic_id: str | None
-    partitions: str
-    partition: str
-    records: str
-
-
-# The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# at any byte, so its "unaligned records" are no record batches and stay in its message table.
-RECORDS_FIELDS = (
-    RecordsField(
-        "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
-        "records",
-    ),
-    RecordsField(
-        "FetchResponse", "fetch", "responses", "topic", "topic_id", "partitions",
-        "partition_index", "records",
-    ),
-    RecordsField(
-        "ShareFetchResponse", "share_fetch", "responses", None, "topic_id", "partitions",
-        "partition_index", "records",
-    ),
-)  # fmt: skip
-
-# Where the names of topics stand beside their ids.
-TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 _OF_FRAME = ("connection", "index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)

@@ -16,7 +16,7 @@ from flexwire.records import Compression, Record, encode_batch
 from flexwire.tables import records
 from flexwire.tables.record_places import RECORDS_FIELDS
 from flexwire.tables.records import record_rows
-from flexwire.tables.schema import RECORDS
+from flexwire.tables.schema import RECORDS, RECORDS_TABLE
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
@@ -117,6 +117,8 @@ def test_odd_partitions_between_sound_ones_have_the_rows_of_objects() -> None:
     between = [part for odd in ODD for part in (some_batch(), odd, odd, some_batch(base=5))]
     for where in RECORDS_FIELDS:
         rows = check(where, partitions_of(between))
+    never_null = [one.name for one in RECORDS_TABLE if not one.null]
+    assert [name for name in never_null if rows[name].null_count] == []
     assert {"orders", "zahlungen", None} == set(rows["topic"].to_pylist())
 
 

@@ -118,14 +118,8 @@ class PieceReader:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)
-            for word, value in (
-                (L.R_TABLE, address(batches)),
-                (L.R_FIRST, done),
-                (L.R_BATCHES, len(batches)),
-                (L.R_DATA, address(self._data)),
-                (L.R_CHECK, self.wanted.check_crc and self._kernel_checks),
-            ):
-                columns.words[word // _WORD] = value
+            checks = self.wanted.check_crc and self._kernel_checks
+            columns.begin(batches, done, self._data, check=checks)
             while read(address(columns.words), 0, 0) == L.REFUSED:
                 # It has no rows, by which it is known.
                 columns.words[L.R_FIRST // _WORD] += 1

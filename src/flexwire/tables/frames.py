@@ -24,21 +24,17 @@ if TYPE_CHECKING:
 
 DECODED, LENIENT, FAILED = "decoded", "lenient", "failed"
 
+OF_BODY = (
+    "header_version",
+    "header_unknown_tagged_fields",
+    "body_version",
+    "withheld_credentials",
+    "error",
+    "bytes",
+)
+"""The columns that a message table gives the table of frames."""
 BODY_OUTCOMES = pa.schema(
-    [
-        ("row", pa.int32()),
-        *(
-            (name, FRAMES_TABLE.field(name).type)
-            for name in (
-                "header_version",
-                "header_unknown_tagged_fields",
-                "body_version",
-                "withheld_credentials",
-                "error",
-                "bytes",
-            )
-        ),
-    ]
+    [("row", pa.int32()), *((name, FRAMES_TABLE.field(name).type) for name in OF_BODY)]
 )
 """What the message tables say of bodies: of which row of the paired frames, and what."""
 
@@ -90,12 +86,8 @@ def _of_bodies(
             name: pc.if_else(
                 pa.array(has_body), outcomes[name].take(theirs), paired[name].take(own)
             )
-            for name in (
-                "header_version",
-                "header_unknown_tagged_fields",
-                "withheld_credentials",
-                "error",
-            )
+            for name in OF_BODY
+            if name not in {"body_version", "bytes"}
         },
     }
 

@@ -19,7 +19,6 @@ from flexwire.capture.private import create_private_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """So many bytes of a row group are held in memory; compressed they are about a tenth of it."""
@@ -99,12 +98,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:

@@ -13,10 +13,12 @@ from flexwire.columnar import record_pieces
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import WITHHELD
 from flexwire.records import Compression, Record, encode_batch
+from flexwire.spark.records import carried_records, decode_records, name_topics
 from flexwire.tables import records
-from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.tables.records import record_rows
-from flexwire.tables.schema import RECORDS
+from flexwire.tables.schema import RECORDS, RECORDS_TABLE
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
@@ -33,6 +35,8 @@ from tests.tables.carrying import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
     from flexwire.tables.record_places import RecordsField
 
@@ -117,6 +121,8 @@ def test_odd_partitions_between_sound_ones_have_the_rows_of_objects() -> None:
     between = [part for odd in ODD for part in (some_batch(), odd, odd, some_batch(base=5))]
     for where in RECORDS_FIELDS:
         rows = check(where, partitions_of(between))
+    never_null = [one.name for one in RECORDS_TABLE if not one.null]
+    assert [name for name in never_null if rows[name].null_count] == []
     assert {"orders", "zahlungen", None} == set(rows["topic"].to_pylist())
 
 
@@ -186,3 +192,19 @@ def test_what_is_shared_is_bounded_however_long_a_topic_is() -> None:
     batches = list(record_rows(message_rows(PRODUCE, [Carrier(0, [topic])]), PRODUCE))
     assert sum(map(len, batches)) == 3_000
     assert max(batch.nbytes for batch in batches) < 40_000_000
+
+
+@pytest.mark.spark
+def test_the_rows_are_those_of_the_reference_on_spark(spark: SparkSession) -> None:
+    between = [part for odd in ODD for part in (some_batch(), odd, some_batch(base=5))]
+    carriers = partitions_of(between)
+    metadata = [{"topics": [{"topic_id": one, "name": name} for one, name in NAMES.items() if one]}]
+    kind = table_schema(TOPIC_NAMES_MESSAGE).field("body")
+    known = spark.createDataFrame(pa.table([pa.array(metadata, kind.type)], pa.schema([kind])))
+    for where in RECORDS_FIELDS:
+        rows = message_rows(where, carriers)
+        bodies = spark.createDataFrame(pa.Table.from_batches([rows])).coalesce(1)
+        carried = name_topics(carried_records(bodies, where), known)
+        reference = decode_records(carried).toArrow()
+        found = pa.Table.from_batches(record_rows(rows, where, NAMES), RECORDS)
+        assert found.to_pylist() == reference.to_pylist()

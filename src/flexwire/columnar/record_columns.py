@@ -114,6 +114,14 @@ class Columns:
     def _set(self, word: int, value: int) -> None:
         self.words[word // _WORD] = value
 
+    def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
+        """Have batches of a table read, from the first on; ``check`` their crcs too."""
+        self._set(L.R_TABLE, address(batches))
+        self._set(L.R_FIRST, first)
+        self._set(L.R_BATCHES, len(batches))
+        self._set(L.R_DATA, address(data))
+        self._set(L.R_CHECK, check)
+
     def get(self, word: int) -> int:
         """Give a word of the run."""
         return int(self.words[word // _WORD])

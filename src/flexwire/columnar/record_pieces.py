@@ -8,7 +8,7 @@ the records of as many as are wanted at once. No batch runs over from its piece 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,15 @@ _TABLE = 1 << 14
 _WORD = 8
 
 
+class Refused(NamedTuple):
+    """Bytes that are not for the kernels: in which batch of the group they begin, and where."""
+
+    batch: int
+    piece: int
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Batches one after the other, as `flexwire.kernels.records.columns_layout` has them.
@@ -47,10 +56,15 @@ class Group:
         """Give a word of each batch."""
         return self.batches[:, word // _WORD]
 
-    @property
-    def refused(self) -> Words:
-        """Which of the batches are not in ``records``."""
-        return np.flatnonzero(self.word(L.B_ROWS) == 0)
+    def refused(self) -> Iterator[Refused]:
+        """Give what is not in ``records``; what is side by side in a piece is one of them."""
+        rows = np.flatnonzero(self.word(L.B_ROWS) == 0)
+        pieces, starts = self.word(L.B_PIECE)[rows], self.word(L.B_POSITION)[rows]
+        stops = starts + self.word(L.B_SIZE)[rows]
+        is_first = (np.diff(rows, prepend=-2) != 1) | (np.diff(pieces, prepend=-1) != 0)
+        is_last = np.roll(is_first, -1)
+        told = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
+        yield from map(Refused, *(one.tolist() for one in told))
 
 
 class PieceReader:
@@ -118,14 +132,8 @@ class PieceReader:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)
-            for word, value in (
-                (L.R_TABLE, address(batches)),
-                (L.R_FIRST, done),
-                (L.R_BATCHES, len(batches)),
-                (L.R_DATA, address(self._data)),
-                (L.R_CHECK, self.wanted.check_crc and self._kernel_checks),
-            ):
-                columns.words[word // _WORD] = value
+            checks = self.wanted.check_crc and self._kernel_checks
+            columns.begin(batches, done, self._data, check=checks)
             while read(address(columns.words), 0, 0) == L.REFUSED:
                 # It has no rows, by which it is known.
                 columns.words[L.R_FIRST // _WORD] += 1

@@ -174,14 +174,8 @@ class RecordReader:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)
-            for word, value in (
-                (L.R_TABLE, address(batches)),
-                (L.R_FIRST, done),
-                (L.R_BATCHES, len(batches)),
-                (L.R_DATA, address(self._data)),
-                (L.R_CHECK, self.wanted.check_crc and self._kernel_checks),
-            ):
-                columns.words[word // _WORD] = value
+            checks = self.wanted.check_crc and self._kernel_checks
+            columns.begin(batches, done, self._data, check=checks)
             status = self._read_kernel(address(columns.words), 0, 0)
             stopped = columns.get(L.R_FIRST)
             if columns.rows:

@@ -26,7 +26,6 @@ from flexwire.report.facts import (
 from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
-from flexwire.spark.outcomes import LENIENT
 from flexwire.spark.record_facts import (
     gather_record_headers,
     gather_topics,
@@ -34,6 +33,7 @@ from flexwire.spark.record_facts import (
     undecodable,
 )
 from flexwire.spark.tag_facts import gather_tagged_fields
+from flexwire.tables.frames import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.spark.pairs import FRAME_KEY
+from flexwire.tables.frames import DECODED, LENIENT, OF_BODY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-DECODED, LENIENT = "decoded", "lenient"
 # Where a client says what software it is, since version 3 (KIP-511).
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
 SOFTWARE = pa.schema(
@@ -46,15 +46,7 @@ def frames_table(frames: DataFrame, outcomes: DataFrame, software: DataFrame) ->
         "error",
         "outcome",
     )
-    results = outcomes.select(
-        *FRAME_KEY,
-        "header_version",
-        "header_unknown_tagged_fields",
-        "body_version",
-        "withheld_credentials",
-        "error",
-        "bytes",
-    )
+    results = outcomes.select(*FRAME_KEY, *OF_BODY)
     with_results = known.join(results, list(FRAME_KEY))
     broken = F.when(F.col("body_version").isNull(), FAILED).otherwise(LENIENT)
     with_results = with_results.withColumn(

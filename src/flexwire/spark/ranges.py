@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from flexwire.spark.manifest import part_name, settle
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.schema import FRAMES_TABLE, RECORDS_TABLE
+from flexwire.tables import schema
 from flexwire.tables.survey import RANGE_BYTES, Surveyor
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ LEAST_RANGE_BYTES: Final = 64 << 20
 # What the survey keeps for the ranges lies here, below the place that an analysis writes to.
 _KEPT: Final = "_survey"
 # Tables that every analysis has, whatever it found.
-_ALWAYS = {FRAMES: FRAMES_TABLE, RECORDS: RECORDS_TABLE}
+_ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class _Writers:
         self._open: dict[str, TableWriter] = {}
         self._stack = ExitStack()
 
-    def __enter__(self) -> _Writers:
+    def __enter__(self) -> Self:
         self._stack.__enter__()
         return self
 
@@ -151,16 +151,16 @@ class _Writers:
     def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
         """Write all rows of a range."""
         if number == 0:
-            for table, schema in _ALWAYS.items():
-                self._of(table, schema)
+            for table, columns in _ALWAYS.items():
+                self._of(table, columns)
         for table, rows in decoded(asked, number, kept):
             self.write(table, rows)
 
-    def _of(self, table: str, schema: pa.Schema) -> TableWriter:
+    def _of(self, table: str, columns: pa.Schema) -> TableWriter:
         writer = self._open.get(table)
         if writer is None:
             local = self._local(table)
-            writer = self._stack.enter_context(TableWriter(local, schema))
+            writer = self._stack.enter_context(TableWriter(local, columns))
             self._open[table] = writer
         return writer
 

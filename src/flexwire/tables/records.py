@@ -29,12 +29,10 @@ from flexwire.wire.uuid_text import uuid_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.columnar.record_pieces import Group
+    from flexwire.columnar.record_pieces import Group, Refused
     from flexwire.tables.record_places import RecordsField
 
     Words = np.ndarray[Any, Any]
-
-__all__ = ["RECORDS", "record_rows"]
 
 _OF_FRAME = ("connection", "index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)
@@ -164,8 +162,9 @@ class _Objects:
 def _group_rows(pieces: _Pieces, group: Group) -> Iterator[pa.RecordBatch]:
     """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
     first, held = 0, _Objects()
-    for batch in group.refused.tolist():
-        for row, size in _refused_rows(pieces, group, batch):
+    for refused in group.refused():
+        batch = refused.batch
+        for row, size in _refused_rows(pieces, refused):
             if not held.has_room(size):
                 yield from _merged(pieces, group, slice(first, batch + 1), held)
                 first, held = batch, _Objects()
@@ -173,17 +172,13 @@ def _group_rows(pieces: _Pieces, group: Group) -> Iterator[pa.RecordBatch]:
     yield from _merged(pieces, group, slice(first, len(group.batches)), held)
 
 
-def _refused_rows(
-    pieces: _Pieces, group: Group, batch: int
-) -> Iterator[tuple[tuple[Any, ...], int]]:
-    piece, start, size = (
-        int(group.word(word)[batch]) for word in (L.B_PIECE, L.B_POSITION, L.B_SIZE)
-    )
-    data = pieces.data[start : start + size].tobytes()
+def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any, ...], int]]:
+    data = pieces.data[refused.start : refused.stop].tobytes()
     try:
-        yield from object_rows(data, start - int(pieces.starts[piece]))
+        yield from object_rows(data, refused.start - int(pieces.starts[refused.piece]))
     except Exception as error:
-        _, connection, frame, *_ = (column[0] for column in pieces.told(np.array([piece])))
+        told = pieces.told(np.array([refused.piece]))
+        _, connection, frame, *_ = (column[0] for column in told)
         error.add_note(f"while decoding the records in frame {frame} of {connection}")
         raise
 

@@ -33,8 +33,9 @@ _CONNECTION = Column(
     'connection with these ends has "#2" after it',
 )  # fmt: skip
 _NO_REQUEST = "of a response without its request"
-_NOT_READ = "where the header does not read, or the connection is not Kafka"
+_NOT_READ = "where no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
+_WHOLE = "of a finding about the client as a whole"
 _NO_BATCH = "of bytes that are not a batch"
 _NO_RECORD = "of a batch without records, and of bytes that do not read"
 
@@ -60,7 +61,7 @@ FRAMES = (
         "body_version", _INT, "the version that the body was decoded with, which is another one "
         "where a broker answers ApiVersions in version 0", "where no body was decoded",
     ),
-    Column("correlation_id", _INT, "the correlation id", f"{_NOT_READ}; of a SASL token"),
+    Column("correlation_id", _INT, "the correlation id", _NOT_READ),
     Column(
         "client_id", _STRING, "the client id; a response has its request's",
         f"{_UNREAD}; where the client sent null, or what it sent is not to be believed",
@@ -73,17 +74,17 @@ FRAMES = (
     Column("header_version", _INT, "the version of the request or response header", _UNREAD),
     Column(
         "header_unknown_tagged_fields", RAW_TAGGED_FIELDS,
-        "the tagged fields in the header, none of which Kafka has by now; their bytes are "
-        '"withheld" where they may be credentials', _UNREAD,
+        "the tagged fields in the header, none of which Kafka knows; where they may be "
+        'credentials, their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
     ),
-    Column("size", _LONG, "its bytes, without the four of its length"),
+    Column("size", _LONG, "its bytes on the wire, with the four of its length"),
     Column(
         "latency_us", _LONG, "from its request's last byte to its own, in microseconds",
         f"of a request; {_NO_REQUEST}",
     ),
     Column(
         "answered", _FLAG, "whether the capture holds its response",
-        "of a response; of a request that expects none, or that has no known response",
+        "of a response; of a request that expects none, or whose header was not read",
     ),
     Column(
         "outcome", _STRING, '"decoded"; "lenient": the body breaks its spec, and decodes as '
@@ -123,7 +124,7 @@ CONNECTIONS = (
     Column("lost_bytes", _LONG, "bytes of frames that the capture lacks"),
     Column(
         "captured_bytes", _LONG,
-        "bytes of its segments: those of frames without the lost ones, the repeated and the late",
+        "all bytes of its segments: in frames, repeated or late",
     ),
     Column("repeated_bytes", _LONG, "bytes that came again, which are in no frame"),
     Column(
@@ -147,8 +148,8 @@ PACKETS = (
     Column("packets", _LONG, "how many: of the file, or not used for this reason"),
     Column(
         "sample", pa.binary(), "the bytes of one such packet",
-        "in the row of the whole file, of packets that are known, and unless credentials were "
-        "asked for",
+        "in the row of the whole file, of packets of another kind, and where credentials are "
+        "withheld",
     ),
 )  # fmt: skip
 
@@ -217,7 +218,10 @@ MESSAGES = (
     Column("api_key", _INT, "the api key"),
     Column("api_version", _INT, "the api version"),
     Column("correlation_id", _INT, "the correlation id"),
-    Column("header_version", _INT, "the version of the request or response header"),
+    Column(
+        "header_version", _INT, "the version of the request or response header",
+        "of a response whose header does not read",
+    ),
     Column(
         "header_unknown_tagged_fields", RAW_TAGGED_FIELDS, "the tagged fields in the header"
     ),
@@ -236,6 +240,83 @@ MESSAGES = (
     ),
 )  # fmt: skip
 """The columns that all message tables have, before ``body``: the message itself."""
+
+
+AUDIT = (
+    Column("release", _STRING, "the release that the finding is about"),
+    Column("verdict", _STRING, "what it means to the client: see [audit.md](audit.md)"),
+    Column("evidence", _STRING, "which rule gave the verdict"),
+    Column("reason", _STRING, "the same in a sentence, with its figures"),
+    Column("role", _STRING, '"client", "broker" or "controller"'),
+    Column("client_id", _STRING, "the client id", "where it is not known"),
+    Column("address", _STRING, "the client's host", "where it is not known"),
+    Column("principal", _STRING, "the client's principal", "where it is not known: in captures"),
+    Column("client_software_name", _STRING, "what software the client is", "where none told it"),
+    Column("client_software_version", _STRING, "its version", "where none told it"),
+    Column("api_key", _INT, "the api key", _WHOLE),
+    Column("api_name", _STRING, "the name of the api", _WHOLE),
+    Column("api_version", _INT, "the api version", _WHOLE),
+    Column("requests", _LONG, "the client's requests, of this version if there is one"),
+    Column("first_time", MOMENT, "when the first of these was captured"),
+    Column("last_time", MOMENT, "when the last of these was captured"),
+    Column("connections", _LONG, "the client's connections"),
+    Column("apis", _LONG, "how many apis the client used"),
+    Column(
+        "offered", _STRING, "the versions that the captured broker offered", "where none was seen"
+    ),
+    Column(
+        "last_accepting_release", _STRING, "the last release that reads the version",
+        f"where there is none; {_WHOLE}",
+    ),
+    Column(
+        "first_refusing_release", _STRING, "the first release that does not",
+        f"where there is none; {_WHOLE}",
+    ),
+    Column("groups", _TEXTS, "the first groups that the client named"),
+    Column("group_count", _LONG, "how many groups it named"),
+    Column("topics", _TEXTS, "the first topics that the client named"),
+    Column("topic_count", _LONG, "how many topics it named"),
+    Column("remedy", _STRING, "what to do; empty where there is nothing to do"),
+    Column("source", _STRING, "where this is said; empty where nobody else says it"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: the directory below ``tables/``, what a row of it is, and its columns."""
+
+    place: str
+    row: str
+    columns: tuple[Column, ...]
+
+
+TABLES = (
+    Table("frames", "One row a frame.", FRAMES),
+    Table("connections", "One row a connection, those over which nothing was sent too.",
+          CONNECTIONS),
+    Table(
+        "messages/<Message>",
+        "One row a request or response, decoded. After these columns, which all message tables "
+        "have, comes ``body``: a structure with every field of every version of the message, as "
+        "[reference/](reference/README.md) lists them, null where the bytes do not decode.",
+        MESSAGES,
+    ),
+    Table(
+        "records",
+        "One row a record that was produced or fetched. Two other kinds of row have no ``offset``: "
+        "a batch without records, as compaction leaves it; and bytes that do not read as a batch "
+        "or its records, with ``error`` and ``bytes``, the start of a batch that a full fetch was "
+        "cut off in among them.",
+        RECORDS_TABLE,
+    ),
+    Table(
+        "packets",
+        "One row a capture file with all its packets, and one for each reason why some were not "
+        "used.",
+        PACKETS,
+    ),
+    Table("audit", "One row a client, release and finding.", AUDIT),
+)  # fmt: skip
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:

@@ -83,8 +83,8 @@ class Snapshot:
 class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
-    ``files`` are those that it lies in. ``software`` is the name and version of each connection's client, ``names`` those of topics by
-    their ids.
+    ``files`` are those that it lies in. ``software`` is the name and version of each connection's
+    client, ``names`` those of topics by their ids.
     """
 
     files: tuple[str, ...]

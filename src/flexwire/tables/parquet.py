@@ -1,0 +1,142 @@
+"""Writes one file of a table, as Parquet that Spark reads as its own.
+
+Row groups are bounded by rows and by bytes, because a frame may have 100 MiB and a row beside it a
+hundred bytes. The same batches give the same bytes. What repeats is in dictionaries: facts of a
+connection, a frame or a record batch, and what stands in record headers; what never does is not
+looked up. There are no statistics of bytes, which nobody filters by.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexwire.capture.private import create_private_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""So many bytes of a row group are held in memory; compressed they are about a tenth of it."""
+ROW_GROUP_ROWS = 1 << 20
+# Columns in which hardly a value stands twice.
+_DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
+_HEADERS = "headers"
+
+
+class TableWriter:
+    """Writes batches to a new Parquet file, which only its owner may read.
+
+    A context: where it ends with an error there is no file. `FileExistsError` where there is one of
+    that name before.
+
+    Attributes:
+        rows: how many have been written.
+        size: the bytes of the file, once it is closed.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = self.size = 0
+        self._schema = schema
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        leaves = dict(_leaves(schema))
+        self._path = path
+        # Private from its first byte on; Arrow opens it again.
+        create_private_file(path).close()
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            use_dictionary=[one for one, kind in leaves.items() if _repeats(one, kind)],
+            write_statistics=[one for one, kind in leaves.items() if not _is_bytes(kind)],
+            # Arrow's own schema says nothing that Parquet's does not.
+            store_schema=False,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write rows; they are held until there are enough for a row group."""
+        for part in _parts(batch):
+            self._hold(part)
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        rows, size = self._held_rows + len(batch), self._held_bytes + batch.nbytes
+        if self._held and (rows > ROW_GROUP_ROWS or size > ROW_GROUP_BYTES):
+            self._flush()
+        self._held.append(batch)
+        self._held_rows += len(batch)
+        self._held_bytes += batch.nbytes
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._held, self._schema)
+        self._writer.write_table(table, row_group_size=max(1, len(table)))
+        self.rows += len(table)
+        self._held.clear()
+        self._held_rows = self._held_bytes = 0
+
+    def close(self) -> None:
+        """Write what is held, and the end of the file; where that fails there is no file."""
+        try:
+            if self._held:
+                self._flush()
+            self._writer.close()
+        except BaseException:
+            self.discard()
+            raise
+        self.size = self._path.stat().st_size
+
+    def discard(self) -> None:
+        """Take the file away."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Give a batch in parts that fit in a row group, or have one row."""
+    fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
+    if fits or len(batch) == 1:
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from _parts(batch.slice(0, half))
+    yield from _parts(batch.slice(half))
+
+
+def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """Give the columns that Parquet has, by their paths, and their types."""
+    for one in schema:
+        yield from _below(one.name, one.type)
+
+
+def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    if pa.types.is_struct(kind):
+        for one in kind:
+            yield from _below(f"{path}.{one.name}", one.type)
+    elif pa.types.is_list(kind):
+        yield from _below(f"{path}.list.element", kind.value_type)
+    else:
+        yield path, kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind))
+
+
+def _repeats(path: str, kind: pa.DataType) -> bool:
+    if _is_bytes(kind):
+        return path.startswith(f"{_HEADERS}.")
+    return path not in _DIFFERENT

@@ -1,0 +1,65 @@
+"""Connections and notes about packets become the rows that the reference writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+
+from flexwire.capture.connections import CapturedConnection
+from flexwire.spark.frames import CONNECTION_FACTS, _Connection
+from flexwire.tables.connections import connection_rows, packet_rows
+from flexwire.tables.schema import CONNECTIONS_TABLE
+
+CONNECTION = CapturedConnection(
+    "10.0.0.9:5>10.0.0.1:9092#2", "10.0.0.9:5", "10.0.0.1:9092", 1_000_001, 2_000_002,
+    True, "client", True, 3, 4, 500, 600, 7, 8, 9, 10, 11, 12, True, False, "it says so", None,
+)  # fmt: skip
+OTHER = msgspec.structs.replace(
+    CONNECTION, connection="b", seen_from_start=False, closed_by=None, looks_like="TLS"
+)
+
+
+def test_the_columns_are_those_of_the_reference() -> None:
+    assert CONNECTIONS_TABLE.equals(pa.schema([("connection", pa.string()), *CONNECTION_FACTS]))
+
+
+def test_a_connection_is_the_row_of_the_reference() -> None:
+    reference = _Connection("", show_credentials=False, brokers=None)  # type: ignore[arg-type] # unused
+    rows = connection_rows([CONNECTION, OTHER])
+    rows.validate(full=True)
+    for row, one in zip(rows.to_pylist(), (CONNECTION, OTHER), strict=True):
+        told, _ = reference._connection_row(one)
+        facts = pa.array([told[-1]], CONNECTION_FACTS)[0].as_py()
+        assert row == {"connection": told[2], **facts}
+    assert len(connection_rows([])) == 0
+
+
+@dataclass
+class Unused:
+    packets: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Notes:
+    file: str
+    packets: int
+    of_no_use: Unused = field(default_factory=Unused)
+
+    def unused(self) -> Unused:
+        return self.of_no_use
+
+
+def test_a_file_has_a_row_and_so_has_every_reason() -> None:
+    notes = [
+        Notes("a.pcap", 10, Unused({"an IP fragment": 2, "not TCP": 3}, {"not TCP": b"\x08"})),
+        Notes("b.pcap", 0),
+    ]
+    assert [tuple(row.values()) for row in packet_rows(notes).to_pylist()] == [
+        ("a.pcap", None, 10, None),
+        ("a.pcap", "an IP fragment", 2, None),
+        ("a.pcap", "not TCP", 3, b"\x08"),
+        ("b.pcap", None, 0, None),
+    ]

@@ -1,0 +1,144 @@
+"""The rows of frames are those of the reference, which joins them on Spark."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.bodies import OUTCOMES
+from flexwire.spark.frames import FRAMES
+from flexwire.spark.outcomes import SOFTWARE, frames_table
+from flexwire.spark.pairs import FRAME_KEY
+from flexwire.tables.frames import BODY_OUTCOMES, DECODED, FAILED, LENIENT, frame_rows
+from flexwire.tables.schema import FRAMES_TABLE, MESSAGES, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What paired frames have of the reference's frames, and what pairing adds.
+_NOT_PAIRED = {"kind", "pair", "facts"}
+PAIRED = pa.schema(
+    [
+        *(one for one in FRAMES if one.name not in _NOT_PAIRED),
+        pa.field("answered", pa.bool_()),
+        pa.field("latency_us", pa.int64()),
+        pa.field("body", pa.string()),
+    ]
+)
+CONNECTIONS = [
+    "10.0.0.9:50000>10.0.0.1:9092",
+    "10.0.0.9:50000>10.0.0.1:9092#2",
+    "[fe80::1]:4>[::1]:9092#12",
+    "a>b>c#1",
+    "neither",
+]
+KNOWN = {CONNECTIONS[0]: ("librdkafka", "2.3.0"), CONNECTIONS[2]: ("franz-go", None)}
+TAGGED = [{"tag": 7, "data": b"\1\2"}]
+
+
+def paired_rows(count: int, seed: int) -> list[dict[str, Any]]:
+    """Give frames of every kind."""
+    source = random.Random(seed)
+    return [
+        {
+            "source": "a.pcap",
+            "connection": source.choice(CONNECTIONS),
+            "direction": source.choice(["request", "response"]),
+            "index": number,
+            "time": 1_700_000_000_000_000 + number,
+            "size": number,
+            "payload": source.choice([None, b"", b"payload-%d" % number]),
+            "outcome": None if has_body else source.choice([None, FAILED, "token", "not Kafka"]),
+            "error": None if has_body else source.choice([None, "too short"]),
+            "message": "FetchRequest" if has_body else source.choice([None, "RequestResponse"]),
+            "api_key": source.choice([None, 1]),
+            "api_version": source.choice([None, 12]),
+            "correlation_id": source.choice([None, -5]),
+            "client_id": source.choice([None, "billing"]),
+            "header_version": source.choice([None, 2]),
+            "body_offset": source.choice([None, 10]),
+            "header_unknown_tagged_fields": source.choice([None, [], TAGGED]),
+            "withheld_credentials": source.choice([0, 1]),
+            "is_guarded": False,
+            "answered": source.choice([None, True, False]),
+            "latency_us": source.choice([None, 17]),
+            "body": "FetchRequest" if has_body else None,
+        }
+        for number in range(count)
+        for has_body in [source.random() < 0.6]
+    ]
+
+
+def outcome_rows(paired: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Give what became of the bodies, in another order."""
+    source = random.Random(seed)
+    rows = [
+        {
+            "row": row,
+            **{name: one[name] for name in FRAME_KEY},
+            "header_version": source.choice([0, 1]),
+            "header_unknown_tagged_fields": source.choice([[], TAGGED]),
+            "body_version": source.choice([None, 3]),
+            "withheld_credentials": source.choice([0, 5]),
+            "error": source.choice([None, None, "trailing bytes"]),
+            "bytes": source.choice([None, b"frame-%d" % row]),
+        }
+        for row, one in enumerate(paired)
+        if one["body"] is not None
+    ]
+    source.shuffle(rows)
+    return rows
+
+
+def in_columns(paired: list[dict[str, Any]], outcomes: list[dict[str, Any]]) -> pa.RecordBatch:
+    made = frame_rows(
+        pa.RecordBatch.from_pylist(paired, schema=PAIRED),
+        pa.RecordBatch.from_pylist(outcomes, schema=BODY_OUTCOMES),
+        KNOWN,
+    )
+    made.validate(full=True)
+    return made
+
+
+@pytest.mark.spark
+def test_the_rows_are_those_of_the_reference(spark: SparkSession) -> None:
+    paired = paired_rows(400, 1)
+    outcomes = outcome_rows(paired, 2)
+
+    def frame(rows: list[dict[str, Any]], schema: pa.Schema) -> Any:
+        table = pa.Table.from_pylist(rows, schema=schema)
+        return spark.createDataFrame(table, spark_schema(schema))
+
+    software = [(name, *known) for name, known in KNOWN.items()]
+    reference = frames_table(
+        frame(paired, PAIRED),
+        frame(outcomes, OUTCOMES),
+        spark.createDataFrame(software, spark_schema(SOFTWARE)),
+    )
+    assert reference.schema == spark_schema(FRAMES_TABLE)
+    expected = sorted(reference.toArrow().to_pylist(), key=lambda row: row["index"])
+    assert in_columns(paired, outcomes).to_pylist() == expected
+    assert {row["outcome"] for row in expected} >= {DECODED, LENIENT, FAILED, "token", None}
+
+
+def test_every_row_stays_in_its_place() -> None:
+    paired = paired_rows(50, 3)
+    rows = in_columns(paired, outcome_rows(paired, 4))
+    assert rows["index"].to_pylist() == [one["index"] for one in paired]
+    decoded = [row for row in rows.to_pylist() if row["outcome"] == DECODED]
+    assert decoded
+    assert {row["bytes"] for row in decoded} == {None}
+
+
+def test_no_frames_give_no_rows() -> None:
+    assert len(in_columns([], [])) == 0
+    only_tokens = [one | {"body": None} for one in paired_rows(3, 5)]
+    assert len(in_columns(only_tokens, [])) == 3
+
+
+def test_the_columns_of_message_tables_are_described_as_they_are() -> None:
+    assert schema_of(MESSAGES).equals(OUTCOMES)

@@ -43,7 +43,9 @@ class Cluster:
 
     def start(self, workers: int = 2) -> None:
         """Start the master, and as many workers of one core."""
-        master = self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0")
+        master = self._start(
+            "master", "127.0.0.1", "master.Master", "--host", "127.0.0.1", "--port", "0"
+        )
         self.url = _found(self.root / "master" / "log", _MASTER, master)
         for _ in range(workers):
             self.start_worker()
@@ -51,12 +53,16 @@ class Cluster:
     def start_worker(self) -> None:
         """Start one worker more."""
         name = f"worker{len(self.workers)}"
-        options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "-d", str(self.root / name)]
-        worker = self._start(name, "worker.Worker", *options, self.url)
+        # Hosts of their own: Spark speculates on another one only.
+        host = f"127.0.0.{len(self.workers) + 1}"
+        options = ["--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
+        worker = self._start(name, host, "worker.Worker", *options, self.url)
         self.workers.append(worker)
         _found(self.root / name / "log", _REGISTERED, worker)
 
-    def _start(self, name: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, host: str, program: str, *arguments: str
+    ) -> subprocess.Popen[bytes]:
         home = self.root / name
         home.mkdir()
         environment = {
@@ -64,7 +70,7 @@ class Cluster:
             "HOME": str(home),
             "JAVA_HOME": str(_quiet_java()),
             "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
         }
@@ -187,7 +193,11 @@ def main(master: str, conf: dict[str, str]) -> None:
     small = {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": python_path()}
     answers, sys.stdout = sys.stdout, sys.stderr
     spark = session(
-        "flexwire tests", master=master, memory="512m", conf=SMALL_JAVA | loopback | small | conf
+        "flexwire tests",
+        master=master,
+        memory="512m",
+        worker_memory=conf.pop("worker_memory", None),
+        conf=SMALL_JAVA | loopback | small | conf,
     )
     for line in sys.stdin:
         function, *arguments = json.loads(line)

@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(spark: SparkSession, out: Path, count: int, work: Callable[[int, Drop], int]) -> list[int]:
+def run(
+    spark: SparkSession,
+    out: Path,
+    count: int,
+    work: Callable[[int, Drop], int],
+    memory: str | None = None,
+    worker_memory: str | None = None,
+) -> list[int]:
     """Write, settle and publish; the values of the tasks."""
-    with staging(out) as place, explained(lambda: "Writing", None):
+    with staging(out) as place, explained(lambda: "Writing", memory, worker_memory):
         committed = run_tasks(spark, count, work, Drop(place.files))
         settle(place.files, [file for one in committed for file in one.files])
         mark(Tables(place.new / "tables"), [faulty.DIGEST])
@@ -31,9 +38,11 @@ def run(spark: SparkSession, out: Path, count: int, work: Callable[[int, Drop], 
         return [one.value for one in committed]
 
 
-def run_faulty(spark: SparkSession, out: str, flags: str, count: int, fault: str) -> list[int]:
+def run_faulty(
+    spark: SparkSession, out: str, flags: str, count: int, fault: str, *memory: str | None
+) -> list[int]:
     """The same with a fault of `faulty`, in a process of one's own."""
-    return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)))
+    return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)), *memory)
 
 
 def found(out: Path) -> set[str]:

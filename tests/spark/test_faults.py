@@ -62,6 +62,7 @@ def test_a_task_that_runs_again_counts_once(
     assert told == [n * n for n in range(COUNT)]
     failing = 3 if fault == "slow" else 1
     assert attempts(flags, failing) > 1
+    assert (flags / "beside").exists() is (fault == "slow")
     assert found(out) == names(COUNT)
     # The same bytes as where nothing fails, and nothing besides.
     same = tmp_path / "same"
@@ -82,6 +83,18 @@ def test_a_worker_that_ends_for_good_is_made_up_for(
     assert driver.answer() == [n * n for n in range(COUNT)]
     assert found(out) == names(COUNT)
     standalone.start_worker()
+
+
+def test_a_worker_has_the_memory_that_it_was_given_and_no_more(tmp_path: Path, flags: Path) -> None:
+    bounded = Driver("local[2]", tmp_path / "home", worker_memory="1g")
+    out = tmp_path / "out"
+    assert bounded.ask(FAULTY, str(out), str(flags), 2, "greedy", "512m", "1g") == (
+        "AnalysisError: Writing: a Python worker ran out of memory; it had 1g, so give it more: "
+        '--worker-memory 2g, or worker_memory="2g" in Python'
+    )
+    # Java goes on, and what needs less is done.
+    assert bounded.ask(FAULTY, str(out), str(flags), 2, "raises") == [0, 1]
+    bounded.close()
 
 
 def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(

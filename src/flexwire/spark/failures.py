@@ -28,7 +28,7 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # A line of a Python traceback; numpy and pyarrow have kinds of their own.
-_PYTHON_OUT_OF_MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b", re.MULTILINE)
+_PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
 _EXIT_SECONDS = 10
@@ -70,7 +70,9 @@ def analysis_error(
 ) -> AnalysisError:
     """What `explained` raises for an error."""
     causes = _java_causes(error)
-    told = " ".join([str(error), *(message for _, message in causes)])
+    if _is_out_of_memory(error, causes):
+        return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
+    told = "\n".join([str(error), *(message for _, message in causes)])
     if _PYTHON_OUT_OF_MEMORY.search(told):
         return AnalysisError(
             f"{stage}: a Python worker ran out of memory; {_worker_remedy(memory, worker_memory)}"
@@ -80,8 +82,6 @@ def analysis_error(
             f"{stage}: a Python worker was ended in the middle; the system does so when it runs "
             f"out of memory, and then {_worker_remedy(memory, None)}"
         )
-    if _is_out_of_memory(error, causes):
-        return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
     if causes:
         name, message = causes[-1]
     else:

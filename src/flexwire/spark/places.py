@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BufferedWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -18,14 +19,23 @@ from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from io import FileIO
 
 
-class Entry(NamedTuple):
-    """A file below a place: its name from there, its bytes, and the second it was written in."""
+class Entry(Protocol):
+    """A file below a place: its name from there, its bytes, and when it was written."""
 
-    name: str
-    size: int
-    modified: float
+    @property
+    def name(self) -> str:
+        """With ``/`` between its parts."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
+    @property
+    def modified(self) -> datetime:
+        """By the clock of the place."""
 
 
 class Place(Protocol):
@@ -38,14 +48,14 @@ class Place(Protocol):
     def child(self, name: str) -> Place:
         """The place below this one."""
 
-    def put(self, local: Path, name: str) -> None:
+    def put(self, local: Path, name: str, /) -> None:
         """Put a finished file there, whole, in place of one of that name. It may be moved."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file there, whole, in place of one of that name."""
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; `FileNotFoundError` where there is none."""
+        """The bytes of a file."""
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of that name."""
@@ -55,6 +65,14 @@ class Place(Protocol):
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are no error."""
+
+
+class Listed(NamedTuple):
+    """An `Entry` of a directory."""
+
+    name: str
+    size: int
+    modified: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,9 @@ class LocalPlace:
         target = self._target(name)
         local.chmod(FILE_MODE)
         if local.stat().st_dev == target.parent.stat().st_dev:
+            with local.open("rb") as finished:
+                # A machine that stops must not leave a name without the bytes.
+                os.fsync(finished.fileno())
             local.replace(target)
             return
         # Another file system: copied beside its place first, that nobody finds a part of it.
@@ -79,6 +100,7 @@ class LocalPlace:
         try:
             with local.open("rb") as source, BufferedWriter(create_private_file(copied)) as new:
                 shutil.copyfileobj(source, new)
+                _sync(new)
             copied.replace(target)
         finally:
             copied.unlink(missing_ok=True)
@@ -91,6 +113,7 @@ class LocalPlace:
         try:
             with BufferedWriter(create_private_file(new)) as file:
                 file.write(data)
+                _sync(file)
             new.replace(target)
         finally:
             new.unlink(missing_ok=True)
@@ -103,7 +126,7 @@ class LocalPlace:
         """Whether there is a file of that name."""
         return (self.path / name).is_file()
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[Listed]:
         """All files whose names begin so."""
         # Only the directory that the prefix names is walked.
         for directory, _, names in os.walk(self.path / prefix.rpartition("/")[0]):
@@ -112,7 +135,7 @@ class LocalPlace:
                 name = file.relative_to(self.path).as_posix()
                 if name.startswith(prefix):
                     found = file.stat()
-                    yield Entry(name, found.st_size, found.st_mtime)
+                    yield Listed(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files."""
@@ -124,6 +147,11 @@ class LocalPlace:
         target = self.path / name
         make_private_directory(target.parent)
         return target
+
+
+def _sync(file: BufferedWriter[FileIO]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _beside(target: Path) -> Path:

@@ -101,7 +101,7 @@ def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
             continue
         newest = max([first, *(one.modified for one in out.entries(f"{_RUNS}/{run}/"))])
         # By the store's own clock: ours may be another.
-        if began[own] - newest > abandoned:
+        if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
 
 
@@ -112,11 +112,11 @@ def _remove(out: Place, run: str) -> None:
 
 
 def _current(out: Place) -> dict[str, str | None]:
+    if not out.exists(CURRENT):
+        return {}
     try:
         told = json.loads(out.read(CURRENT))
         runs = {name: told[name] for name in ("run", "before")}
-    except FileNotFoundError:
-        return {}
     except (ValueError, KeyError, TypeError) as error:
         raise _not_ours() from error
     if told.get("format") != _FORMAT or not all(

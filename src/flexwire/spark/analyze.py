@@ -131,8 +131,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold
     some, unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once
     this one is complete; where this one fails or is ended, that one stays. What is written is for
-    its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory`` each Python
-    worker's, at least "1g", unless a session runs already.
+    its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory`` that of
+    each Python worker, at least "1g", unless a session runs already.
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which
     something reads as Kafka; the table of connections says of each why it is, or is not.

@@ -1,4 +1,4 @@
-"""What ``--memory`` takes: sizes as Java reads them, from what Spark starts with."""
+"""What ``--memory`` and ``--worker-memory`` take: sizes as Java reads them, and no smaller ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def test_a_size_is_taken_as_java_reads_it(given: str, taken: str) -> None:
     for command in (analyze, demo):
         (option,) = [one for one in command.params if one.name == "memory"]
         assert option.type.convert(given, option, None) == taken
+
+
+@pytest.mark.parametrize("given", ["512m", "1023m", "lots"])
+def test_a_worker_needs_a_gigabyte(given: str) -> None:
+    result = CliRunner().invoke(app, ["analyze", "--out", "nowhere", "--worker-memory", given, "."])
+    assert result.exit_code == 2
+    assert "Invalid value for '--worker-memory'" in result.output
 
 
 @pytest.mark.parametrize("command", ["analyze", "demo"])

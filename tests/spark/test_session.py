@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from py4j.protocol import (
     Py4JJavaError,
 )
+from pyspark.errors import PythonException
 
+from flexwire.spark.failures import analysis_error
 from flexwire.spark.session import session
 
 if TYPE_CHECKING:
@@ -92,3 +95,38 @@ def test_a_running_session_is_used_again(spark: SparkSession) -> None:
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.mark.parametrize(
+    ("text", "memory", "worker_memory", "told"),
+    [
+        (
+            "x\nMemoryError: task 3: ",
+            "2g",
+            "1g",
+            "it had 1g, .*: --worker-memory 2g, or worker_mem",
+        ),
+        ("x\nnumpy._core._exceptions._ArrayMemoryError: Unable", "2g", None, "fewer tasks at once"),
+        (
+            "x\npyarrow.lib.ArrowMemoryError: malloc",
+            None,
+            None,
+            r"more spark\.executor\.pyspark\.m",
+        ),
+    ],
+)
+def test_a_python_worker_without_memory_is_explained(
+    text: str, memory: str | None, worker_memory: str | None, told: str
+) -> None:
+    error = analysis_error("Writing", PythonException(text), memory, worker_memory)
+    assert re.search(rf"^Writing: a Python worker ran out of memory; .*{told}", str(error))
+
+
+def test_a_column_that_is_called_so_is_no_lack_of_memory() -> None:
+    error = analysis_error("Writing", PythonException("no column named MemoryError"), "2g")
+    assert "ran out of memory" not in str(error)
+
+
+def test_java_without_memory_is_not_taken_for_python() -> None:
+    error = analysis_error("Writing", PythonException("java.lang.OutOfMemoryError: heap"), "2g")
+    assert str(error).startswith("Writing: Java ran out of memory; it had 2g, so give it more: ")

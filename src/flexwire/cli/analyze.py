@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flexwire.cli.options import memory_option
+from flexwire.cli.options import memory_option, worker_memory_option
 from flexwire.cli.progress import progress_bar
 
 
@@ -47,6 +47,7 @@ def _ends(
     "anew under their old number, and are read as it wrote them.",
 )
 @memory_option
+@worker_memory_option
 @click.option(
     "--port",
     "ports",
@@ -70,6 +71,7 @@ def analyze(
     releases: tuple[str, ...],
     captured_release: str | None,
     memory: str,
+    worker_memory: str | None,
     ports: tuple[int, ...],
     brokers: tuple[str, ...],
     show_credentials: bool,
@@ -95,6 +97,7 @@ def analyze(
             out,
             progress=progress,
             memory=memory,
+            worker_memory=worker_memory,
             show_credentials=show_credentials,
             releases=releases,
             captured_release=captured_release,

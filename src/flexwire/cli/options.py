@@ -138,10 +138,12 @@ format_option = click.option(
 
 
 class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
-    """A size of Java's heap as Java reads it, not below what Spark starts with."""
+    """A size of memory as Java reads it, not below what Spark or a worker of it starts with."""
 
     name = "size"
-    _least_mib = 512
+
+    def __init__(self, least_mib: int) -> None:
+        self._least_mib = least_mib
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         match = re.fullmatch(r"(\d{1,6})([mg])", value.lower())
@@ -154,10 +156,16 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, a
 
 memory_option = click.option(
     "--memory",
-    type=_Memory(),
+    type=_Memory(512),
     default="2g",
     show_default=True,
     help="How much memory Java gets for the analysis.",
+)
+worker_memory_option = click.option(
+    "--worker-memory",
+    type=_Memory(1024),
+    help="How much address space each Python worker may have, one a processor; by default what "
+    "the system gives.",
 )
 
 

@@ -117,6 +117,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     spark: SparkSession | None = None,
     progress: Progress = silent,
     memory: str = "2g",
+    worker_memory: str | None = None,
     show_credentials: bool = False,
     title: str = "Kafka traffic",
     ports: Iterable[int] = (),
@@ -130,8 +131,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold
     some, unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once
     this one is complete; where this one fails or is ended, that one stays. What is written is for
-    its owner alone to read. ``memory`` is Java's, at least "512m", unless a session runs already.
-
+    its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory`` that of
+    each Python worker, at least "1g", unless a session runs already.
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which
     something reads as Kafka; the table of connections says of each why it is, or is not.
@@ -150,15 +151,14 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
     captured = None if captured_release is None else _release(captured_release)
     files = capture_files(to_list(paths, "paths", "a list of paths"))
-    destination = Path(out).absolute()
     is_small = sum(map(_size, files)) < SMALL_BYTES
-    # A session that the caller has goes on after us.
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = _Clock()
-    explain = partial(explained, lambda: clock.current, memory if is_ours else None)
-    with staging(destination) as place:
+    bounds = (memory, worker_memory) if is_ours else (None, None)
+    explain = partial(explained, lambda: clock.current, *bounds)
+    with staging(Path(out).absolute()) as place:
         with explain(), clock.stage("Starting Spark"):
-            running = spark or session(memory=memory, conf=SMALL_JAVA if is_small else None)
+            running = spark or _session(memory, worker_memory, is_small=is_small)
         with (
             _stopped(running) if is_ours else nullcontext(),
             explain(),
@@ -169,7 +169,12 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
             facts = job.measure(title, audited)
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
-    return _analysis(destination, facts, clock)
+    return _analysis(place.out, facts, clock)
+
+
+def _session(memory: str, worker_memory: str | None, *, is_small: bool) -> SparkSession:
+    conf = SMALL_JAVA if is_small else None
+    return session(memory=memory, worker_memory=worker_memory, conf=conf)
 
 
 def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
@@ -193,6 +198,7 @@ def _size(file: Path) -> int:
 
 @contextmanager
 def _stopped(spark: SparkSession) -> Iterator[None]:
+    # A session that the caller has goes on after us, and does not come here.
     try:
         yield
     finally:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+# A line of a Python traceback; numpy and pyarrow have kinds of their own.
+_PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
+_CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
 _EXIT_SECONDS = 10
 _LONGEST = 600
@@ -35,11 +38,14 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 
 
 @contextmanager
-def explained(stage: Callable[[], str], memory: str | None) -> Iterator[None]:
+def explained(
+    stage: Callable[[], str], memory: str | None, worker_memory: str | None = None
+) -> Iterator[None]:
     """Raise what Spark raises as `AnalysisError`, in words for a person who waits.
 
     ``stage`` says which one it is at. ``memory`` is the heap that the analysis started Java with,
-    None if another started it.
+    None if another started it, and ``worker_memory`` what each Python worker may have, if that is
+    bounded.
     """
     # Py4J logs to the root.
     loggers = [logging.getLogger(), *map(PySparkLogger.getLogger, _PYSPARK_LOGGERS)]
@@ -48,7 +54,7 @@ def explained(stage: Callable[[], str], memory: str | None) -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        raise analysis_error(stage(), error, memory) from error
+        raise analysis_error(stage(), error, memory, worker_memory) from error
     finally:
         for logger in loggers:
             logger.removeFilter(_is_not_raised_too)
@@ -59,11 +65,23 @@ def _is_not_raised_too(record: logging.LogRecord) -> bool:
     return record.name not in _PYSPARK_LOGGERS and record.module not in _PY4J_MODULES
 
 
-def analysis_error(stage: str, error: Exception, memory: str | None) -> AnalysisError:
+def analysis_error(
+    stage: str, error: Exception, memory: str | None, worker_memory: str | None = None
+) -> AnalysisError:
     """What `explained` raises for an error."""
     causes = _java_causes(error)
     if _is_out_of_memory(error, causes):
         return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
+    told = "\n".join([str(error), *(message for _, message in causes)])
+    if _PYTHON_OUT_OF_MEMORY.search(told):
+        return AnalysisError(
+            f"{stage}: a Python worker ran out of memory; {_worker_remedy(memory, worker_memory)}"
+        )
+    if _CRASHED in told:
+        return AnalysisError(
+            f"{stage}: a Python worker was ended in the middle; the system does so when it runs "
+            f"out of memory, and then {_worker_remedy(memory, None)}"
+        )
     if causes:
         name, message = causes[-1]
     else:
@@ -115,8 +133,25 @@ def _java_exit_code() -> int | None:
 def _remedy(memory: str | None) -> str:
     if memory is None:
         return "start the Spark session with more spark.driver.memory"
-    more = f"{2 * int(memory[:-1])}{memory[-1]}"
-    return f'it had {memory}, so give it more: --memory {more}, or memory="{more}" in Python'
+    return f"it had {memory}, so give it more: {_options('memory', memory)}"
+
+
+def _worker_remedy(memory: str | None, worker_memory: str | None) -> str:
+    if worker_memory is not None:
+        return (
+            f"it had {worker_memory}, so give it more: {_options('worker_memory', worker_memory)}"
+        )
+    if memory is not None:
+        return "fewer tasks at once help, or a machine with more"
+    return (
+        "fewer tasks at once help, a machine with more, or more spark.executor.pyspark.memory, if "
+        "the Spark session bounds it"
+    )
+
+
+def _options(name: str, given: str) -> str:
+    more = f"{2 * int(given[:-1])}{given[-1]}"
+    return f'--{name.replace("_", "-")} {more}, or {name}="{more}" in Python'
 
 
 def _told(name: str, message: str) -> str:

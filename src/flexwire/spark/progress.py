@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 POLL_SECONDS = 0.2
 
@@ -52,12 +53,62 @@ class Steps:
             self._progress(self._stage, self._done, self._total)
 
 
+class _Stages:
+    """The tasks of all stages that were heard of, done and in all."""
+
+    def __init__(self, progress: Progress, stage: str) -> None:
+        self._progress = progress
+        self._stage = stage
+        self.seen: dict[int, tuple[int, int]] = {}
+
+    def tell(self) -> None:
+        done = sum(done for done, _ in self.seen.values())
+        self._progress(self._stage, done, sum(total for _, total in self.seen.values()))
+
+
 @contextmanager
 def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
     """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
     progress(stage, 0, 0)
+    watch = _handled if is_connect(spark) else _polled
+    with watch(spark, _Stages(progress, stage)):
+        yield
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is Spark Connect's, which has no ``sparkContext``."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+@contextmanager
+def _handled(spark: SparkSession, heard: _Stages) -> Iterator[None]:
+    """Spark Connect says itself how far the queries of a session are."""
+    lock = threading.Lock()
+
+    def handle(
+        stages: Iterable[StageInfo] | None,
+        inflight_tasks: int,  # noqa: ARG001 - it is called with all four by name
+        operation_id: str | None,  # noqa: ARG001 - see above
+        done: bool,  # noqa: ARG001, FBT001 - see above
+    ) -> None:
+        with lock:
+            for one in stages or ():
+                heard.seen[one.stage_id] = (one.num_completed_tasks, one.num_tasks)
+            heard.tell()
+
+    # PySpark's own type is an abstract class, which no function is.
+    handler = cast("ProgressHandler", handle)
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+
+
+@contextmanager
+def _polled(spark: SparkSession, stages: _Stages) -> Iterator[None]:
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, progress, stage, over), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(spark, stages, over), daemon=True)
     watcher.start()
     try:
         yield
@@ -66,24 +117,25 @@ def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterat
         watcher.join()
 
 
-def _watch(spark: SparkSession, progress: Progress, stage: str, over: threading.Event) -> None:
+def _watch(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
     # The demo imports this module where there may be no Spark.
     from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415  see above
 
     # When Java ends, the thread that runs the job hears of it, and nothing is left to watch.
     with suppress(*SPARK_ERRORS):
-        _tell_tasks(spark, progress, stage, over)
+        _tell_tasks(spark, stages, over)
 
 
-def _tell_tasks(spark: SparkSession, progress: Progress, stage: str, over: threading.Event) -> None:
+def _tell_tasks(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    seen: dict[int, tuple[int, int]] = {}
     while not over.wait(POLL_SECONDS):
-        for number in tracker.getActiveStageIds():
+        active = tracker.getActiveStageIds()
+        for number in active:
             info = tracker.getStageInfo(number)
             if info is not None:
-                seen[number] = (info.numCompletedTasks, info.numTasks)
+                stages.seen[number] = (info.numCompletedTasks, info.numTasks)
         # A stage that is no longer active has finished all its tasks.
-        active = set(tracker.getActiveStageIds())
-        done = sum(tasks[number not in active] for number, tasks in seen.items())
-        progress(stage, done, sum(total for _, total in seen.values()))
+        for number in stages.seen.keys() - set(active):
+            total = stages.seen[number][1]
+            stages.seen[number] = (total, total)
+        stages.tell()

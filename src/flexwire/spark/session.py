@@ -35,11 +35,14 @@ def session(
     *,
     master: str = "local[*]",
     memory: str = "2g",
+    worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session, started on the Java that `find_java` finds unless one runs already.
 
-    ``memory`` is the heap of the driver, which in local mode does all the work. ``conf`` wins over
+    ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
+    ("2g") is the address space that each Python worker may have, of which it needs 0.7 GB before it
+    holds anything; in local mode there is one worker a thread, beside Java. ``conf`` wins over
     everything set here. A session that runs already is returned with the settings that can still
     change; `JavaError` when there is no Java to start one on.
     """
@@ -52,6 +55,8 @@ def session(
     # Otherwise workers run the `python3` on the path, which need not have pyarrow.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {**_ALWAYS, **_start_settings(memory)}
+    if worker_memory is not None:
+        settings["spark.executor.pyspark.memory"] = worker_memory
     threads = _local_threads(master)
     if threads:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.private import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.errors import FlexwireError
+from flexwire.spark.places import LocalPlace
 from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Staging:
     def new(self) -> Path:
         """For what is to be published, each part at the place that it is to have in ``out``."""
         return self.place / "new"
+
+    @property
+    def files(self) -> LocalPlace:
+        """The same, for tasks that put files there."""
+        return LocalPlace(self.new)
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.

@@ -1,0 +1,219 @@
+"""One action of Spark whose tasks write files, and what the attempts that count have written.
+
+Whatever Spark evaluates it may evaluate again: a task that fails, one that is slow, a DataFrame
+that is used twice. A task that writes files must not depend on that, so all of them run in one
+command, a Python data source's writer: no plan runs it twice, and it hands its commit one message
+a task, of the attempt that counts. The commit runs beside Java, which may be another machine than
+the caller's (Spark Connect), so it leaves the messages in a file beside the output.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import pickle
+import secrets
+import struct
+import traceback
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakSet
+
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+
+from flexwire.errors import AnalysisError
+from flexwire.schema.catalog import catalog, use_carried
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import Committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from flexwire.schema.catalog import Carried
+    from flexwire.spark.places import Place
+
+R = TypeVar("R")
+
+# What a task's work returns goes through Java and lies in the driver's memory.
+LARGEST_VALUE: Final = 1 << 20
+_RESULTS: Final = "_results"
+# Spark hides the values of options with this word where it writes down a plan.
+_OPTION: Final = "secret"
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
+_ENTRY: Final = struct.Struct(">qq")  # the task's number and how many bytes follow
+
+
+def run_tasks(
+    spark: SparkSession, count: int, work: Callable[[int, Drop], R], drop: Drop
+) -> list[Committed[R]]:
+    """Run ``work(number, drop)`` for each number below ``count``, each as one task of Spark.
+
+    ``work`` can be pickled (a function of a module, or `functools.partial` of one), writes files,
+    hands them over with `Drop.put`, and returns a value that can be pickled, of at most 1 MiB. A
+    task may run more than once, even at the same time as itself; what is returned, in the order of
+    the numbers, is what the one attempt that counts wrote and returned. Files that it does not
+    name are to be removed with `settle`. Tasks have the catalog of this process.
+
+    Raises what Spark raises where a task fails, however often it was tried; what was written until
+    then stays, and whoever made the drop's place removes it.
+    """
+    if count == 0:
+        return []
+    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32))
+    packed = base64.b64encode(_pickled(job)).decode()
+    if spark not in _REGISTERED:
+        # Spark warns of a second one of that name.
+        spark.dataSource.register(TasksDataSource)
+        _REGISTERED.add(spark)
+    # Spark looks the sink up in the session that is active in this thread, which in a thread of
+    # the caller's own may be none; this makes it `spark`.
+    spark.createDataFrame([], "id bigint")
+    rows = spark.range(0, count, 1, count)
+    writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
+    with _interruptible(spark, job.tag):
+        writer.save()
+    data = drop.place.read(job.results)
+    drop.place.remove([job.results])
+    return _checked(job.opened(data), count)
+
+
+@contextmanager
+def _interruptible(spark: SparkSession, tag: str) -> Iterator[None]:
+    """End the tasks of what runs meanwhile when the caller is ended: nobody waits for them."""
+    spark.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        # Where Java has ended, so have they.
+        with suppress(Exception):
+            spark.interruptTag(tag)
+        raise
+    finally:
+        with suppress(Exception):
+            spark.removeTag(tag)
+
+
+def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[Committed[Any]]:
+    """Unpack what was committed, if it is every task once and every file of one task."""
+    tasks = {}
+    for number, packed in found:
+        if number in tasks:
+            raise AnalysisError(f"task {number} was committed twice")
+        tasks[number] = packed
+    if sorted(tasks) != list(range(count)):
+        raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
+    # They are signed with a key that only this action's tasks and its commit have.
+    committed: list[Committed[Any]] = [pickle.loads(tasks[number]) for number in range(count)]  # noqa: S301 - see above
+    owners: dict[str, int] = {}
+    for one in committed:
+        for file in one.files:
+            owner = owners.setdefault(file.name, one.number)
+            if owner != one.number:
+                raise AnalysisError(f"tasks {owner} and {one.number} have both written {file.name}")
+    return committed
+
+
+def _pickled(value: object) -> bytes:
+    # Unlike Python's own it takes what was made in a notebook.
+    packed: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # it has no types
+    return packed
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What travels to the tasks of one action, and to its commit."""
+
+    carried: Carried | None
+    work: Callable[[int, Drop], object]
+    place: Place
+    key: bytes
+
+    @property
+    def tag(self) -> str:
+        return "flexwire-" + hashlib.sha256(self.key).hexdigest()[:16]
+
+    @property
+    def results(self) -> str:
+        return f"{_RESULTS}/{self.tag}"
+
+    def run(self, number: int) -> bytes:
+        """Do a task, and give what was written and returned, pickled."""
+        use_carried(self.carried)
+        with Drop(self.place).opened(number) as drop:
+            try:
+                value = self.work(number, drop)
+            except MemoryError as error:
+                # As long as the work's frames hold what they made, PySpark itself finds no memory
+                # to say what happened in, and the worker ends without a word.
+                traceback.clear_frames(error.__traceback__)
+                raise MemoryError(f"task {number}: {error}") from None
+        size = len(_pickled(value))
+        if size > LARGEST_VALUE:
+            raise AnalysisError(
+                f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
+                "the driver; what is larger belongs into a file"
+            )
+        return _pickled(Committed(number, tuple(drop.files), value))
+
+    def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
+        """Leave what was committed for the caller, signed."""
+        data = b"".join(_ENTRY.pack(number, len(task)) + task for number, task in tasks)
+        self.place.write(self.results, self._signature(data) + data)
+
+    def opened(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Give what `leave` left."""
+        size = hashlib.sha256().digest_size
+        signature, rest = data[:size], memoryview(data)[size:]
+        if not hmac.compare_digest(signature, self._signature(rest)):
+            raise AnalysisError(f"{self.results} was written by something else")
+        at = 0
+        while at < len(rest):
+            number, length = _ENTRY.unpack_from(rest, at)
+            at += _ENTRY.size
+            yield number, bytes(rest[at : at + length])
+            at += length
+
+    def _signature(self, data: bytes | memoryview) -> bytes:
+        return hmac.digest(self.key, data, "sha256")
+
+
+class TasksDataSource(DataSource):
+    """What Spark takes for a sink of rows; each row is the number of a task."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `run_tasks` calls it."""
+        return "flexwire_tasks"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark's own signature
+        """Give the writer of the job that is in the options."""
+        # It comes from `run_tasks`, by Spark's own way for what it pickles.
+        return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - see above
+
+
+@dataclass(frozen=True)
+class _Message(WriterCommitMessage):
+    """What the tasks of one partition did; pickled, so that a commit needs none of its types."""
+
+    tasks: tuple[tuple[int, bytes], ...]
+
+
+class _TasksWriter(DataSourceArrowWriter):
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Message:
+        numbers = [number for batch in iterator for number in batch.column(0).to_pylist()]
+        return _Message(tuple((number, self._job.run(number)) for number in numbers))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._job.leave(
+            task for message in messages if isinstance(message, _Message) for task in message.tasks
+        )

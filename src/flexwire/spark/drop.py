@@ -1,0 +1,99 @@
+"""Where a task hands over the files that it finished: each is placed whole, and noted.
+
+A file is written in a directory of the attempt's own and placed by one rename or one PUT, under a
+name that follows from its input. An attempt that is ended leaves at most files that a later one
+writes again, byte for byte, or that no manifest names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import google_crc32c
+
+from flexwire.capture.private import make_private_directory
+from flexwire.errors import ArgumentError
+from flexwire.spark.manifest import TABLES, Written
+from flexwire.spark.places import check_there
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.spark.places import Place
+
+_SCRATCH: Final = "_scratch"
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class Drop:
+    """Where the work of a task hands over the files that it finished.
+
+    ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
+    for files that are not finished: on the same file system where the output is on one, and gone
+    when the attempt is over.
+    """
+
+    place: Place
+    scratch: Path = field(default_factory=Path)
+    files: list[Written] = field(default_factory=list)
+
+    def put(self, local: Path, table: str, name: str, rows: int | None = None) -> None:
+        """Hand over a file of a table; it is gone from where it was.
+
+        ``name`` must follow from the task's input alone, as `part_name` does, and so must the
+        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given.
+        """
+        full = f"{TABLES}/{table}/{name}"
+        if any(not part or part.startswith((".", "_")) for part in full.split("/")):
+            raise ArgumentError(
+                f"expected a table and a name whose parts begin with neither dot nor underscore, "
+                f"got {table!r} and {name!r}"
+            )
+        if any(one.name == full for one in self.files):
+            raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
+        noted = Written(
+            full, table, local.stat().st_size, _rows(local) if rows is None else rows, _crc(local)
+        )
+        self.place.put(local, full)
+        local.unlink(missing_ok=True)
+        self.files.append(noted)
+
+    @contextmanager
+    def opened(self, number: int) -> Iterator[Drop]:
+        """Give the drop of one attempt of a task."""
+        root = self.place.path
+        if root is None:
+            # Spark removes these directories when the executor ends, however its workers do.
+            base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+        else:
+            check_there(root)
+            base = root / _SCRATCH
+            make_private_directory(base)
+        scratch = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=base))
+        try:
+            yield Drop(self.place, scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _rows(local: Path) -> int:
+    # Workers of other parts need no Parquet.
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+
+    rows: int = pq.read_metadata(local).num_rows
+    return rows
+
+
+def _crc(local: Path) -> int:
+    crc = 0
+    with local.open("rb") as file:
+        while data := file.read(_CHUNK):
+            crc = google_crc32c.extend(crc, data)
+    return crc

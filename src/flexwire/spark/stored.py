@@ -1,0 +1,132 @@
+"""An analysis in an object store, where nothing can be renamed, and a whole prefix least of all.
+
+```
+OUT/runs/<run>/                 what one analysis writes: tables/, facts.json, report.html, …
+OUT/_staging/<run>              that it began; there until its files are removed
+OUT/current.json                which run is the output, and which one was before it
+```
+Every file is written once, in the place where it stays, and one PUT of `current.json` publishes
+them all: a reader that begins there finds one output, the old or the new. Copying into fixed names
+would cost every byte again, and for as long as it takes give a mixture to all who read meanwhile.
+
+Nobody holds a lock in a store. Two analyses at once write to different names; the last to publish
+is the output. What a killed one left is removed by a later one, once nothing was written there for
+a day; and so is an output after the next but one, that whoever reads it has the time to finish.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.tables import SUCCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.spark.places import Place
+
+CURRENT: Final = "current.json"
+# Longer than a task takes from its first byte to its first file.
+ABANDONED_SECONDS: Final = 24 * 60 * 60
+_STAGING, _RUNS, _FORMAT = "_staging", "runs", 1
+_RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStaging:
+    """Where one analysis writes, until `publish`."""
+
+    out: Place
+    run: str
+
+    @property
+    def files(self) -> Place:
+        """For what is to be published, each part at the place that it has in the output."""
+        return self.out.child(f"{_RUNS}/{self.run}")
+
+    def publish(self) -> None:
+        """Make this run the output, once all its files are there and its marker is."""
+        if not self.files.exists(f"tables/{SUCCESS}"):
+            raise FlexwireError(f"{self.run} is unfinished, as it has no tables/{SUCCESS}")
+        told = {"format": _FORMAT, "run": self.run, "before": _current(self.out).get("run")}
+        self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
+
+
+def published(out: Place) -> Place:
+    """The output below ``out`` that is complete; `FlexwireError` where there is none."""
+    run = _current(out).get("run")
+    if run is None:
+        raise FlexwireError(
+            f"there is no complete analysis, as there is no {CURRENT}: none was made, or it was "
+            "ended in the middle, or goes on"
+        )
+    return out.child(f"{_RUNS}/{run}")
+
+
+@contextmanager
+def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging]:
+    """A place for one analysis into ``out``; what is not published is removed in the end."""
+    run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    # Before its first file, that whatever it leaves is found.
+    out.write(f"{_STAGING}/{run}", b"")
+    staging = StoredStaging(out, run)
+    try:
+        sweep(out, run, abandoned)
+        yield staging
+    except BaseException:
+        # The store may have taken a PUT whose answer was lost; where it is gone, the next one
+        # sweeps.
+        with suppress(Exception):
+            if _current(out).get("run") != run:
+                _remove(out, run)
+        raise
+    if _current(out).get("run") != run and _current(out).get("before") != run:
+        _remove(out, run)
+
+
+def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
+    """Remove what analyses that are over have left in ``out``."""
+    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{_STAGING}/")}
+    current = _current(out)
+    kept = {own, current.get("run"), current.get("before")}
+    for run, first in began.items():
+        if run in kept or not _RUN.fullmatch(run):
+            continue
+        newest = max([first, *(one.modified for one in out.entries(f"{_RUNS}/{run}/"))])
+        # By the store's own clock: ours may be another.
+        if (began[own] - newest).total_seconds() > abandoned:
+            _remove(out, run)
+
+
+def _remove(out: Place, run: str) -> None:
+    out.remove([one.name for one in out.entries(f"{_RUNS}/{run}/")])
+    # Last: what is left where this is ended is found again.
+    out.remove([f"{_STAGING}/{run}"])
+
+
+def _current(out: Place) -> dict[str, str | None]:
+    if not out.exists(CURRENT):
+        return {}
+    try:
+        told = json.loads(out.read(CURRENT))
+        runs = {name: told[name] for name in ("run", "before")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise _not_ours() from error
+    if told.get("format") != _FORMAT or not all(
+        run is None or (isinstance(run, str) and _RUN.fullmatch(run)) for run in runs.values()
+    ):
+        raise _not_ours()
+    return runs
+
+
+def _not_ours() -> FlexwireError:
+    return FlexwireError(
+        f"{CURRENT} was not written by this version of flexwire; choose another --out"
+    )

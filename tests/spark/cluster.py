@@ -1,0 +1,214 @@
+"""A standalone cluster of Spark on loopback: a master, and workers elsewhere than the driver.
+
+Each worker has a working directory and a HOME of its own, and what it knows of Python comes with
+the application. Everything ends with `Cluster.stop`, by the ids of the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from flexwire.spark.session import _quiet_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SPARK_HOME = Path(pyspark.__file__).parent
+PATIENCE = 90
+_MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+_REGISTERED = re.compile(r"Successfully registered with master")
+
+
+@dataclass
+class Cluster:
+    """The processes of a cluster, and where each writes."""
+
+    root: Path
+    url: str = ""
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, workers: int = 2) -> None:
+        """Start the master, and as many workers of one core."""
+        master = self._start(
+            "master", "127.0.0.1", "master.Master", "--host", "127.0.0.1", "--port", "0"
+        )
+        self.url = _found(self.root / "master" / "log", _MASTER, master)
+        for _ in range(workers):
+            self.start_worker()
+
+    def start_worker(self) -> None:
+        """Start one worker more."""
+        name = f"worker{len(self.workers)}"
+        # Hosts of their own: Spark speculates on another one only.
+        host = f"127.0.0.{len(self.workers) + 1}"
+        options = ["--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
+        worker = self._start(name, host, "worker.Worker", *options, self.url)
+        self.workers.append(worker)
+        _found(self.root / name / "log", _REGISTERED, worker)
+
+    def _start(
+        self, name: str, host: str, program: str, *arguments: str
+    ) -> subprocess.Popen[bytes]:
+        home = self.root / name
+        home.mkdir()
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "JAVA_HOME": str(_quiet_java()),
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": host,
+            "SPARK_LOCAL_DIRS": str(home / "local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
+        with (home / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, "--webui-port", "0", *arguments],
+                cwd=home,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        """End all of it."""
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                process.terminate()
+        for process in reversed(self._processes):
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A cluster with so many workers, stopped in the end."""
+    made = Cluster(root)
+    try:
+        made.start(workers)
+        yield made
+    finally:
+        made.stop()
+
+
+def _found(log: Path, line: re.Pattern[str], process: subprocess.Popen[bytes]) -> str:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and process.poll() is None:
+        match = line.search(log.read_text(errors="replace"))
+        if match is not None:
+            return match[match.lastindex or 0]
+        time.sleep(0.1)
+    raise AssertionError(f"{log}: {log.read_text(errors='replace')[-2000:]}")
+
+
+class Driver:
+    """A process of one's own that has a Spark session, and calls functions by name.
+
+    The session of the tests cannot have another master, and cannot be killed.
+    """
+
+    def __init__(self, master: str, home: Path, **conf: str) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self._log = (home / "driver.log").open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.cluster", master, json.dumps(conf)],
+            cwd=home,
+            env={**os.environ, "PYTHONPATH": python_path(), "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def ask(self, function: str, *arguments: object) -> Any:
+        """What ``module:function(spark, *arguments)`` gives, or the text of what it raises."""
+        self.tell(function, *arguments)
+        return self.answer()
+
+    def tell(self, function: str, *arguments: object) -> None:
+        """Call without waiting for the answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([function, *arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        """The answer to what was told."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, Path(self._log.name).read_text(errors="replace")[-3000:]
+        return json.loads(line)
+
+    def kill(self) -> None:
+        """End it at once: nothing of it is tidied up."""
+        self._process.send_signal(signal.SIGKILL)
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._log.close()
+
+
+def python_path() -> str:
+    """Where another process finds flexwire and its tests."""
+    return f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+
+
+def main(master: str, conf: dict[str, str]) -> None:
+    """Answer what comes, a line of JSON each, until nothing more does."""
+    from importlib import import_module  # noqa: PLC0415 - of the driver's process alone
+
+    from flexwire.spark.analyze import SMALL_JAVA  # noqa: PLC0415 - see above
+    from flexwire.spark.session import session  # noqa: PLC0415 - see above
+
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    small = {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": python_path()}
+    answers, sys.stdout = sys.stdout, sys.stderr
+    spark = session(
+        "flexwire tests",
+        master=master,
+        memory="512m",
+        worker_memory=conf.pop("worker_memory", None),
+        conf=SMALL_JAVA | loopback | small | conf,
+    )
+    for line in sys.stdin:
+        function, *arguments = json.loads(line)
+        module, _, name = function.partition(":")
+        try:
+            told = getattr(import_module(module), name)(spark, *arguments)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            told = f"{type(error).__name__}: {error}"
+        print(json.dumps(told), file=answers, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

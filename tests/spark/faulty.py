@@ -1,0 +1,190 @@
+"""Work for tasks that fails in a way of one's own the first time, and what a test asks of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexwire.spark.manifest import part_name
+from flexwire.spark.places import Listed, LocalPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.spark.drop import Drop
+
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
+TABLES = ("frames", "messages/FetchRequest")
+ROWS, PATIENCE = 100, 60
+
+
+def put(number: int, drop: Drop, table: str, part: int) -> None:
+    """Write one file of a table, as tasks do, and hand it over."""
+    local = drop.scratch / f"{part}.parquet"
+    pq.write_table(pa.table({"n": [number] * ROWS, "part": [part] * ROWS}), local)
+    drop.put(local, table, part_name(DIGEST, number, part))
+
+
+def write(number: int, drop: Drop) -> int:
+    """Write two files of each table, but for those that were handed over."""
+    done = {one.name for one in drop.files}
+    for table in TABLES:
+        for part in range(2):
+            if f"tables/{table}/{part_name(DIGEST, number, part)}" not in done:
+                put(number, drop, table, part)
+    return number * number
+
+
+def names(count: int) -> set[str]:
+    """What `write` writes in so many tasks."""
+    return {
+        f"tables/{table}/{part_name(DIGEST, number, part)}"
+        for table in TABLES
+        for number in range(count)
+        for part in range(2)
+    }
+
+
+def attempts(flags: Path, number: int) -> int:
+    """How often a task was begun."""
+    return len(list(flags.glob(f"{number}-*")))
+
+
+def begin(flags: Path, number: int) -> bool:
+    """Note that a task begins; whether it is for the first time."""
+    first = False
+    with suppress(FileExistsError):
+        (flags / f"{number}-first").touch(exist_ok=False)
+        first = True
+    if not first:
+        (flags / f"{number}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    return first
+
+
+def raises(flags: Path, number: int, drop: Drop) -> int:
+    """Hand over one file, and raise."""
+    if begin(flags, number) and number == 1:
+        put(number, drop, TABLES[0], 0)
+        raise RuntimeError("the first attempt")
+    return write(number, drop)
+
+
+def killed_mid_file(flags: Path, number: int, drop: Drop) -> int:
+    """Write a part of a file, and end the worker."""
+    if begin(flags, number) and number == 1:
+        (drop.scratch / "0.parquet").write_bytes(b"PAR1 and no more")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(number, drop)
+
+
+def killed_after_put(flags: Path, number: int, drop: Drop) -> int:
+    """Write everything and a file that no later attempt writes, and end the worker."""
+    if begin(flags, number) and number == 1:
+        write(number, drop)
+        put(number, drop, TABLES[0], 7)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(number, drop)
+
+
+def executor_killed(flags: Path, number: int, drop: Drop) -> int:
+    """Hand over one file, and end Java: the parent of the process that workers are forked from."""
+    if begin(flags, number) and number == 1:
+        put(number, drop, TABLES[0], 0)
+        daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+        os.kill(int(daemon[1]), signal.SIGKILL)
+        time.sleep(PATIENCE)
+    return write(number, drop)
+
+
+def slow(flags: Path, number: int, drop: Drop) -> int:
+    """Hand over one file and wait, until another attempt of the same task has begun."""
+    if begin(flags, number) and number == 3:
+        put(number, drop, TABLES[0], 0)
+        wait_for(lambda: attempts(flags, number) > 1)
+        (flags / "beside").touch()
+    return write(number, drop)
+
+
+def waits(flags: Path, number: int, drop: Drop) -> int:
+    """Hand over one file, and wait until the test says go on."""
+    begin(flags, number)
+    put(number, drop, TABLES[0], 0)
+    wait_for((flags / "go").exists)
+    return write(number, drop)
+
+
+def wait_for(condition: object) -> None:
+    """Wait until something is so."""
+    assert callable(condition)
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.02)
+
+
+def greedy(flags: Path, number: int, drop: Drop) -> int:
+    """Take memory until there is no more, in pieces so small that nothing is left in the end."""
+    begin(flags, number)
+    kept: list[object] = [drop]
+    while True:
+        kept.append(bytes(100))
+
+
+class Full(LocalPlace):
+    """A place on a disk that is full after a file of each task."""
+
+    def put(self, local: Path, name: str) -> None:
+        """Put a task's first file there, and no other."""
+        if "-0000.parquet" not in name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().put(local, name)
+
+
+@dataclass(frozen=True)
+class Store:
+    """What an object store is: names without directories, and nothing is renamed."""
+
+    root: Path
+    path: None = None
+
+    def child(self, name: str) -> Store:
+        """The names below one."""
+        return Store(self.root / name)
+
+    def put(self, local: Path, name: str) -> None:
+        """Copy a file there."""
+        self.write(name, local.read_bytes())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write an object."""
+        target = self.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = self.root.parent / f"{os.getpid()}-{time.monotonic_ns()}"
+        new.write_bytes(data)
+        shutil.move(new, target)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of an object."""
+        return (self.root / name).read_bytes()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such an object."""
+        return (self.root / name).is_file()
+
+    def entries(self, prefix: str) -> Iterator[Listed]:
+        """All objects whose names begin so."""
+        return LocalPlace(self.root).entries(prefix)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove objects."""
+        LocalPlace(self.root).remove(names)

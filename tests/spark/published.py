@@ -1,0 +1,54 @@
+"""A run of `faulty` work from its staging to its output, and what a reader finds there."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.drop import Drop
+from flexwire.spark.failures import explained
+from flexwire.spark.manifest import settle
+from flexwire.spark.staging import staging
+from flexwire.spark.tables import Tables, finished_tables, mark
+from tests.spark import faulty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+
+def run(
+    spark: SparkSession,
+    out: Path,
+    count: int,
+    work: Callable[[int, Drop], int],
+    memory: str | None = None,
+    worker_memory: str | None = None,
+) -> list[int]:
+    """Write, settle and publish; the values of the tasks."""
+    with staging(out) as place, explained(lambda: "Writing", memory, worker_memory):
+        committed = run_tasks(spark, count, work, Drop(place.files))
+        settle(place.files, [file for one in committed for file in one.files])
+        mark(Tables(place.new / "tables"), [faulty.DIGEST])
+        place.publish()
+        return [one.value for one in committed]
+
+
+def run_faulty(
+    spark: SparkSession, out: str, flags: str, count: int, fault: str, *memory: str | None
+) -> list[int]:
+    """The same with a fault of `faulty`, in a process of one's own."""
+    return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)), *memory)
+
+
+def found(out: Path) -> set[str]:
+    """The files of the tables that a reader finds; none where they are not complete."""
+    try:
+        tables = finished_tables(out / "tables")
+    except FlexwireError:
+        return set()
+    return {file.relative_to(out).as_posix() for file in tables.root.rglob("*.parquet")}

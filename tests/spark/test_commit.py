@@ -1,0 +1,304 @@
+"""Tasks that write files: what counts is there once, whatever else was tried."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.errors import AnalysisError, ArgumentError
+from flexwire.schema.catalog import catalog, use_catalog
+from flexwire.spark import commit
+from flexwire.spark.commit import LARGEST_VALUE, run_tasks
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import Committed, Written, part_name, settle
+from flexwire.spark.places import LocalPlace
+from tests.schema.own import own_catalog
+from tests.spark import faulty
+from tests.spark.faulty import Full, Store, names, write
+from tests.spark.published import found, run
+from tests.spark.test_staging import tree
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def returns(value: object, number: int, drop: Drop) -> object:
+    assert drop.scratch.stat().st_mode & 0o777 == 0o700
+    return value if number else None
+
+
+def nothing(number: int, drop: Drop) -> int:
+    assert not drop.files
+    return number
+
+
+def api_keys(number: int, drop: Drop) -> int:
+    del number, drop
+    return len(catalog().api_keys())
+
+
+def runs_out_of_memory(number: int, drop: Drop) -> int:
+    kept = [bytes(1000), number, drop]
+    raise MemoryError(f"nothing left for {len(kept)}")
+
+
+def test_every_task_is_run_once_and_its_files_and_value_are_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = LocalPlace(tmp_path)
+    committed = run_tasks(spark, 5, write, Drop(place))
+    assert [(one.number, one.value) for one in committed] == [(n, n * n) for n in range(5)]
+    told = [file for one in committed for file in one.files]
+    assert {one.name for one in told} == names(5)
+    for file in told:
+        data = (tmp_path / file.name).read_bytes()
+        assert (len(data), google_crc32c.value(data)) == (file.size, file.crc32c)
+        assert file.name.startswith(f"tables/{file.table}/")
+        assert pq.read_metadata(tmp_path / file.name).num_rows == file.rows == faulty.ROWS
+        assert (tmp_path / file.name).stat().st_mode & 0o777 == 0o600
+    # Nothing else is left: neither what was not finished, nor what went to the driver.
+    assert {name for name, (_, data) in tree(tmp_path).items() if data} == names(5)
+
+
+def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    trees = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        place = LocalPlace(tmp_path / name)
+        first = run_tasks(spark, 3, write, Drop(place))
+        trees.append(tree(tmp_path / name))
+        # And in the same place: a task that runs again overwrites what it wrote.
+        assert run_tasks(spark, 3, write, Drop(place)) == first
+        assert tree(tmp_path / name) == trees[-1]
+    assert trees[0] == trees[1]
+
+
+def test_no_tasks_are_no_action(tmp_path: Path) -> None:
+    assert run_tasks(None, 0, write, Drop(LocalPlace(tmp_path))) == []  # type: ignore[arg-type]  # it is not touched
+
+
+def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    local = run_tasks(spark, 3, write, Drop(LocalPlace(tmp_path / "local")))
+    assert run_tasks(spark, 3, write, Drop(Store(tmp_path / "store"))) == local
+    assert {
+        path.relative_to(tmp_path / "store").as_posix(): path.read_bytes()
+        for path in (tmp_path / "store").rglob("*")
+        if path.is_file()
+    } == {name: (tmp_path / "local" / name).read_bytes() for name in names(3)}
+
+
+def test_a_value_is_at_most_a_mebibyte(spark: SparkSession, tmp_path: Path) -> None:
+    small, large = b"x" * (LARGEST_VALUE - 1000), b"x" * (LARGEST_VALUE + 1)
+    committed = run_tasks(spark, 2, partial(returns, small), Drop(LocalPlace(tmp_path)))
+    assert [one.value for one in committed] == [None, small]
+    with pytest.raises(
+        Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
+    ):
+        run_tasks(spark, 2, partial(returns, large), Drop(LocalPlace(tmp_path)))
+
+
+def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
+    bundled = len(catalog().api_keys())
+    place = tmp_path / "place"
+    place.mkdir()
+    use_catalog(own_catalog(tmp_path))
+    try:
+        own = run_tasks(spark, 2, api_keys, Drop(LocalPlace(place)))
+        assert {one.value for one in own} == {len(catalog().api_keys())} != {bundled}
+    finally:
+        use_catalog(None)
+    again = run_tasks(spark, 2, api_keys, Drop(LocalPlace(place)))
+    assert {one.value for one in again} == {bundled}
+
+
+def test_two_at_once_in_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    values: dict[str, list[int]] = {}
+
+    def one(name: str, count: int) -> None:
+        values[name] = run(spark, tmp_path / name, count, write)
+
+    threads = [threading.Thread(target=one, args=(f"out{count}", count)) for count in (3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == {f"out{count}": [n * n for n in range(count)] for count in (3, 4)}
+    for count in (3, 4):
+        assert found(tmp_path / f"out{count}") == names(count)
+
+
+def test_a_disk_that_is_full_leaves_the_output_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    assert run(spark, out, 2, write) == [0, 1]
+    before = tree(out)
+    monkeypatch.setattr("flexwire.spark.staging.LocalPlace", Full)
+    with pytest.raises(AnalysisError, match=r"Writing: .*No space left on device"):
+        run(spark, out, 3, write)
+    assert tree(out) == before
+    with pytest.raises(AnalysisError, match="No space left on device"):
+        run(spark, tmp_path / "new", 3, write)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"elsewhere is not there; an output must be on a file"):
+        run_tasks(spark, 1, nothing, Drop(LocalPlace(tmp_path / "elsewhere")))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_work_that_runs_out_of_memory_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(
+        AnalysisError, match=r"Writing: a Python worker ran out of memory; fewer tasks at once help"
+    ):
+        run(spark, tmp_path / "out", 1, runs_out_of_memory)
+
+
+def test_a_worker_that_is_killed_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "flags").mkdir()
+    with pytest.raises(AnalysisError, match=r"Writing: a Python worker was ended in the middle; "):
+        run(spark, tmp_path / "out", 2, partial(faulty.killed_after_put, tmp_path / "flags"))
+    # One attempt is all that a local master makes.
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("table", ["../frames", "_frames", "messages//X", "", ".x"])
+def test_names_stay_below_the_tables(tmp_path: Path, table: str) -> None:
+    local = tmp_path / "x"
+    local.touch()
+    with pytest.raises(ArgumentError, match="begin with neither dot nor underscore, got"):
+        Drop(LocalPlace(tmp_path)).put(local, table, "a.parquet", rows=0)
+    assert local.exists()
+
+
+def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
+    drop = Drop(LocalPlace(tmp_path))
+    for _ in range(2):
+        (tmp_path / "x").write_bytes(b"1")
+        if not drop.files:
+            drop.put(tmp_path / "x", "frames", "a", rows=1)
+    with pytest.raises(ArgumentError, match="tables/frames/a was handed over before"):
+        drop.put(tmp_path / "x", "frames", "a", rows=1)
+
+
+def test_a_file_that_is_not_finished_is_not_placed(tmp_path: Path) -> None:
+    drop = Drop(LocalPlace(tmp_path))
+    writer = pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"n": pa.int64()}))
+    writer.write_table(pa.table({"n": [1]}))
+    with pytest.raises(pa.ArrowInvalid, match="Parquet"):
+        drop.put(tmp_path / "x.parquet", "frames", "a.parquet")
+    assert not drop.files
+    assert not (tmp_path / "tables").exists()
+    writer.close()
+    drop.put(tmp_path / "x.parquet", "frames", "a.parquet")
+    assert [one.rows for one in drop.files] == [1]
+
+
+def test_scratch_is_where_spark_removes_it_when_the_output_is_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
+    with Drop(Store(tmp_path / "store")).opened(7) as drop:
+        assert drop.scratch.parent == tmp_path
+        (drop.scratch / "payload").touch()
+    assert list(tmp_path.iterdir()) == []
+
+
+def committed(number: int, *files: Written) -> tuple[int, bytes]:
+    return number, pickle.dumps(Committed(number, files, None))
+
+
+def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
+    file = Written("tables/frames/a", "frames", 1, 1, 0)
+    for found_tasks, told in (
+        ([committed(0), committed(0)], "task 0 was committed twice"),
+        ([committed(1)], "1 of 2 tasks were committed"),
+        ([committed(0), committed(1), committed(2)], "3 of 2 tasks were committed"),
+        (
+            [committed(0, file), committed(1, file)],
+            "tasks 0 and 1 have both written tables/frames/a",
+        ),
+    ):
+        with pytest.raises(AnalysisError, match=told):
+            commit._checked(found_tasks, 2)
+    assert len(commit._checked([committed(1, file), committed(0)], 2)) == 2
+
+
+def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    ours, others = (commit._Job(None, write, place, os.urandom(32)) for _ in range(2))
+    ours.leave([(0, b"abc"), (1, b"")])
+    data = place.read(ours.results)
+    assert list(ours.opened(data)) == [(0, b"abc"), (1, b"")]
+    for damaged in (data[:-1], b"\x00" + data[1:], data + b"\x00", b""):
+        with pytest.raises(AnalysisError, match="was written by something else"):
+            list(ours.opened(damaged))
+    with pytest.raises(AnalysisError, match="was written by something else"):
+        list(others.opened(data))
+
+
+def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    kept = [Written(f"tables/{table}/a", table, 1, 1, 0) for table in ("frames", "messages/X")]
+    for name in (
+        *(one.name for one in kept),
+        "tables/frames/orphan",
+        "tables/messages/Y/orphan",
+        "tables/_SUCCESS",
+        "tables/audit/spark",
+        "tables/frames/_a.1234",
+        "report.html",
+    ):
+        place.write(name, b"1")
+    settle(place, kept, others=["audit"])
+    assert {one.name for one in place.entries("")} == {
+        *(one.name for one in kept),
+        "tables/_SUCCESS",
+        "tables/audit/spark",
+        "report.html",
+    }
+    place.write(kept[1].name, b"22")
+    with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, and the task .* counted 1"):
+        settle(place, kept)
+    place.remove([kept[1].name])
+    with pytest.raises(AnalysisError, match="tables/messages/X/a is not in the output"):
+        settle(place, kept)
+
+
+def test_names_follow_from_the_input(tmp_path: Path) -> None:
+    parts = [part_name("ab" * 32, number, part) for number in range(2) for part in range(2)]
+    assert sorted(set(parts)) == parts
+    assert part_name("ac" * 32, 0, 0) not in parts
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_appears_whole_from_another_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, out = tmp_path / "x", tmp_path / "out"
+    out.mkdir()
+    local.write_bytes(b"12")
+    real = Path.stat
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        told = list(real(path, follow_symlinks=follow_symlinks))
+        told[2] += path == local  # the device
+        return os.stat_result(told)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    LocalPlace(out).put(local, "deep/a")
+    assert not local.exists()
+    assert tree(out) == {"deep": (0o40700, b""), "deep/a": (0o100600, b"12")}

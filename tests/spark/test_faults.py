@@ -1,0 +1,126 @@
+"""Where tasks, workers and the driver end in the middle, what is published is whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.spark.staging import PREFIX, staging
+from tests.spark import faulty
+from tests.spark.cluster import Cluster, Driver, cluster
+from tests.spark.faulty import attempts, names, wait_for
+from tests.spark.published import found
+from tests.spark.test_staging import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FAULTY = "tests.spark.published:run_faulty"
+COUNT = 4
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """A driver on the cluster that speculates as soon as it can."""
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "2s",
+    }
+    made = Driver(standalone.url, tmp_path_factory.mktemp("driver"), **conf)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def flags(tmp_path: Path) -> Path:
+    place = tmp_path / "flags"
+    place.mkdir()
+    return place
+
+
+@pytest.mark.parametrize(
+    "fault", ["raises", "killed_mid_file", "killed_after_put", "executor_killed", "slow"]
+)
+def test_a_task_that_runs_again_counts_once(
+    driver: Driver, tmp_path: Path, flags: Path, fault: str
+) -> None:
+    out = tmp_path / "out"
+    told = driver.ask(FAULTY, str(out), str(flags), COUNT, fault)
+    assert told == [n * n for n in range(COUNT)]
+    failing = 3 if fault == "slow" else 1
+    assert attempts(flags, failing) > 1
+    assert (flags / "beside").exists() is (fault == "slow")
+    assert found(out) == names(COUNT)
+    # The same bytes as where nothing fails, and nothing besides.
+    same = tmp_path / "same"
+    driver.ask(FAULTY, str(same), str(flags), COUNT, fault)
+    whole = {name: data for name, data in tree(out).items() if name in names(COUNT)}
+    assert whole == {name: data for name, data in tree(same).items() if name in names(COUNT)}
+    assert not list(out.glob(f"{PREFIX}*"))
+
+
+def test_a_worker_that_ends_for_good_is_made_up_for(
+    standalone: Cluster, driver: Driver, tmp_path: Path, flags: Path
+) -> None:
+    out = tmp_path / "out"
+    driver.tell(FAULTY, str(out), str(flags), COUNT, "waits")
+    wait_for(lambda: attempts(flags, 0) and attempts(flags, 1))
+    standalone.workers[-1].kill()
+    (flags / "go").touch()
+    assert driver.answer() == [n * n for n in range(COUNT)]
+    assert found(out) == names(COUNT)
+    standalone.start_worker()
+
+
+def test_a_worker_has_the_memory_that_it_was_given_and_no_more(tmp_path: Path, flags: Path) -> None:
+    bounded = Driver("local[2]", tmp_path / "home", worker_memory="1g")
+    out = tmp_path / "out"
+    assert bounded.ask(FAULTY, str(out), str(flags), 2, "greedy", "512m", "1g") == (
+        "AnalysisError: Writing: a Python worker ran out of memory; it had 1g, so give it more: "
+        '--worker-memory 2g, or worker_memory="2g" in Python'
+    )
+    # Java goes on, and what needs less is done.
+    assert bounded.ask(FAULTY, str(out), str(flags), 2, "raises") == [0, 1]
+    bounded.close()
+
+
+def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
+    tmp_path: Path, flags: Path
+) -> None:
+    out = tmp_path / "out"
+    killed = Driver("local[2]", tmp_path / "home")
+    assert killed.ask(FAULTY, str(out), str(flags), 1, "raises") == [0]
+    before = tree(out)
+    killed.tell(FAULTY, str(out), str(flags), COUNT, "waits")
+    wait_for(lambda: len(list(out.glob(f"{PREFIX}*/new/tables/*/*.parquet"))) == 2)
+    killed.kill()
+    (flags / "go").touch()
+    # What was there is what a reader finds, and nothing of the dead one is in it.
+    assert found(out) == names(1)
+    assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
+    with staging(out) as place:
+        assert [one for one in out.glob(f"{PREFIX}*") if one != place.place] == []
+    assert tree(out) == before
+
+
+def test_without_an_output_before_there_is_none(tmp_path: Path, flags: Path) -> None:
+    out = tmp_path / "out"
+    killed = Driver("local[2]", tmp_path / "home")
+    killed.tell(FAULTY, str(out), str(flags), COUNT, "waits")
+    wait_for(lambda: list(out.glob(f"{PREFIX}*/new/tables/{faulty.TABLES[0]}/*.parquet")))
+    killed.kill()
+    assert found(out) == set()
+    assert not (out / "tables").exists()

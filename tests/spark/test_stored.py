@@ -1,0 +1,209 @@
+"""In an object store a reader finds one output, wherever an analysis into it is ended."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.stored import CURRENT, StoredStaging, published, stored_staging
+from tests.spark.faulty import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+NAMES = ("tables/frames/a", "tables/messages/X/a", "report.html", "tables/_SUCCESS")
+DAY = 24 * 60 * 60
+
+
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+@dataclass(frozen=True)
+class Ending(Store):
+    """A store for so many calls that change it; ``does`` says whether the one that fails did."""
+
+    calls: list[int] = field(default_factory=lambda: [1 << 30])
+    error: type[BaseException] = Killed
+    does: bool = False
+
+    def child(self, name: str) -> Ending:
+        return Ending(self.root / name, calls=self.calls, error=self.error, does=self.does)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.count()
+        if self.calls[0] >= 0 or (self.does and self.calls[0] == -1):
+            super().write(name, data)
+        self.end()
+
+    def remove(self, names: Iterable[str]) -> None:
+        self.count()
+        self.end()
+        super().remove(names)
+
+    def count(self) -> None:
+        self.calls[0] -= 1
+
+    def end(self) -> None:
+        if self.calls[0] == -1 or (self.calls[0] < 0 and self.error is Killed):
+            raise self.error
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    place = tmp_path / "store"
+    place.mkdir()
+    return place
+
+
+def write(staging: StoredStaging, text: str) -> None:
+    for name in NAMES:
+        staging.files.write(name, text.encode())
+
+
+def analyze(out: Store, text: str) -> None:
+    with stored_staging(out) as staging:
+        write(staging, text)
+        staging.publish()
+
+
+def state(out: Path) -> str:
+    """What a reader finds; fails where it is a mixture or lacks a part."""
+    if not (out / CURRENT).exists():
+        with pytest.raises(FlexwireError, match="there is no complete analysis"):
+            published(Store(out))
+        return ""
+    place = published(Store(out))
+    texts = {place.read(name) for name in NAMES}
+    assert len(texts) == 1, texts
+    return texts.pop().decode()
+
+
+def age(out: Path, run: str, seconds: float) -> None:
+    """Let all that a run has written be so old."""
+    for path in out.rglob("*"):
+        if run in str(path) and path.is_file():
+            when = path.stat().st_mtime - seconds
+            os.utime(path, (when, when))
+
+
+def runs(out: Path) -> set[str]:
+    return {one.name for one in (out / "runs").iterdir() if any(one.rglob("*.html"))}
+
+
+STEPS = len(NAMES) + 2
+
+
+@pytest.mark.parametrize("before", ["", "old"])
+@pytest.mark.parametrize("does", [True, False])
+@pytest.mark.parametrize("error", [Killed, OSError])
+@pytest.mark.parametrize("steps", range(STEPS + 1))
+def test_ended_at_any_step_a_reader_finds_old_or_new(
+    out: Path, steps: int, error: type[BaseException], before: str, *, does: bool
+) -> None:
+    if before:
+        analyze(Store(out), before)
+    try:
+        analyze(Ending(out, calls=[steps], error=error, does=does), "new")
+    except error:
+        assert steps < STEPS
+        assert state(out) == ("new" if steps == STEPS - 1 and does else before)
+    else:
+        assert steps == STEPS
+        assert state(out) == "new"
+    # Whatever it was, the next one is the output, and a day later nothing of it is left but what
+    # somebody may still read.
+    for text in ("1", "2", "3"):
+        analyze(Store(out), text)
+        assert state(out) == text
+        for run in (out / "_staging").iterdir():
+            age(out, run.name, 2 * DAY)
+    left = {(out / "runs" / run / "report.html").read_text() for run in runs(out)}
+    assert left == {"1", "2", "3"}
+    assert {one.name for one in (out / "_staging").iterdir()} == runs(out)
+
+
+def test_what_fails_is_removed_at_once(out: Path) -> None:
+    analyze(Store(out), "old")
+    before = runs(out)
+    with pytest.raises(KeyboardInterrupt), stored_staging(Store(out)) as staging:  # noqa: PT012  # it is what fails
+        write(staging, "new")
+        raise KeyboardInterrupt
+    assert runs(out) == before
+    with stored_staging(Store(out)) as staging:
+        write(staging, "not published")
+    assert runs(out) == before
+    assert state(out) == "old"
+
+
+def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path) -> None:
+    with stored_staging(Store(out)) as one:
+        write(one, "one")
+        with stored_staging(Store(out)) as other:
+            write(other, "other")
+            other.publish()
+        assert state(out) == "other"
+        one.publish()
+        assert state(out) == "one"
+    # A reader that began before goes on.
+    assert runs(out) == {one.run, other.run}
+
+
+def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
+    with pytest.raises(Killed):
+        analyze(Ending(out, calls=[3]), "new")
+    (run,) = [one.name for one in (out / "_staging").iterdir()]
+    age(out, run, DAY - 60)
+    with stored_staging(Store(out)):
+        assert (out / "_staging" / run).exists()
+    age(out, run, 120)
+    # One of its tasks still writes.
+    (out / "runs" / run / "late").touch()
+    with stored_staging(Store(out)):
+        assert (out / "_staging" / run).exists()
+    (out / "runs" / run / "late").unlink()
+    with stored_staging(Store(out)):
+        assert not (out / "_staging" / run).exists()
+        assert not list((out / "runs" / run).rglob("*.html"))
+
+
+def test_only_what_is_ours_is_swept(out: Path) -> None:
+    theirs = ["_staging/notes", "runs/notes/a", "tables/frames/a", "runs/20260101/a"]
+    for name in theirs:
+        Store(out).write(name, b"1")
+        age(out, name, 9 * DAY)
+    analyze(Store(out), "new")
+    assert all((out / name).exists() for name in theirs)
+
+
+def test_without_the_marker_nothing_is_published(out: Path) -> None:
+    told = pytest.raises(FlexwireError, match="is unfinished, as it has no tables/_SUCCESS")
+    with told, stored_staging(Store(out)) as staging:
+        staging.files.write("report.html", b"new")
+        staging.publish()
+    assert state(out) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": 2, "run": null, "before": null}',
+        '{"format": 1, "run": "../x", "before": null}',
+        '{"format": 1, "run": 1, "before": null}',
+    ],
+)
+def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
+    Store(out).write(CURRENT, text.encode())
+    with pytest.raises(FlexwireError, match=r"current\.json was not written by this version"):
+        published(Store(out))
+    with pytest.raises(FlexwireError, match=r"current\.json was not written by this version"):
+        analyze(Store(out), "new")
+    assert (out / CURRENT).read_text() == text

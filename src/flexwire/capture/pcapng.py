@@ -22,8 +22,8 @@ from flexwire.capture.packets import (
     endpoints,
     tcp_headers,
 )
-from flexwire.capture.private import create_private_file, make_private_directory
 from flexwire.errors import CaptureError
+from flexwire.storage.private import create_private_file, make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

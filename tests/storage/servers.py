@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -16,11 +20,18 @@ from moto.server import ThreadedMotoServer
 from flexwire.storage import doors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BUCKET = "captures"
 HOST = "127.0.0.1"
 ACCOUNT = "123456789012"
+AZURITE = "FLEXWIRE_AZURITE"
+"""The variable that names azurite-blob, where it is: it comes from npm, which tests do without."""
+
+ACCOUNT_NAME = "devstoreaccount1"
+ACCOUNT_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 
 
 def backend() -> object:
@@ -81,6 +92,37 @@ def gs() -> Iterator[str]:
             yield f"gs://{BUCKET}"
     finally:
         server.stop()
+
+
+@contextmanager
+def az() -> Iterator[str]:
+    """Azurite, of npm; its account and key are the same for everybody."""
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    command = [os.environ[AZURITE], "--inMemoryPersistence", "--skipApiVersionCheck"]
+    command += ["--disableTelemetry", "--blobPort", str(port)]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as server:
+        try:
+            until(lambda: socket.create_connection((HOST, port)).close())
+            connection = (
+                f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT_NAME};AccountKey={ACCOUNT_KEY};"
+                f"BlobEndpoint=http://{HOST}:{port}/{ACCOUNT_NAME};"
+            )
+            with environment(AZURE_STORAGE_CONNECTION_STRING=connection):
+                doors.door(f"az://{BUCKET}").files.mkdir(BUCKET)
+                yield f"az://{BUCKET}"
+        finally:
+            server.kill()
+
+
+def until(connect: Callable[[], None]) -> None:
+    """Wait until a server listens, half a minute at most."""
+    for _ in range(300):
+        with suppress(OSError):
+            return connect()
+        time.sleep(0.1)
+    return connect()
 
 
 class Misbehaving(BaseHTTPRequestHandler):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from flexwire.storage.source import Source
 
 STORES = {"s3": servers.s3, "gs": servers.gs}
+if servers.AZURITE in os.environ:
+    STORES["az"] = servers.az
 
 
 @pytest.fixture(scope="module", params=["path", "file", "memory", *STORES])

@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError, StorageError
@@ -149,6 +151,15 @@ def test_a_file_that_was_replaced_or_is_gone_is_refused(place: Place) -> None:
     place.remove(["data"])
     with pytest.raises(StorageError, match=r"it is gone|No such file"):
         one.open()
+
+
+def test_pyarrow_reads_tables_with_the_same_keys(place: Place) -> None:
+    table = pa.table({"a": [1, 2, 3]})
+    for part in range(2):
+        with place.writing(f"table/part-{part}.parquet") as local:
+            pq.write_table(table, local)
+    files, directory = place.child("table").arrow()
+    assert pq.read_table(directory, filesystem=files)["a"].to_pylist() == [1, 2, 3] * 2
 
 
 def test_places_and_sources_go_to_other_processes(place: Place) -> None:

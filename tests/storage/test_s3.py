@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 import pytest
 from moto.s3.models import S3Backend
+from pyarrow import fs
 
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage import doors, uploads
@@ -94,6 +95,15 @@ def test_more_objects_than_a_page_holds(bucket: Place) -> None:
     assert len(list_sources([f"{place.url}/"])) == 1005
     place.remove(names)
     assert list(place.entries()) == []
+
+
+def test_what_another_process_writes_is_seen_at_once(bucket: Place) -> None:
+    backend: Any = servers.backend()
+    files, directory = bucket.child("seen").arrow()
+    for names in (["a"], ["a", "b"]):
+        backend.put_object(servers.BUCKET, f"seen/{names[-1]}", b"")
+        assert bucket.exists(f"seen/{names[-1]}")
+        assert [one.base_name for one in files.get_file_info(fs.FileSelector(directory))] == names
 
 
 def test_marks_of_directories_are_no_files(bucket: Place) -> None:

@@ -9,6 +9,7 @@ wants settings (keys, region, another endpoint), it reads them from the environm
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from contextlib import contextmanager
 from functools import lru_cache
@@ -96,6 +97,8 @@ def reason_of(error: Exception) -> str:
 @lru_cache(maxsize=64)
 def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 - a fork opens its own
     kind = _library(scheme)
+    # gcsfs logs a traceback for each error, which without any handler goes to the terminal.
+    logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
     settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - fsspec's own way
     # A cached listing would hide what others write, and a shared instance would have one.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)

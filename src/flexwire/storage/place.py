@@ -132,6 +132,19 @@ class Place:
         """A file that was listed, to be read by ranges as long as it is the same."""
         return Source(self._url(entry.name), entry.size, entry.version)
 
+    def arrow(self) -> tuple[Any, str]:
+        """A pyarrow file system, and the directory's name in it: what its readers of tables take.
+
+        With the same keys; its errors are pyarrow's. For reading only: a stream that is abandoned
+        there publishes what it has.
+        """
+        from pyarrow import fs  # noqa: PLC0415 - only tables need it
+
+        if self.path is not None:
+            return fs.LocalFileSystem(), self.url
+        opened = door(self.url)
+        return fs.PyFileSystem(fs.FSSpecHandler(opened.files)), opened.key(self.url)
+
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are no error."""
         remaining = iter(names)

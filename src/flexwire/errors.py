@@ -188,6 +188,29 @@ def _rebuild_capture(reason: str, source: str, offset: int | None) -> CaptureErr
     return CaptureError(reason, source=source, offset=offset)
 
 
+class StorageError(FlexwireError):
+    """A file or a place, here or in an object store, that cannot be listed, read or written.
+
+    ``url`` is without passwords; ``tried`` is what failed, as a verb.
+
+    >>> print(StorageError("no answer after 120 s", url="s3://bucket/day.pcap", tried="read"))
+    s3://bucket/day.pcap: cannot read: no answer after 120 s
+    """
+
+    def __init__(self, reason: str, *, url: str, tried: str = "") -> None:
+        self.reason = reason
+        self.url = url
+        self.tried = tried
+        super().__init__(f"{url}: cannot {tried}: {reason}" if tried else f"{url}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_storage, (self.reason, self.url, self.tried))
+
+
+def _rebuild_storage(reason: str, url: str, tried: str) -> StorageError:
+    return StorageError(reason, url=url, tried=tried)
+
+
 class JavaError(FlexwireError):
     """No Java that Spark can run on was found, or the one found is too old."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.model import FRAME_COMMENTS
 from flexwire.capture.packets import Endpoint, endpoints, tcp_headers
-from flexwire.capture.private import create_private_file, make_private_directory
+from flexwire.storage.private import create_private_file, make_private_directory
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, PSH, RST, SYN
 

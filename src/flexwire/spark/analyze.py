@@ -24,7 +24,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.capture.private import write_private_text
 from flexwire.errors import CaptureError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -52,6 +51,7 @@ from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
 from flexwire.spark.tables import Tables, mark, write_table
 from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.storage.private import write_private_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

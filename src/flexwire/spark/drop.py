@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 
-from flexwire.capture.private import make_private_directory
+from flexwire.storage.private import make_private_directory
 from flexwire.errors import ArgumentError
 from flexwire.spark.manifest import TABLES, Written
 from flexwire.spark.places import check_there

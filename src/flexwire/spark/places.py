@@ -14,7 +14,7 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from flexwire.capture.private import FILE_MODE, create_private_file, make_private_directory
+from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexwire.capture.private import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.errors import FlexwireError
 from flexwire.spark.places import LocalPlace
 from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
+from flexwire.storage.private import FILE_MODE, make_private_directory, make_tree_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

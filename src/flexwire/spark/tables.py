@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import flexwire
-from flexwire.capture.private import write_private_text
 from flexwire.errors import FlexwireError
+from flexwire.storage.private import write_private_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexwire.capture.private import create_private_file
+from flexwire.storage.private import create_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,136 @@
+"""Which capture files the paths and URLs on a command line mean."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flexwire.arguments import refuse
+from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.doors import door, reason_of, reported
+from flexwire.storage.pages import described, pages
+from flexwire.storage.source import Source, version_here
+from flexwire.storage.urls import local_path, scheme_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_NOTHING: Final = (
+    "no such file, no capture in such a directory, and nothing matches it as a pattern"
+)
+SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
+
+
+def list_sources(paths: Iterable[str | Path]) -> list[Source]:
+    """Every capture that ``paths`` name, each once, in the order of their names.
+
+    A file is taken whatever its name is; of a directory, at any depth, what ends in one of
+    `SUFFIXES`; and what does not exist is read as a pattern with ``*``, ``?``, ``[…]`` and ``**``.
+    A file on this machine is named by its absolute path, without symbolic links.
+
+    Raises `CaptureError` for a path that gives no file, and `StorageError` where it cannot be told.
+    """
+    found: list[Source] = []
+    for given in paths:
+        if not isinstance(given, str | Path):
+            raise refuse("paths", "a str or Path", given)
+        url = str(given)
+        before = len(found)
+        if scheme_of(url):
+            found.extend(_in_store(url))
+            reason = _NOTHING
+        else:
+            path = local_path(url)
+            found.extend(_here(path))
+            reason = _reason(path)
+        if len(found) == before:
+            raise CaptureError(reason, source=shown(url))
+    found.sort(key=_order)
+    return [one for at, one in enumerate(found) if not at or one.url != found[at - 1].url]
+
+
+def _order(source: Source) -> str:
+    # A directory before what is beside it, as paths are ordered.
+    return source.url.replace("/", "\0")
+
+
+def _here(path: Path) -> Iterator[Source]:
+    if path.is_file():
+        yield _source(os.path.realpath(path), path.stat())
+    elif path.is_dir():
+        for place, _, names in os.walk(path, onerror=_refuse):
+            directory = os.path.realpath(place)
+            for name in filter(_is_capture, names):
+                file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
+                with suppress(FileNotFoundError):  # a link to nowhere, or removed meanwhile
+                    status = os.stat(file)  # noqa: PTH116 - see above
+                    if stat.S_ISREG(status.st_mode):
+                        is_link = os.path.islink(file)  # noqa: PTH114 - see above
+                        yield _source(os.path.realpath(file) if is_link else file, status)
+    else:
+        matches = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        # A pipe or a device matches its own name, and is neither.
+        for match in matches:
+            if match.is_file() or match.is_dir():
+                yield from _here(match)
+
+
+def _source(file: str, status: os.stat_result) -> Source:
+    return Source(file, status.st_size, version_here(status))
+
+
+def _in_store(url: str) -> Iterator[Source]:
+    opened = door(url)
+    if not url.endswith("/"):
+        with reported(url, "list"), suppress(FileNotFoundError):
+            info = opened.files.info(opened.key(url), **opened.limit)
+            if info.get("type") == "file":
+                size, _, version = described(opened, info)
+                yield Source(url, size, version)
+                return
+    is_empty = True
+    for entry in pages(url):
+        is_empty = False
+        if _is_capture(entry.name):
+            yield Source(f"{url.rstrip('/')}/{entry.name}", entry.size, entry.version)
+    if is_empty and glob.has_magic(url):
+        yield from _matching(url)
+
+
+def _matching(pattern: str) -> Iterator[Source]:
+    """What matches a pattern, and the captures in each directory that does."""
+    from fsspec.utils import glob_translate  # noqa: PLC0415 - this room is imported where fsspec is not
+
+    first = re.search(r"[*?[]", pattern)
+    literal = pattern[: first.start()] if first else pattern
+    root, _, prefix = literal.rpartition("/")
+    if root.endswith("/"):
+        raise StorageError("expected a bucket without * and ?", url=shown(pattern))
+    with reported(pattern, "match"):
+        matches = re.compile(glob_translate(pattern[len(root) + 1 :].rstrip("/"))).match
+    for entry in pages(root, prefix):
+        parents = accumulate(entry.name.split("/")[:-1], "{}/{}".format)
+        if matches(entry.name) or (_is_capture(entry.name) and any(map(matches, parents))):
+            yield Source(f"{root}/{entry.name}", entry.size, entry.version)
+
+
+def _is_capture(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _refuse(error: OSError) -> None:
+    raise StorageError(reason_of(error), url=str(error.filename), tried="list")
+
+
+def _reason(path: Path) -> str:
+    if path.is_dir():
+        return f"no file in it ends in {', '.join(SUFFIXES)}"
+    if path.exists():
+        return "neither a file nor a directory"
+    return "no such file or directory, and nothing matches it as a pattern"

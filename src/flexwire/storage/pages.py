@@ -1,0 +1,132 @@
+"""What a place holds, page by page: a million objects never stand in memory as a library's own.
+
+Each library's listing is asked for one page at a time, as their own calls gather all of them
+first, at two kilobytes an object.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.storage.doors import door, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.storage.doors import Door
+
+_PAGE = 5000
+
+
+class Entry(NamedTuple):
+    """One file: its name below the place that was listed, and which content it has."""
+
+    name: str
+    size: int
+    modified: datetime
+    version: str
+
+
+def pages(url: str, prefix: str = "") -> Iterator[Entry]:
+    """Every object below ``url``, at any depth, whose name there begins with ``prefix``.
+
+    In an object store's order, which is that of the names' bytes. Nothing where nothing is.
+    """
+    opened = door(url)
+    base = opened.key(url).rstrip("/") + "/"
+    listing = _LISTINGS.get(opened.kind, _walk)(opened, base, prefix)
+    while True:
+        with reported(url, "list"):
+            try:
+                page = next(listing, None)
+            except FileNotFoundError:
+                return
+        if page is None:
+            return
+        for entry in page:
+            if entry.name and not entry.name.endswith("/"):  # else the mark of a directory
+                yield entry
+
+
+def described(opened: Door, info: dict[str, Any]) -> tuple[int, datetime, str]:
+    """Size, time and version in what a library says of one file."""
+    when = next(filter(None, map(info.get, _TIMES)), None)
+    version = info.get("generation") or info.get("ETag") or info.get("etag")
+    if opened.kind == "gs" and version is None:
+        version = info.get("md5Hash")
+    moment = _moment(when)
+    return int(info["size"]), moment, str(version or moment.isoformat()).strip('"')
+
+
+_TIMES = ("LastModified", "updated", "last_modified", "mtime", "created", "modified")
+
+
+def _s3(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+    bucket, _, start = base.partition("/")
+    asked = {"Bucket": bucket, "Prefix": start + prefix, **opened.limit}
+    while True:
+        page = opened.files.call_s3("list_objects_v2", **asked)
+        yield [
+            Entry(one["Key"][len(start) :], *described(opened, {**one, "size": one["Size"]}))
+            for one in page.get("Contents", ())
+        ]
+        if not page.get("IsTruncated"):
+            return
+        asked["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _gs(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+    bucket, _, start = base.partition("/")
+    asked = {"prefix": start + prefix, "json_out": True, **opened.limit}
+    while True:
+        page = opened.files.call("GET", "b/{}/o", bucket, **asked)
+        yield [
+            Entry(one["name"][len(start) :], *described(opened, one))
+            for one in page.get("items", ())
+        ]
+        if not page.get("nextPageToken"):
+            return
+        asked["pageToken"] = page["nextPageToken"]
+
+
+def _az(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+    container, _, start = base.partition("/")
+    token = None
+    while True:
+        page, token = opened.wait(_az_page, opened.files, container, start + prefix, token)
+        yield [
+            Entry(one.name[len(start) :], one.size, _moment(one.last_modified), one.etag.strip('"'))
+            for one in page
+            if (one.metadata or {}).get("hdi_isfolder") != "true"
+        ]
+        if not token:
+            return
+
+
+async def _az_page(files: Any, container: str, prefix: str, token: str | None) -> Any:
+    async with files.service_client.get_container_client(container) as client:
+        blobs = client.list_blobs(prefix, include=["metadata"], results_per_page=_PAGE)
+        listing = blobs.by_page(token)
+        async for page in listing:
+            return [one async for one in page], listing.continuation_token
+    return [], None
+
+
+def _walk(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+    directory, _, _ = (base + prefix).rpartition("/")
+    for place, _, files in opened.files.walk(directory, detail=True, on_error="raise"):
+        below = f"{place.rstrip('/')}/"[len(base) :]
+        page = [Entry(below + name, *described(opened, info)) for name, info in files.items()]
+        yield [entry for entry in page if entry.name.startswith(prefix)]
+
+
+_LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
+
+
+def _moment(when: Any) -> datetime:
+    if isinstance(when, datetime):
+        return when.astimezone(UTC)
+    if isinstance(when, int | float):
+        return datetime.fromtimestamp(when, UTC)
+    return datetime.fromisoformat(when) if when else datetime.fromtimestamp(0, UTC)

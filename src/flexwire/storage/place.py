@@ -1,0 +1,195 @@
+"""A directory by URL, here or in an object store: what is written there appears whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.arguments import refuse
+from flexwire.errors import StorageError
+from flexwire.storage import local, uploads
+from flexwire.storage.doors import door, reported
+from flexwire.storage.pages import pages
+from flexwire.storage.source import Source
+from flexwire.storage.urls import local_path, scheme_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from flexwire.storage.pages import Entry
+
+_MOST_IN_A_REMOVAL: Final = 1000  # of S3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory by URL or path; it need not exist, and is opened where it is used.
+
+    Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`.
+    A path is made absolute, as other processes have other working directories.
+    """
+
+    url: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.url, str | os.PathLike):
+            raise refuse("url", "a str or Path", self.url)
+        given = os.fspath(self.url)
+        here = "" if scheme_of(given) else os.path.normpath(local_path(given).absolute())
+        object.__setattr__(self, "url", here or given.rstrip("/"))
+
+    def __str__(self) -> str:
+        return shown(self.url)
+
+    @property
+    def path(self) -> Path | None:
+        """The directory, where it is on this machine."""
+        return None if scheme_of(self.url) else Path(self.url)
+
+    def child(self, name: str) -> Place:
+        """A directory in this one."""
+        return Place(self._url(name))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A local file to write, private and empty, that is ``name`` once the block is done.
+
+        Here it is written once, in the directory that it is to be in. Where the block raises,
+        nothing appears.
+        """
+        url = self._url(name)
+        if (path := self.path) is not None:
+            with self._told(name, "write"), local.writing(path / name) as growing:
+                yield growing
+            return
+        number, growing_name = tempfile.mkstemp(prefix="flexwire-", suffix=f"-{Path(url).name}")
+        os.close(number)
+        try:
+            yield Path(growing_name)
+            self.put(Path(growing_name), name)
+        finally:
+            Path(growing_name).unlink(missing_ok=True)
+
+    def put(self, file: Path, name: str) -> None:
+        """Copy a local file to ``name``, in the place of one that is there."""
+        url = self._url(name)
+        if (path := self.path) is None:
+            opened = door(url)
+            with reported(url, "write"):
+                uploads.put_file(opened, opened.key(url), file)
+            return
+        with self._told(name, "write"), local.writing(path / name) as growing:
+            shutil.copyfile(file, growing)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write ``name`` with this content, in the place of one that is there."""
+        url = self._url(name)
+        if (path := self.path) is None:
+            opened = door(url)
+            with reported(url, "write"):
+                uploads.put_bytes(opened, opened.key(url), data)
+            return
+        with self._told(name, "write"), local.writing(path / name) as growing:
+            growing.write_bytes(data)
+
+    def read(self, name: str) -> bytes:
+        """The content of one file."""
+        url = self._url(name)
+        if (path := self.path) is None:
+            opened = door(url)
+            with reported(url, "read"):
+                return bytes(opened.files.cat_file(opened.key(url), **opened.limit))
+        with self._told(name, "read"):
+            return (path / name).read_bytes()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        url = self._url(name)
+        if (path := self.path) is None:
+            opened = door(url)
+            with reported(url, "look for"), suppress(FileNotFoundError):
+                return bool(opened.files.info(opened.key(url), **opened.limit)["type"] == "file")
+            return False
+        with self._told(name, "look for"):
+            return (path / name).is_file()
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        """Every file, at any depth, whose name begins with ``prefix``; page by page."""
+        if (path := self.path) is None:
+            yield from pages(self.url, prefix)
+            return
+        with self._told("", "list"):
+            yield from local.entries(path, prefix)
+
+    def source(self, entry: Entry) -> Source:
+        """A file that was listed, to be read by ranges as long as it is the same."""
+        return Source(self._url(entry.name), entry.size, entry.version)
+
+    def arrow(self) -> tuple[Any, str]:
+        """A pyarrow file system, and the directory's name in it: what its readers of tables take.
+
+        With the same keys; its errors are pyarrow's. For reading only: a stream that is abandoned
+        there publishes what it has.
+        """
+        from pyarrow import fs  # noqa: PLC0415 - only tables need it
+
+        if self.path is not None:
+            return fs.LocalFileSystem(), self.url
+        opened = door(self.url)
+        return fs.PyFileSystem(fs.FSSpecHandler(opened.files)), opened.key(self.url)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are no error."""
+        remaining = iter(names)
+        while some := list(islice(remaining, _MOST_IN_A_REMOVAL)):
+            if (path := self.path) is None:
+                opened = door(self.url)
+                with reported(self.url, "remove"):
+                    uploads.remove(opened, [opened.key(self._url(name)) for name in some])
+            else:
+                for name in some:
+                    self._url(name)
+                    with self._told(name, "remove"):
+                        local.remove(path, name)
+
+    def sweep(self, before: datetime) -> int:
+        """Remove what writers that were killed left unfinished, begun before that time.
+
+        It is no file yet: the growing ones of a directory here, and the parts of an upload that
+        S3 keeps and charges for. The other stores drop theirs by themselves, after a week.
+        """
+        if (path := self.path) is None:
+            opened = door(self.url)
+            with reported(self.url, "sweep"):
+                return uploads.sweep(opened, opened.key(self.url), before)
+        with self._told("", "sweep"):
+            old = [e for e in local.entries(path, unfinished=True) if e.modified < before]
+            for entry in old:
+                local.remove(path, entry.name)
+        return len(old)
+
+    def _url(self, name: str) -> str:
+        if not isinstance(name, str) or not name or str(PurePosixPath("/", name)) != f"/{name}":
+            raise refuse("name", "a relative name without . and ..", name)
+        if ".." in name.split("/"):
+            raise refuse("name", "a relative name without . and ..", name)
+        return f"{self.url}/{name}"
+
+    def _told(self, name: str, tried: str) -> Any:
+        return _told(f"{self.url}/{name}".rstrip("/"), tried)
+
+
+@contextmanager
+def _told(url: str, tried: str) -> Iterator[None]:
+    # A disk that is full while a caller writes is told so too.
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(error.strerror or str(error), url=url, tried=tried) from error

@@ -1,0 +1,113 @@
+"""One input file, here or in an object store, as it was when it was listed."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flexwire.arguments import refuse
+from flexwire.errors import StorageError
+from flexwire.storage.doors import door, reason_of, reported
+from flexwire.storage.pages import described
+from flexwire.storage.ranges import LocalRange, PieceRange
+from flexwire.storage.urls import local_path, scheme_of, shown
+
+if TYPE_CHECKING:
+    from flexwire.storage.doors import Door
+
+_BUFFER: Final = 1 << 20
+_GROWING: Final = {"", "hdfs"}  # of an object store's file every change is another one
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file by URL or path, with the size and version that its listing gave.
+
+    A task opens it wherever it runs; that is refused, and so is reading on, where the file is
+    another one by then. A file on this machine, or in HDFS, may have grown: it is read up to
+    the ``size`` listed. ``version`` is an ETag or a generation in an object store, and here the
+    time of the last change and the file's number.
+    """
+
+    url: str
+    size: int
+    version: str
+
+    def open(self, start: int = 0, stop: int | None = None) -> io.BufferedReader:
+        """The bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
+
+        Raises `StorageError`, here or while it is read, where they cannot be had.
+        """
+        stop = self.size if stop is None else stop
+        if not 0 <= start <= stop <= self.size:
+            raise refuse("start and stop", f"within 0 to {self.size}", (start, stop))
+        if not scheme_of(self.url):
+            return self._open_here(start, stop)
+        opened = door(self.url)
+        key = opened.key(self.url)
+        with reported(self.url, "open"):
+            self._compare(opened, key)
+
+        def read(first: int, last: int) -> bytes:
+            with reported(self.url, "read"):
+                data = opened.files.cat_file(key, start=first, end=last, **opened.limit)
+                # Afterwards: whatever was read before it is then of the version that was listed.
+                self._compare(opened, key)
+            if len(data) != last - first:
+                raise self._error(f"expected {last - first} bytes at {first}, got {len(data)}")
+            return bytes(data)
+
+        return io.BufferedReader(PieceRange(read, start, stop), _BUFFER)
+
+    def _open_here(self, start: int, stop: int) -> io.BufferedReader:
+        path = local_path(self.url)
+        try:
+            file = io.FileIO(path)
+        except OSError as error:
+            raise StorageError(reason_of(error), url=self.url, tried="open") from error
+        try:
+            self._compare_here(os.fstat(file.fileno()))
+            file.seek(start)
+        except BaseException:
+            file.close()
+            raise
+        return io.BufferedReader(
+            LocalRange(file, stop - start, self._compare_here, self._error), _BUFFER
+        )
+
+    def _compare(self, opened: Door, key: str) -> None:
+        try:
+            info = opened.files.info(key, **opened.limit)
+        except FileNotFoundError:
+            raise self._error("it is gone since it was listed") from None
+        if info.get("type") != "file":
+            raise self._error("it is no file any more")
+        size, _, version = described(opened, info)
+        self._refuse_change(size, version, grows=opened.kind in _GROWING)
+
+    def _compare_here(self, status: os.stat_result) -> None:
+        # A copy with the same size and time, on another machine, is the same file.
+        changed, _, number = self.version.partition("/")
+        if status.st_size == self.size and str(status.st_mtime_ns) == changed:
+            return
+        grows = str(status.st_ino) == number
+        self._refuse_change(status.st_size, version_here(status), grows=grows)
+
+    def _refuse_change(self, size: int, version: str, *, grows: bool) -> None:
+        if size == self.size and version == self.version:
+            return
+        if not (grows and size > self.size):
+            raise self._error(
+                f"it changed after it was listed: expected {self.size} bytes of version "
+                f"{self.version}, got {size} of {version}"
+            )
+
+    def _error(self, reason: str) -> StorageError:
+        return StorageError(reason, url=shown(self.url), tried="read")
+
+
+def version_here(status: os.stat_result) -> str:
+    """The version of a file on this machine."""
+    return f"{status.st_mtime_ns}/{status.st_ino}"

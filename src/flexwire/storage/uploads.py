@@ -1,0 +1,105 @@
+"""Writes to a store that appear as a whole: one request, or parts that are completed at the end.
+
+Never by a library's output stream: abandoned ones publish what they have.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from flexwire.storage.doors import Door
+
+PART_BYTES: Final = 32 << 20
+"""A file of up to twice this is one request; of a larger one, two parts are under way at once."""
+
+_PARTS_AT_ONCE = 2
+
+
+def put_file(opened: Door, key: str, file: Path) -> None:
+    """Copy a local file to ``key``."""
+    # A library takes a missing file for something of its own, or for nothing.
+    with file.open("rb"):
+        pass
+    if opened.renames:
+        _by_renaming(opened, key, lambda growing: opened.files.put_file(str(file), growing))
+    else:
+        opened.files.put_file(str(file), key, **_parts(opened))
+
+
+def put_bytes(opened: Door, key: str, data: bytes) -> None:
+    """Write ``key`` with this content."""
+    if opened.renames:
+        _by_renaming(opened, key, lambda growing: opened.files.pipe_file(growing, data))
+    else:
+        opened.files.pipe_file(key, data, **_parts(opened))
+
+
+def remove(opened: Door, keys: Sequence[str]) -> None:
+    """Remove up to a thousand files; those that are not there are no error."""
+    if opened.kind == "s3":
+        bucket = keys[0].partition("/")[0]
+        objects = [{"Key": key.partition("/")[2]} for key in keys]
+        answer = opened.files.call_s3(
+            "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+        )
+        for error in answer.get("Errors", ()):
+            raise OSError(f"{error.get('Key')}: {error.get('Message')}")
+        return
+    for key in keys:
+        with suppress(FileNotFoundError):
+            opened.files.rm_file(key)
+
+
+def sweep(opened: Door, key: str, before: datetime) -> int:
+    """Abort S3's unfinished uploads below ``key`` that began before that time."""
+    if opened.kind != "s3":
+        return 0
+    bucket, _, start = f"{key.rstrip('/')}/".partition("/")
+    asked: dict[str, Any] = {"Bucket": bucket, "Prefix": start}
+    count = 0
+    while True:
+        page = opened.files.call_s3("list_multipart_uploads", **asked)
+        for upload in page.get("Uploads", ()):
+            if upload["Initiated"] < before:
+                opened.files.call_s3(
+                    "abort_multipart_upload",
+                    Bucket=bucket,
+                    Key=upload["Key"],
+                    UploadId=upload["UploadId"],
+                )
+                count += 1
+        if not page.get("IsTruncated"):
+            return count
+        asked["KeyMarker"] = page["NextKeyMarker"]
+        asked["UploadIdMarker"] = page["NextUploadIdMarker"]
+
+
+def _parts(opened: Door) -> dict[str, int]:
+    if opened.kind == "s3":
+        return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
+    if opened.kind == "gs":
+        return {"chunksize": PART_BYTES}
+    return {"max_concurrency": _PARTS_AT_ONCE} if opened.kind == "az" else {}
+
+
+def _by_renaming(opened: Door, key: str, write: Any) -> None:
+    directory, _, name = key.rpartition("/")
+    growing = f"{directory}/.flexwire-{secrets.token_hex(8)}-{name}"
+    try:
+        opened.files.makedirs(directory, exist_ok=True)
+        write(growing)
+        # Its rename does not replace; between the two calls there is neither.
+        with suppress(FileNotFoundError):
+            opened.files.rm_file(key)
+        opened.files.mv(growing, key)
+    except BaseException:
+        with suppress(Exception):
+            opened.files.rm_file(growing)
+        raise

@@ -1,0 +1,22 @@
+"""The page on files by URL: its blocks run, and it names every scheme."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flexwire.storage.urls import STORES
+from tests.house.test_readme import blocks, check_page
+
+PAGE = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")
+
+
+def test_its_blocks_do_what_they_show(tmp_path: Path) -> None:
+    assert len(blocks(PAGE)) == 2
+    check_page(PAGE, tmp_path)
+
+
+def test_it_names_every_scheme_and_what_to_install() -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith("|")]
+    for scheme, extra in STORES.items():
+        (row,) = (row for row in rows if f"`{scheme}://" in row)
+        assert f"`flexwire[{extra}]`" in row

@@ -1,0 +1,199 @@
+"""The laws of a place and its files, which hold on this machine and in every store alike."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import uuid
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.errors import ArgumentError, CaptureError, StorageError
+from flexwire.storage import ranges
+from flexwire.storage.listing import list_sources
+from flexwire.storage.place import Place
+from tests.storage import servers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from flexwire.storage.source import Source
+
+STORES = {"s3": servers.s3, "gs": servers.gs}
+if servers.AZURITE in os.environ:
+    STORES["az"] = servers.az
+
+
+@pytest.fixture(scope="module", params=["path", "file", "memory", *STORES])
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ExitStack() as stack:
+        if request.param in STORES:
+            yield stack.enter_context(STORES[request.param]())
+        elif request.param == "memory":
+            yield "memory://captures"
+        else:
+            path = tmp_path_factory.mktemp("place")
+            yield path.as_uri() if request.param == "file" else str(path)
+
+
+@pytest.fixture
+def place(base: str) -> Place:
+    return Place(base).child(uuid.uuid4().hex)
+
+
+def names(place: Place, prefix: str = "") -> list[str]:
+    return sorted(entry.name for entry in place.entries(prefix))
+
+
+def source(place: Place, name: str) -> Source:
+    (found,) = (entry for entry in place.entries() if entry.name == name)
+    return place.source(found)
+
+
+def write_half(place: Place, name: str) -> None:
+    with place.writing(name) as growing:
+        growing.write_bytes(b"half")
+        raise KeyError
+
+
+def test_what_is_written_is_there_whole_until_it_is_replaced_or_removed(place: Place) -> None:
+    assert names(place) == []
+    place.write("a/one", b"first")
+    (first,) = place.entries()
+    place.write("a/one", b"second one")
+    (second,) = place.entries()
+    assert (first.size, second.size) == (5, 10)
+    assert first.version != second.version
+    assert abs(second.modified - datetime.now(UTC)) < timedelta(hours=1)
+    assert place.read("a/one") == b"second one"
+    assert [place.exists(name) for name in ("a/one", "a", "a/on", "b")] == [True, *[False] * 3]
+    place.remove(["a/one", "b", "a/one"])
+    assert names(place) == []
+    assert not place.exists("a/one")
+    with pytest.raises(StorageError, match="a/one: cannot read: "):
+        place.read("a/one")
+
+
+def test_a_prefix_is_the_beginning_of_a_name_at_any_depth(place: Place) -> None:
+    given = ["ab", "abc/d", "abc/e/f", "b/ab"]
+    for name in given:
+        place.write(name, b"")
+    assert names(place) == given
+    assert names(place, "ab") == given[:3]
+    assert names(place, "abc/") == ["abc/d", "abc/e/f"]
+    assert names(place, "abc/e") == ["abc/e/f"]
+    assert names(place.child("abc")) == ["d", "e/f"]
+    assert names(place, "nothing/") == []
+
+
+def test_a_local_file_is_put_or_written_in_place(place: Place, tmp_path: Path) -> None:
+    local = tmp_path / "local"
+    local.write_bytes(b"local")
+    place.put(local, "put")
+    with place.writing("deep/written") as growing:
+        assert not growing.stat().st_mode & 0o077
+        growing.write_bytes(b"written")
+        assert names(place) == ["put"]
+    assert place.read("put") == b"local"
+    assert place.read("deep/written") == b"written"
+    assert not growing.exists()
+
+
+def test_a_write_that_fails_leaves_what_was_there(place: Place, tmp_path: Path) -> None:
+    place.write("old", b"old")
+    for name in ("old", "new"):
+        with pytest.raises(StorageError, match=f"{name}: cannot write: "):
+            place.put(tmp_path / "absent", name)
+        with pytest.raises(KeyError):
+            write_half(place, name)
+    assert names(place) == ["old"]
+    assert place.read("old") == b"old"
+    assert place.sweep(datetime.now(UTC) + timedelta(days=1)) == 0
+
+
+def test_any_range_is_that_slice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "PIECE_BYTES", 100)
+    data = os.urandom(1001)
+    place.write("data", data)
+    one = source(place, "data")
+    for start, stop in ((0, None), (0, 1001), (99, 101), (100, 200), (1000, 1001), (7, 7), (0, 0)):
+        with one.open(start, stop) as file:
+            assert file.peek(2)[:2] == data[start:stop][:2]
+            assert file.read() == data[start:stop]
+            assert file.read() == b""
+    with one.open(5) as file:
+        assert [file.read(1), file.read(500), file.read(600)] == [
+            data[5:6],
+            data[6:506],
+            data[506:],
+        ]
+    for start, stop in ((-1, 5), (5, 4), (0, 1002)):
+        with pytest.raises(ArgumentError, match="within 0 to 1001"):
+            one.open(start, stop)
+
+
+def test_a_file_that_was_replaced_or_is_gone_is_refused(place: Place) -> None:
+    place.write("data", b"before")
+    one = source(place, "data")
+    place.write("data", b"after!")
+    with pytest.raises(StorageError, match="data: cannot read: it changed after it was listed"):
+        one.open()
+    one = source(place, "data")
+    place.write("data", b"longer than before")
+    with pytest.raises(StorageError, match="got 18 of "):
+        one.open()
+    place.remove(["data"])
+    with pytest.raises(StorageError, match=r"it is gone|No such file"):
+        one.open()
+
+
+def test_pyarrow_reads_tables_with_the_same_keys(place: Place) -> None:
+    table = pa.table({"a": [1, 2, 3]})
+    for part in range(2):
+        with place.writing(f"table/part-{part}.parquet") as local:
+            pq.write_table(table, local)
+    files, directory = place.child("table").arrow()
+    assert pq.read_table(directory, filesystem=files)["a"].to_pylist() == [1, 2, 3] * 2
+
+
+def test_places_and_sources_go_to_other_processes(place: Place) -> None:
+    place.write("data", b"data")
+    again, one = pickle.loads(pickle.dumps((place, source(place, "data"))))  # noqa: S301 - our own
+    assert again == place
+    assert again.read("data") == one.open().read() == b"data"
+
+
+def test_paths_are_files_directories_and_patterns(place: Place) -> None:
+    given = ["a.pcapng", "b.pcap", "deep/c.PCAP.gz", "deep/x/d.pcap", "notes.md"]
+    for name in given:
+        place.write(name, name.encode())
+
+    def listed(*paths: str) -> list[str]:
+        sources = list_sources(f"{place.url}/{path}" if path else place.url for path in paths)
+        assert [one.open().read().decode() for one in sources] == [
+            one.url[len(place.url) + 1 :] for one in sources
+        ]
+        return [one.url[len(place.url) + 1 :] for one in sources]
+
+    assert listed("") == listed("", "b.pcap", "*.pcap", "deep") == given[:4]
+    assert listed("*.pcap") == ["b.pcap"]
+    assert listed("**/*.pcap") == ["b.pcap", "deep/x/d.pcap"]
+    assert listed("[ab].pcap*") == ["a.pcapng", "b.pcap"]
+    assert listed("dee?") == listed("deep/") == ["deep/c.PCAP.gz", "deep/x/d.pcap"]
+    assert listed("notes.md") == listed("no*.md") == ["notes.md"]
+    place.write("text/readme.md", b"")
+    for path in ("absent.pcap", "*.nothing", "text", "text/"):
+        with pytest.raises(CaptureError, match="no"):
+            listed(path)
+
+
+@pytest.mark.parametrize("name", ["", "/a", "../a", "a/../b", "./a", "a//b", "a/", "."])
+def test_a_name_stays_in_its_place(place: Place, name: str) -> None:
+    with pytest.raises(ArgumentError, match="a relative name"):
+        place.write(name, b"")

@@ -1,0 +1,142 @@
+"""Files of this machine: modes, growing ones, links, and what a listing costs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.errors import StorageError
+from flexwire.storage import local, pages
+from flexwire.storage.listing import list_sources
+from flexwire.storage.pages import Entry
+from flexwire.storage.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.storage.source import Source
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(str(tmp_path / "place"))
+
+
+def source(place: Place, data: bytes) -> tuple[Path, Source]:
+    place.write("data.pcap", data)
+    (one,) = list_sources([place.url])
+    return Path(one.url), one
+
+
+def test_files_and_directories_are_for_their_owner(place: Place) -> None:
+    place.write("a/b", b"")
+    assert place.path
+    modes = [stat.S_IMODE((place.path / name).stat().st_mode) for name in ("", "a", "a/b")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_removing_leaves_no_empty_directory(place: Place) -> None:
+    assert place.path
+    for name in ("a/b/c", "a/d"):
+        place.write(name, b"")
+    place.remove(["a/b/c"])
+    assert [path.name for path in (place.path / "a").iterdir()] == ["d"]
+    place.remove(["a/d"])
+    assert list(place.path.iterdir()) == []
+
+
+def test_a_writer_that_was_killed_leaves_no_file_and_is_swept(place: Place) -> None:
+    assert place.path
+    writing = local.writing(place.path / "deep" / "data")
+    growing = writing.__enter__()
+    growing.write_bytes(b"half")
+    assert list(place.entries()) == []
+    now = datetime.now(UTC)
+    assert place.sweep(now - timedelta(hours=1)) == 0
+    assert place.sweep(now + timedelta(hours=1)) == 1
+    assert list(place.path.iterdir()) == []
+
+
+def test_a_file_that_grows_is_read_to_the_size_listed(place: Place) -> None:
+    path, one = source(place, b"x" * 10)
+    with one.open() as file, path.open("ab") as growing:
+        growing.write(b"more")
+        growing.flush()
+        assert file.read() == b"x" * 10
+    assert one.open(5).read() == b"x" * 5
+
+
+def test_a_file_that_is_cut_or_changed_while_it_is_read(place: Place) -> None:
+    size = 3 << 20
+    path, one = source(place, b"x" * size)
+    with one.open() as file:
+        file.read(1)
+        os.truncate(path, size - 1)
+        with pytest.raises(StorageError, match="pcap: cannot read: it changed"):
+            file.read()
+    path, one = source(place, b"x" * size)
+    with one.open() as file, path.open("r+b") as changing:
+        file.read(1)
+        os.utime(changing.fileno(), ns=(0, 0))
+        with pytest.raises(StorageError, match="it changed"):
+            file.read()
+
+
+def test_a_longer_file_in_the_place_of_one_is_another(place: Place) -> None:
+    path, one = source(place, b"x")
+    place.write("data.pcap", b"xy")
+    with pytest.raises(StorageError, match="it changed"):
+        one.open()
+    path.unlink()
+    path.write_bytes(b"x")
+    changed = int(one.version.partition("/")[0])
+    os.utime(path, ns=(changed, changed))
+    assert one.open().read() == b"x"  # a copy, as on another machine
+
+
+def test_a_disk_that_is_full_is_told(place: Place) -> None:
+    def full() -> None:
+        with place.writing("data"):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(StorageError, match="data: cannot write: No space left on device"):
+        full()
+    assert list(place.entries()) == []
+
+
+def test_links_lead_to_files_once(place: Place, tmp_path: Path) -> None:
+    path, one = source(place, b"x")
+    path.with_name("link.pcap").symlink_to(path)
+    path.with_name("nowhere.pcap").symlink_to(tmp_path / "nothing")
+    (tmp_path / "directory").symlink_to(path.parent)
+    assert list_sources([place.url, tmp_path / "directory", tmp_path / "*"]) == [one]
+
+
+@pytest.mark.slow
+def test_a_listing_takes_a_few_hundred_bytes_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, page = 100_000, 1000
+    now = datetime.now(UTC)
+
+    def listing(*_: Any) -> Iterator[list[Entry]]:
+        for first in range(0, count, page):
+            yield [
+                Entry(f"day/{number:09}.pcap", number, now, f"{number:032x}")
+                for number in range(first, first + page)
+            ]
+
+    monkeypatch.setitem(pages._LISTINGS, "memory", listing)
+    tracemalloc.start()
+    try:
+        sources = list_sources(["memory://bucket/"])
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(sources) == count
+    assert held / count < 400
+    assert most / count < 600

@@ -159,6 +159,7 @@ def test_frames_that_say_too_little_are_left_to_the_objects() -> None:
         # A tag section of none in two bytes.
         {"payload": b"\0\0\0\1\x80\0" + raw},
         {"header_unknown_tagged_fields": [{"tag": 1, "data": b"x"}]},
+        {"direction": "request", "body_offset": 6, "payload": bytes(6) + raw},
     ]
     check(name, [frame(name, raw, 4, n, **one) for n, one in enumerate([*odd, {}])])
     offsets: list[dict[str, Any]] = [{"body_offset": 10_000}, {"body_offset": 0}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,9 +17,6 @@ from flexwire.tables.tagged_uses import tagged_field_uses
 from tests.codec.made_up import made as made_up
 from tests.codec.values import random_message
 from tests.tables.message_frames import batch, frame
-
-if TYPE_CHECKING:
-    from flexwire.codec import Message
 
 NOW = "2+"
 
@@ -106,7 +103,12 @@ FIELDS: list[dict[str, Any]] = [
          {"name": "Id", "type": "uuid", "versions": NOW, "tag": 0, "taggedVersions": NOW},
          {"name": "Size", "type": "int8", "versions": NOW, "default": "5", "tag": 1,
           "taggedVersions": NOW},
+         {"name": "Word", "type": "string", "versions": NOW, "nullableVersions": NOW,
+          "default": "c", "tag": 2, "taggedVersions": NOW},
      ]},
+    {"name": "Maybe", "type": "Maybe", "versions": NOW, "nullableVersions": NOW, "default": "null",
+     "tag": 6, "taggedVersions": NOW,
+     "fields": [{"name": "Sign", "type": "int8", "versions": NOW}]},
     {"name": "Whole", "type": "Whole", "versions": NOW, "tag": 5, "taggedVersions": NOW,
      "fields": [
          {"name": "Names", "type": "[]string", "versions": NOW},
@@ -119,14 +121,14 @@ FIELDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("versions", [[2], [3], [2, 3], [2, 0, 3]])
 def test_any_kind_of_field_is_counted_as_in_objects(versions: list[int]) -> None:
-    made: type[Message] = made_up(FIELDS)
+    made: Any = made_up(FIELDS)
     source = random.Random(repr(versions))
     objects, numbers = [], []
     for seed in range(300):
         version = source.choice(versions)
         one = random_message(made, version, seed)
         if source.random() < 0.3 and version:
-            one.whole = type(one.whole)()
+            one.whole, one.maybe = type(one.whole)(), made.Maybe()
         objects.append(one)
         numbers.append(version)
     parts, expected = [], []
@@ -142,9 +144,11 @@ def test_any_kind_of_field_is_counted_as_in_objects(versions: list[int]) -> None
     found = tagged_field_uses(column, pa.array(numbers).to_numpy(), layouts)
     found.validate(full=True)
     assert found.to_pylist() == expected
+    part = tagged_field_uses(column.slice(7, 90), pa.array(numbers[7:97]).to_numpy(), layouts)
+    assert part.to_pylist() == expected[7:97]
     assert sum(map(len, expected)) > 300
     names = {one["name"] for row in expected for one in row}
-    assert names >= {"text", "none", "some", "ids", "id", "size", "whole"}
+    assert names >= {"text", "none", "some", "ids", "id", "size", "word", "whole", "maybe"}
 
 
 def test_a_structure_that_is_null_has_no_tagged_fields() -> None:

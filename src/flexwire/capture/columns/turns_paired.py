@@ -40,25 +40,30 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[Any, Any]
 
+OF_FRAME = (
+    ("source", pa.string()),
+    ("connection", pa.string()),
+    ("direction", pa.string()),
+    ("index", pa.int64()),
+    ("time", MOMENT),
+    ("size", pa.int64()),
+    ("payload", pa.binary()),
+    ("outcome", pa.string()),
+    ("error", pa.string()),
+    ("message", pa.string()),
+    ("api_key", pa.int32()),
+    ("api_version", pa.int32()),
+    ("correlation_id", pa.int32()),
+    ("client_id", pa.string()),
+    ("header_version", pa.int32()),
+    ("body_offset", pa.int32()),
+    ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+)
+"""What a frame is, and what its header says; a response has some of it from its request."""
+
 PAIRED = pa.schema(
     [
-        ("source", pa.string()),
-        ("connection", pa.string()),
-        ("direction", pa.string()),
-        ("index", pa.int64()),
-        ("time", MOMENT),
-        ("size", pa.int64()),
-        ("payload", pa.binary()),
-        ("outcome", pa.string()),
-        ("error", pa.string()),
-        ("message", pa.string()),
-        ("api_key", pa.int32()),
-        ("api_version", pa.int32()),
-        ("correlation_id", pa.int32()),
-        ("client_id", pa.string()),
-        ("header_version", pa.int32()),
-        ("body_offset", pa.int32()),
-        ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+        *OF_FRAME,
         ("withheld_credentials", pa.int32()),
         ("is_guarded", pa.bool_()),
         ("answered", pa.bool_()),

@@ -268,7 +268,7 @@ class _Pairing:
     def _judge(self) -> None:
         """Say what became of frames whose connection is not Kafka, and of responses to nothing."""
         outcome, error = self._outcome.numbers, self._error.numbers
-        facts, is_unread = self._facts, self._is_unread & ~self._is_other
+        facts, is_unread = self._facts, self._is_unread
         outcome[is_unread] = _FAILED
         error[is_unread & (error == _NULL)] = self._error.number(UNBELIEVED)
         unpaired = self._is_alone & (outcome == _NULL)

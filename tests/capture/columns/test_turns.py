@@ -162,6 +162,7 @@ def exchange(number: int, kind: str, payload: bytes) -> CapturedFrame:
     return CapturedFrame("a>b", direction, number, number, number, len(payload) + 4, payload)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_kernels")
 def test_the_oldest_of_too_many_give_up() -> None:
     many = DEFAULT_IN_FLIGHT + 50

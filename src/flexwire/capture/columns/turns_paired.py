@@ -191,11 +191,10 @@ class _Pairing:
         direction.numbers = frames.is_response.astype(np.int32)
         client = _Texts(0, facts.clients)
         client.numbers = np.where(described, facts.client, _NULL)
-        connection = pa.array(frames.connections, pa.string())
         latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
         columns = [
             pa.repeat(pa.scalar(frames.file, pa.string()), len(frames)),
-            connection.take(pa.array(frames.connection)),
+            self._connection(),
             direction.column(),
             pa.array(frames.index),
             pa.array(frames.time_us).cast(MOMENT),
@@ -218,6 +217,13 @@ class _Pairing:
             body.column(),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PAIRED)
+
+    def _connection(self) -> pa.Array:
+        # Of many connections of the capture, a chunk has a few.
+        numbers = np.zeros(len(self._frames.connections), np.int32)
+        numbers[list(self._names)] = np.arange(len(self._names))
+        names = pa.array(list(self._names.values()), pa.string())
+        return names.take(pa.array(numbers[self._frames.connection]))
 
     def _answer_late(self) -> None:
         """Give responses what their request said later."""

@@ -17,9 +17,9 @@ import pyarrow as pa
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.turns_objects import FrameReader
+from flexwire.capture.columns.turns_paired import OF_FRAME
 from flexwire.capture.segments import Segment
 from flexwire.columnar.record_schema import MOMENT
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 
@@ -64,24 +64,8 @@ CONNECTION_FACTS = pa.struct(
 FRAMES = pa.schema(
     [
         ("kind", pa.string()),
-        ("source", pa.string()),
-        ("connection", pa.string()),
-        ("direction", pa.string()),
-        ("index", pa.int64()),
-        ("time", MOMENT),
-        ("size", pa.int64()),
-        ("payload", pa.binary()),
-        # None while nothing speaks against decoding the payload.
-        ("outcome", pa.string()),
-        ("error", pa.string()),
-        ("message", pa.string()),
-        ("api_key", pa.int32()),
-        ("api_version", pa.int32()),
-        ("correlation_id", pa.int32()),
-        ("client_id", pa.string()),
-        ("header_version", pa.int32()),
-        ("body_offset", pa.int32()),
-        ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+        # ``outcome`` is None while nothing speaks against decoding the payload.
+        *OF_FRAME,
         # As `flexwire.protocol.conversation` numbers it, None where the frame can be of no pair.
         ("pair", pa.int64()),
         ("withheld_credentials", pa.int32()),

@@ -130,6 +130,8 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
     chance = random.Random(seed)
     counts: dict[tuple[str, str], int] = {}
     now, found = 1_700_000_000_000_000, []
+    # How many more tokens may follow on a connection.
+    exchanging: dict[int, int] = {}
     # Some connections have none of what is odd, and some have nothing of one direction.
     odd = {name for name, weight in CHANCES.items() if weight < 2}
     plain = {number: chance.random() < 0.3 for number in range(connections)}
@@ -138,6 +140,11 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
         (kind,) = chance.choices(list(CHANCES), list(CHANCES.values()))
         if plain[number] and kind in odd:
             continue
+        if exchanging.get(number) and chance.random() < 0.7:
+            kind = chance.choice(["token", "answer to a token", "answer to a token", "garbage"])
+            exchanging[number] -= 1
+        elif kind == "handshake":
+            exchanging[number] = 6
         direction, payload = sent(kind, chance, chance.randrange(1, 6))
         now += chance.choice([0, 1, 5, -20])
         name = f"10.0.0.9:{50000 + number}>10.0.0.1:9092"

@@ -66,12 +66,16 @@ def told_of(parts: list[Turns], connections: Iterable[CapturedConnection]) -> To
     return Told(judgements, {name: sorted(one) for name, one in unanswered.items()}, early)
 
 
+def same(turns: Turns) -> Turns:
+    return turns
+
+
 def in_columns(
     chunks: list[FrameColumns],
     connections: list[CapturedConnection],
     *,
     show_credentials: bool,
-    resume: Callable[[Turns], Turns] = lambda turns: turns,
+    resume: Callable[[Turns], Turns] = same,
 ) -> list[dict[str, Any]]:
     turns, facts, parts = Turns(show_credentials=show_credentials), [], []
     for one in chunks:
@@ -158,6 +162,7 @@ def exchange(number: int, kind: str, payload: bytes) -> CapturedFrame:
     return CapturedFrame("a>b", direction, number, number, number, len(payload) + 4, payload)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_kernels")
 def test_the_oldest_of_too_many_give_up() -> None:
     many = DEFAULT_IN_FLIGHT + 50
@@ -167,12 +172,14 @@ def test_the_oldest_of_too_many_give_up() -> None:
         exchange(one, "response", response_payload(HEARTBEAT, 4, correlation_id=3))
         for one in range(20)
     ]
-    # Responses to nothing give up, too: the first of these is not answered any more.
+    # Responses to nothing give up, too: the first of these, and not the last.
     stray = [
-        exchange(20 + one, "response", (10**6 + one % 90).to_bytes(4, "big")) for one in range(many)
+        exchange(20 + one, "response", (10**6 + max(0, one + 60 - many)).to_bytes(4, "big"))
+        for one in range(many)
     ]
     late = [
-        exchange(many + one, "request", heartbeat(correlation_id=10**6 + one)) for one in range(90)
+        exchange(many + one, "request", heartbeat(correlation_id=10**6 + max(0, one - 30)))
+        for one in range(90)
     ]
     # The clock says that the late ones were first, as where files are out of order.
     late = [msgspec.structs.replace(one, timestamp_us=0, first_us=0) for one in late]
@@ -183,8 +190,8 @@ def test_the_oldest_of_too_many_give_up() -> None:
             FrameColumns.from_frames(frames[at : at + size], "a.pcapng")
             for at in range(0, len(frames), size)
         ]
-        assert_rows(in_columns(chunks, [], show_credentials=False), expected)
-        assert_rows(in_columns(chunks, [], show_credentials=False, resume=pickled), expected)
+        resume = pickled if len(chunks) > 1 else same
+        assert_rows(in_columns(chunks, [], show_credentials=False, resume=resume), expected)
 
 
 @pytest.mark.usefixtures("with_kernels")
@@ -206,6 +213,8 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
     found = paired(chunk, turns.facts(chunk), Told())
+    # A place that became free was taken.
+    assert len(turns._names) == 12
     expected = paired(chunk, Turns().facts(chunk), Told())
     assert found.to_pylist() == expected.to_pylist()
 
@@ -260,7 +269,7 @@ def test_any_bytes_are_read_as_by_the_objects() -> None:
     plain = [heartbeat(), produce(9, 1), produce(3, 1), produce(0, 1)]
     plain.append(request_payload(FETCH, 13, METADATA_TOPIC.encode()))
     frames = []
-    for number in range(3000):
+    for number in range(1500):
         payload = bytearray(chance.choice(plain))
         for _ in range(chance.randrange(4)):
             payload[chance.randrange(len(payload))] = chance.choice([0, 1, 127, 128, 255])

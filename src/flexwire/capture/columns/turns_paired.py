@@ -40,25 +40,30 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[Any, Any]
 
+OF_FRAME = (
+    ("source", pa.string()),
+    ("connection", pa.string()),
+    ("direction", pa.string()),
+    ("index", pa.int64()),
+    ("time", MOMENT),
+    ("size", pa.int64()),
+    ("payload", pa.binary()),
+    ("outcome", pa.string()),
+    ("error", pa.string()),
+    ("message", pa.string()),
+    ("api_key", pa.int32()),
+    ("api_version", pa.int32()),
+    ("correlation_id", pa.int32()),
+    ("client_id", pa.string()),
+    ("header_version", pa.int32()),
+    ("body_offset", pa.int32()),
+    ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+)
+"""What a frame is, and what its header says; a response has some of it from its request."""
+
 PAIRED = pa.schema(
     [
-        ("source", pa.string()),
-        ("connection", pa.string()),
-        ("direction", pa.string()),
-        ("index", pa.int64()),
-        ("time", MOMENT),
-        ("size", pa.int64()),
-        ("payload", pa.binary()),
-        ("outcome", pa.string()),
-        ("error", pa.string()),
-        ("message", pa.string()),
-        ("api_key", pa.int32()),
-        ("api_version", pa.int32()),
-        ("correlation_id", pa.int32()),
-        ("client_id", pa.string()),
-        ("header_version", pa.int32()),
-        ("body_offset", pa.int32()),
-        ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
+        *OF_FRAME,
         ("withheld_credentials", pa.int32()),
         ("is_guarded", pa.bool_()),
         ("answered", pa.bool_()),
@@ -186,11 +191,10 @@ class _Pairing:
         direction.numbers = frames.is_response.astype(np.int32)
         client = _Texts(0, facts.clients)
         client.numbers = np.where(described, facts.client, _NULL)
-        connection = pa.array(frames.connections, pa.string())
         latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
         columns = [
             pa.repeat(pa.scalar(frames.file, pa.string()), len(frames)),
-            connection.take(pa.array(frames.connection)),
+            self._connection(),
             direction.column(),
             pa.array(frames.index),
             pa.array(frames.time_us).cast(MOMENT),
@@ -213,6 +217,13 @@ class _Pairing:
             body.column(),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PAIRED)
+
+    def _connection(self) -> pa.Array:
+        # Of many connections of the capture, a chunk has a few.
+        numbers = np.zeros(len(self._frames.connections), np.int32)
+        numbers[list(self._names)] = np.arange(len(self._names))
+        names = pa.array(list(self._names.values()), pa.string())
+        return names.take(pa.array(numbers[self._frames.connection]))
 
     def _answer_late(self) -> None:
         """Give responses what their request said later."""
@@ -263,7 +274,7 @@ class _Pairing:
     def _judge(self) -> None:
         """Say what became of frames whose connection is not Kafka, and of responses to nothing."""
         outcome, error = self._outcome.numbers, self._error.numbers
-        facts, is_unread = self._facts, self._is_unread & ~self._is_other
+        facts, is_unread = self._facts, self._is_unread
         outcome[is_unread] = _FAILED
         error[is_unread & (error == _NULL)] = self._error.number(UNBELIEVED)
         unpaired = self._is_alone & (outcome == _NULL)

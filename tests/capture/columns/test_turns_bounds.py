@@ -1,0 +1,26 @@
+"""The kernels that read headers and copy payloads touch no byte beyond a payload."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.modules import run
+
+pytestmark = pytest.mark.guard
+
+GUARD = "tests.capture.columns.turns_guard"
+
+
+def test_nothing_is_touched_beyond_a_guard() -> None:
+    done = run(GUARD, "5000")
+    assert done.returncode == 0, done.stderr
+    rounds, plain = (int(part.split()[0]) for part in done.stdout.split(", "))
+    assert rounds == 5000
+    # So that the kernel read them to their last byte too.
+    assert plain > 2000
+
+
+def test_the_guard_would_catch_a_byte_too_many() -> None:
+    assert run(GUARD, "1000", "--lie").returncode == -signal.SIGSEGV

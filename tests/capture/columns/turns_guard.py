@@ -1,0 +1,72 @@
+"""Reads headers of payloads that end against a page that nobody may touch.
+
+``python -m tests.capture.columns.turns_guard ROUNDS [--lie]``: with ``--lie`` each payload is said
+to have one byte more, which proves that the page guards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import random
+from typing import Any
+
+import numpy as np
+
+from flexwire.capture.columns.frames import FrameColumns
+from flexwire.capture.columns.turns import Told, Turns, paired
+from flexwire.kernels.engine import kernel
+from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce
+from tests.kernels.guard import Guarded
+from tests.protocol.payloads import request_payload, response_payload
+
+_BYTES = [0, 1, 2, 127, 128, 255]
+
+
+def main(rounds: int, *, lie: bool) -> None:
+    """Read damaged payloads, one after the other; most go on being plain."""
+    source, memory = random.Random(rounds), Guarded()
+    assert kernel("read_turns") is not None
+    sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
+    sound += [request_payload(FETCH, 13, bytes(30)), response_payload(HEARTBEAT, 4)]
+    turns, plain = Turns(), 0
+    for number in range(rounds):
+        raw = bytearray(source.choice(sound))
+        for _ in range(source.choice([0, 0, 1, 2])):
+            raw[source.randrange(len(raw))] = source.choice(_BYTES)
+        cut = len(raw) if source.random() < 0.7 else source.randrange(1, len(raw))
+        begin = memory.put(bytes(raw[:cut]))
+        frames = frame_at(begin, cut + lie, number, is_response=source.random() < 0.2)
+        facts = turns.facts(frames)
+        paired(frames, facts, Told(), show_credentials=True)
+        plain += not facts.odd
+        if number % 20 == 0:
+            turns = Turns()
+    print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - what the test reads
+
+
+def frame_at(begin: int, size: int, number: int, *, is_response: bool) -> FrameColumns:
+    """A frame whose payload is where it is in memory."""
+    memory: Any = (ctypes.c_uint8 * size).from_address(begin)
+    same, start = np.array([number], np.int64), np.zeros(1, np.int64)
+    return FrameColumns(
+        connection=np.zeros(1, np.int32),
+        is_response=np.array([is_response]),
+        index=same,
+        time_us=same,
+        first_us=same,
+        size=start + size + 4,
+        start=start,
+        stop=start + size,
+        connections=["a>b"],
+        data=np.frombuffer(memory, np.uint8),
+        file="a.pcapng",
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--lie", action="store_true")
+    given_ = parser.parse_args()
+    main(given_.rounds, lie=given_.lie)

@@ -99,6 +99,8 @@ class Window:
 
     def put(self, payload: bytes) -> int | None:
         """Put a payload beside the file's bytes; gives where, or None if there is no room."""
+        if not payload:
+            return 0
         at = self.used
         if len(payload) > len(self.buffer) - at:
             return None

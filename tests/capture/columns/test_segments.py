@@ -126,6 +126,37 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
         assert_equal(file, reader(file, chunk_bytes=source.choice(CHUNKS)))
 
 
+def odd(kind: int, body: bytes) -> bytes:
+    """A block whose length is not a multiple of 4, and says so at both ends."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
+
+
+@pytest.mark.usefixtures("executor")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        odd(99, b"x"),
+        odd(6, struct.pack("<IIIII", 0, 0, 7, 43, 43) + packet(b"abc") + b"x"),
+        block(6, bytes(16)),
+        block(3, b""),
+        block(2, bytes(8)),
+        struct.pack("<II", 99, 8),
+        struct.pack("<III", 6, MAX_BLOCK_BYTES + 4, 0),
+        block(6, struct.pack("<IIIII", 0, 0, 0, 2**32 - 1, 0) + packet()),
+        enhanced(packet(), 2**63),
+        enhanced(packet(), 253_402_300_800_000_000),
+        enhanced(packet(), 253_402_300_799_999_999),
+    ],
+)
+def test_a_bad_block_costs_what_it_costs_the_reference(
+    capture: Callable[..., str], bad: bytes
+) -> None:
+    sound = enhanced(packet(b"abc"), 5)
+    file = capture(section() + interface() + sound + bad + sound * 3)
+    assert_equal(file, reader(file))
+
+
 def positions(file: str, chunk_bytes: int) -> list[Position]:
     """Where a reader stood after each chunk, as another process has it."""
     one = reader(file, chunk_bytes=chunk_bytes)

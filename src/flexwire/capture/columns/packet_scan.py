@@ -28,7 +28,7 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 """What each number of the column ``begins`` says."""
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
-# The words of the columns, and what each holds, in the order of `Rows`.
+# The words of the columns, and what each holds, in the order of the arrays of `SegmentColumns`.
 _COLUMNS = {
     L.S_TIMES: np.int64,
     L.S_FLOW: np.int32,

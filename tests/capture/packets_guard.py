@@ -35,9 +35,9 @@ class Memory:
     """What a scan takes for the window of a file."""
 
     def __init__(self, guarded: Guarded, data: bytes, more: int) -> None:
-        begin = guarded.put(data)
+        self.address = guarded.put(data)
         size = len(data) + more
-        self.buffer = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(begin))
+        self.buffer = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(self.address))
         self.position, self.filled = 0, size
 
 

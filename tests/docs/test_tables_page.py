@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.spark.answers.judging import TABLE as AUDIT_TABLE
-from flexwire.tables.message_schema import OUTCOMES
 from flexwire.spark.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES
+from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.schema import (
     CONNECTIONS_TABLE,
     FRAMES_TABLE,

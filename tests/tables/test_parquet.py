@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.spark.batches import spark_schema
-from flexwire.tables.message_schema import table_schema
 from flexwire.spark.tables import write_table
 from flexwire.tables import parquet
+from flexwire.tables.message_schema import table_schema
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.model import FRAME_COMMENTS
 from flexwire.capture.packets import Endpoint, endpoints, tcp_headers
-from flexwire.storage.private import create_private_file, make_private_directory
 from flexwire.errors import CaptureError
+from flexwire.kernels.capture.packets_layout import (
+    ENHANCED_PACKET,
+    INTERFACE,
+    OPTION_COMMENT,
+    OPTION_TSRESOL,
+    SECTION,
+)
+from flexwire.storage.private import create_private_file, make_private_directory
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, PSH, RST, SYN
 
 if TYPE_CHECKING:
@@ -34,10 +41,9 @@ UNACKNOWLEDGED_BYTES = 1024 * 1024
 """After so many bytes one way, the receiver's acknowledgment is written by itself."""
 
 LINKTYPE_RAW = 101
-_SECTION_HEADER, _INTERFACE_DESCRIPTION, _ENHANCED_PACKET = 0x0A0D0D0A, 1, 6
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _UNKNOWN_LENGTH = 0xFFFFFFFFFFFFFFFF
-_OPTION_COMMENT, _OPTION_USERAPPL, _OPTION_TSRESOL = 1, 4, 9
+_OPTION_USERAPPL = 4
 _MICROSECONDS = 6
 # Type and length of the block; interface, both halves of the time, captured and original length.
 _PACKET_HEAD = struct.Struct("<7I")
@@ -59,7 +65,7 @@ def _option(code: int, value: bytes) -> bytes:
 
 
 _BEGINS_FRAME = {
-    direction: _option(_OPTION_COMMENT, comment) + _option(0, b"")
+    direction: _option(OPTION_COMMENT, comment) + _option(0, b"")
     for comment, direction in FRAME_COMMENTS.items()
 }
 
@@ -69,8 +75,8 @@ def _file_header() -> bytes:
     section += _option(_OPTION_USERAPPL, b"flexwire") + _option(0, b"")
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
-    interface += _option(_OPTION_TSRESOL, bytes([_MICROSECONDS])) + _option(0, b"")
-    return _block(_SECTION_HEADER, section) + _block(_INTERFACE_DESCRIPTION, interface)
+    interface += _option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _option(0, b"")
+    return _block(SECTION, section) + _block(INTERFACE, interface)
 
 
 def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
@@ -79,7 +85,7 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
     padding = -size % 4
     length = _PACKET_HEAD.size + size + padding + len(options) + _BLOCK_END.size
     head = _PACKET_HEAD.pack(
-        _ENHANCED_PACKET,
+        ENHANCED_PACKET,
         length,
         0,
         timestamp_us >> 32 & 0xFFFFFFFF,

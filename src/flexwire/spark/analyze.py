@@ -49,9 +49,9 @@ from flexwire.spark.segments import read_captures
 from flexwire.spark.session import session
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
 from flexwire.spark.tables import Tables, mark, write_table
+from flexwire.storage.private import write_private_text
 from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
-from flexwire.storage.private import write_private_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

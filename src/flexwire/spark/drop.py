@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 
-from flexwire.storage.private import make_private_directory
 from flexwire.errors import ArgumentError
 from flexwire.spark.manifest import TABLES, Written
 from flexwire.spark.places import check_there
+from flexwire.storage.private import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 from flexwire.errors import FlexwireError
+from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

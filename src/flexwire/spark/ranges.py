@@ -20,10 +20,10 @@ import pyarrow as pa
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import part_name, settle
+from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables import schema
 from flexwire.tables.survey import RANGE_BYTES, Surveyor
 
 if TYPE_CHECKING:

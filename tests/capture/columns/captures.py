@@ -141,9 +141,9 @@ def _clock(source: random.Random, order: str) -> bytes:
 
 
 def _comments(source: random.Random, order: str) -> bytes:
-    texts = [*FRAME_COMMENTS, *FRAME_COMMENTS, b"look", next(iter(FRAME_COMMENTS)) + b"!", b""]
+    texts = [*FRAME_COMMENTS, *FRAME_COMMENTS, b"odd", next(iter(FRAME_COMMENTS)) + b"!", b""]
     options = option(5, bytes(8), order) if source.random() < 0.2 else b""
-    for _ in range(source.choice([0, 0, 1, 2])):
+    for _ in range(source.choice([0, 1, 2, 3])):
         options += option(source.choice([1, 1, 1, 0, 2]), source.choice(texts), order)
     return options[: len(options) - 4 * source.choice([0, 0, 0, 0, 1, 2])]
 

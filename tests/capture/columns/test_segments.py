@@ -7,7 +7,7 @@ import io
 import pickle
 import random
 import struct
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +16,8 @@ from flexwire.capture.assembly import connection_key
 from flexwire.capture.columns import packet_scan, segments
 from flexwire.capture.columns.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
 from flexwire.capture.columns.segments import FileNotes, Position, SegmentColumns, SegmentReader
+from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.model import CapturedPacket
 from flexwire.capture.packets import Endpoint, tcp_packet
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
@@ -23,13 +25,14 @@ from flexwire.kernels.engine import kernel
 from flexwire.spark.segments import _file_rows, _note
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
-from tests.capture.traffic import block, enhanced, interface, packet, pcap, section
+from tests.capture.traffic import block, enhanced, interface, option, packet, pcap, section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 SEEDS = 600
+SOUND = 20
 # Less than a block's head, than a packet, and than the file.
 CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
 
@@ -46,6 +49,8 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
     one = columns.segment(row)
     key = columns.keys[columns.key[row]]
     assert key == connection_key(one)
+    # Other kernels go by these.
+    assert 0 <= columns.payload_at[row] <= len(columns.data) - columns.payload_size[row]
     fields = (getattr(one, name) for name in one.__struct_fields__)
     return (key, columns.file, int(columns.ordinal[row]), *fields, None, None)
 
@@ -122,6 +127,37 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
         assert_equal(file, reader(file, chunk_bytes=source.choice(CHUNKS)))
 
 
+def odd(kind: int, body: bytes) -> bytes:
+    """A block whose length is not a multiple of 4, and says so at both ends."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
+
+
+@pytest.mark.usefixtures("executor")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        odd(99, b"x"),
+        odd(6, struct.pack("<IIIII", 0, 0, 7, 43, 43) + packet(b"abc") + b"x"),
+        block(6, bytes(16)),
+        block(3, b""),
+        block(2, bytes(8)),
+        struct.pack("<II", 99, 8),
+        struct.pack("<III", 6, MAX_BLOCK_BYTES + 4, 0),
+        block(6, struct.pack("<IIIII", 0, 0, 0, 2**32 - 1, 0) + packet()),
+        enhanced(packet(), 2**63),
+        enhanced(packet(), 253_402_300_800_000_000),
+        enhanced(packet(), 253_402_300_799_999_999),
+    ],
+)
+def test_a_bad_block_costs_what_it_costs_the_reference(
+    capture: Callable[..., str], bad: bytes
+) -> None:
+    sound = enhanced(packet(b"abc"), 5)
+    file = capture(section() + interface() + sound + bad + sound * 3)
+    assert_equal(file, reader(file))
+
+
 def positions(file: str, chunk_bytes: int) -> list[Position]:
     """Where a reader stood after each chunk, as another process has it."""
     one = reader(file, chunk_bytes=chunk_bytes)
@@ -188,30 +224,44 @@ def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> N
     assert [one.packets for one in notes.values()] == [100, 100]
 
 
-def sound_capture(linktypes: Iterable[int]) -> tuple[bytes, int]:
-    """A capture of sound TCP packets on many links, and how many they are."""
-    head, body, count = section(), b"", 0
-    source = random.Random(5)
-    for number, linktype in enumerate(linktypes):
-        head += interface(linktype)
-        made = 0
-        while made < 20:
-            data = packet_on(source, linktype, b"payload")
-            alone = section() + interface(linktype) + enhanced(data, 7)
-            if is_sound(alone, data):
-                body += enhanced(data, 7, number)
-                made += 1
-        count += made
-    return head + body, count
+def is_sound(linktype: int, data: bytes) -> bool:
+    """Whether a packet has a segment, and no extension header of IPv6 before it."""
+    try:
+        read_segment(CapturedPacket(7, linktype, data, len(data), 0))
+    except (Skipped, UnreadablePacketError):
+        return False
+    return not any(bytes([kind, 64]) in data for kind in (0, 43, 44, 51, 60, 135, 139))
 
 
-def is_sound(alone: bytes, data: bytes) -> bool:
-    """Whether the packet of a capture is of TCP, and has no extension headers of IPv6."""
-    one = SegmentReader(["one"], opener=lambda _: io.BytesIO(alone))
-    rows = sum(len(part) for part in one if isinstance(part, SegmentColumns))
-    return rows == 1 and not any(
-        bytes([kind, 64]) in data for kind in (0, 43, 44, 51, 60, 135, 139)
-    )
+def sound_packets(linktype: int) -> list[bytes]:
+    source = random.Random(linktype)
+    made = (packet_on(source, linktype, b"payload" * (n % 2)) for n in count())
+    return list(islice((data for data in made if is_sound(linktype, data)), SOUND))
+
+
+def sound_captures() -> Iterator[tuple[str, bytes, int]]:
+    """Captures of sound packets, and how many of their blocks are for objects."""
+    linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
+    made = {linktype: sound_packets(linktype) for linktype in linktypes}
+    for order in "<>":
+        parts = [section(order)]
+        for number, (linktype, packets) in enumerate(made.items()):
+            parts.append(interface(linktype, order=order))
+            parts += (enhanced(one, 7, number, order) for one in packets)
+        yield f"{order} links", b"".join(parts), 1 + len(linktypes)
+        for nanoseconds in (False, True):
+            data = pcap(made[101], order=order, nanoseconds=nanoseconds)
+            yield f"{order} pcap {nanoseconds}", data, 1
+        for resolution in (0, 3, 6, 8, 9, 12, 0x94, 0x80 | 40):
+            options = option(9, bytes([resolution]), order)
+            options += option(14, struct.pack(f"{order}q", 60), order)
+            one = section(order) + interface(101, options, order) + block(5, bytes(8), order)
+            yield f"{order} clock {resolution}", one + enhanced(made[101][0], 5, 0, order), 2
+        one = made[101][0]
+        old = struct.pack(f"{order}HHIIII", 0, 0, 0, 44, len(one), len(one)) + one
+        simple = struct.pack(f"{order}I", len(one)) + one
+        blocks = block(2, old, order) + block(3, simple, order)
+        yield f"{order} blocks", section(order) + interface(order=order) + blocks, 2
 
 
 def test_the_kernel_takes_what_is_sound(
@@ -225,14 +275,13 @@ def test_the_kernel_takes_what_is_sound(
         steps += 1
         step(reading)
 
-    linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
-    data, count = sound_capture(linktypes)
-    file = capture(data)
     monkeypatch.setattr(segments._Reading, "_step", counted)
-    assert_equal(file, reader(file))
-    assert count == 20 * len(linktypes)
-    # The section, the interfaces, and the end.
-    assert steps == 1 + len(linktypes) + 1
+    for what, data, for_objects in sound_captures():
+        steps = 0
+        file = capture(data)
+        assert_equal(file, reader(file))
+        # The end is for objects too.
+        assert steps == for_objects + 1, what
 
 
 def between(source: Endpoint, destination: Endpoint, sequence: int = 1) -> bytes:

@@ -40,7 +40,7 @@ class Keys:
 class Flows:
     """The flows of all files that a reader has read."""
 
-    def __init__(self, words: Numbers, keys: Keys) -> None:
+    def __init__(self, words: memoryview[int], keys: Keys) -> None:
         self._words = words
         self._keys = keys
         self._rows = np.zeros((0, L.FLOW // 8), np.int64)
@@ -73,7 +73,7 @@ class Flows:
 
     def name(self) -> None:
         """Find the keys of the flows that are new."""
-        count = int(self._words[L.S_FLOW_COUNT // 8])
+        count = self._words[L.S_FLOW_COUNT // 8]
         for flow in range(self._named, count):
             source, destination = _ends(self._rows[flow])
             ends = Segment(0, source, destination, 0, 0, 0, b"")

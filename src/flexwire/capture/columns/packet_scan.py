@@ -28,7 +28,7 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 """What each number of the column ``begins`` says."""
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
-# The words of the columns, and what each holds, in the order of `Rows`.
+# The words of the columns, and what each holds, in the order of the arrays of `SegmentColumns`.
 _COLUMNS = {
     L.S_TIMES: np.int64,
     L.S_FLOW: np.int32,
@@ -51,7 +51,10 @@ class Scan:
 
     def __init__(self) -> None:
         self._run = kernel("scan_packets")
-        self.words = np.zeros(L.SCAN // 8, np.int64)
+        kept = np.zeros(L.SCAN // 8, np.int64)
+        self._words_at = address(kept)
+        # Single items of an array are slow to take and to set.
+        self.words = kept.data
         self.keys = Keys()
         self.flows = Flows(self.words, self.keys)
         self._interfaces = np.zeros((_FIRST_INTERFACES, L.INTERFACE_ROW // 8), np.int64)
@@ -77,12 +80,12 @@ class Scan:
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return int(self.words[L.S_ROW // 8])
+        return self.words[L.S_ROW // 8]
 
     @property
     def last_us(self) -> int:
         """The time of the last packet that has one."""
-        return int(self.words[L.S_LAST_US // 8])
+        return self.words[L.S_LAST_US // 8]
 
     def begin_rows(self, room: int) -> None:
         """Begin new columns, for the segments of so many bytes of a file."""
@@ -109,7 +112,8 @@ class Scan:
     def begin_file(self) -> None:
         """Forget what was said of another file."""
         self._section = None
-        self.words[[L.S_INTERFACE_COUNT // 8, L.S_PACKETS // 8, L.S_LAST_US // 8]] = 0
+        for word in (L.S_INTERFACE_COUNT, L.S_PACKETS, L.S_LAST_US):
+            self.words[word // 8] = 0
         self._skipped[self._new_skipped[: self.words[L.S_NEW_COUNT // 8]]] = 0
         self.words[L.S_NEW_COUNT // 8] = self._told = 0
 
@@ -133,7 +137,7 @@ class Scan:
             words[L.S_ORDER // 8] = section.order == ">"
             words[L.S_INTERFACE_COUNT // 8] = 0
         words[L.S_LAST_US // 8] = section.last_us
-        first = int(words[L.S_INTERFACE_COUNT // 8])
+        first = words[L.S_INTERFACE_COUNT // 8]
         for number in range(first, len(section.interfaces)):
             if number == len(self._interfaces):
                 self._interfaces = np.concatenate([self._interfaces, self._interfaces])
@@ -148,12 +152,12 @@ class Scan:
             return L.FULL
         if self._run is None:
             return L.SHORT if window.position == window.filled else L.REFUSED
-        words[L.S_DATA // 8] = address(window.buffer)
+        words[L.S_DATA // 8] = window.address
         words[L.S_POSITION // 8] = window.position
         words[L.S_END // 8] = window.filled
-        while (status := self._run(address(words), 0, 0)) == L.CROWDED:
+        while (status := self._run(self._words_at, 0, 0)) == L.CROWDED:
             self.flows.grow()
-        window.position = int(words[L.S_POSITION // 8])
+        window.position = words[L.S_POSITION // 8]
         return status
 
     def put(self, segment: Segment, at: int) -> None:
@@ -178,19 +182,21 @@ class Scan:
 
     def tell_new(self, skipped: UnusedPackets) -> None:
         """Say which reasons to skip a packet came up, in their order."""
+        if self._told == self.words[L.S_NEW_COUNT // 8]:
+            return
         for reason, _ in self._reasons(self._told):
             skipped.add(reason, 0)
-        self._told = int(self.words[L.S_NEW_COUNT // 8])
+        self._told = self.words[L.S_NEW_COUNT // 8]
 
     def tell_all(self, skipped: UnusedPackets) -> int:
         """Say how many packets of the file were skipped; gives how many it has."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)
-        return int(self.words[L.S_PACKETS // 8])
+        return self.words[L.S_PACKETS // 8]
 
     def _reasons(self, first: int) -> Iterator[tuple[str, int]]:
-        count = int(self.words[L.S_NEW_COUNT // 8])
+        count = self.words[L.S_NEW_COUNT // 8]
         for what in self._new_skipped[first:count].tolist():
             yield reason_of(what), int(self._skipped[what])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.files import DAMAGE, READ_AHEAD
+from flexwire.columnar.program import address
 
 if TYPE_CHECKING:
     import io
@@ -21,8 +22,8 @@ PIECE = 2 * READ_AHEAD
 class Window:
     """The bytes of a file, which stands at ``offset``, from there on: ``room`` of them at a time.
 
-    ``position`` is where in ``buffer`` the next block begins, and ``filled`` where what was read
-    ends. Nothing from ``stop`` on is read before it is asked for.
+    They are in ``buffer``, which begins at ``address``, up to ``filled``; at ``position`` the next
+    block begins. Nothing from ``stop`` on is read before it is asked for.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class Window:
             ahead = 0
         # Of a small file, all is there.
         self.room = room if ahead >= READ_AHEAD else min(room, ahead + 1)
-        self.buffer: Bytes = self._empty()
+        self.buffer, self.address = self._empty()
         # Payloads of packets that objects read stand after the room of the file's bytes.
         self.used = self.room
 
-    def _empty(self) -> Bytes:
+    def _empty(self) -> tuple[Bytes, int]:
         # Pages that nothing is put into take no memory.
-        return np.empty(2 * self.room, np.uint8)
+        buffer = np.empty(2 * self.room, np.uint8)
+        return buffer, address(buffer)
 
     @property
     def offset(self) -> int:
@@ -97,6 +99,8 @@ class Window:
 
     def put(self, payload: bytes) -> int | None:
         """Put a payload beside the file's bytes; gives where, or None if there is no room."""
+        if not payload:
+            return 0
         at = self.used
         if len(payload) > len(self.buffer) - at:
             return None
@@ -113,7 +117,7 @@ class Window:
         left = self.buffer[self.position : self.filled]
         if with_new_buffer or self.room < self._most_room:
             self.room = self._most_room
-            self.buffer = self._empty()
+            self.buffer, self.address = self._empty()
         self.buffer[: len(left)] = left
         self._begin += self.position
         self.position, self.filled, self.used = 0, len(left), self.room

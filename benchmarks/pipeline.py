@@ -257,10 +257,12 @@ def main() -> None:
     for case in cases:
         print(f"{case.text()} …", flush=True)
         results.append(measured(case, asked.captures, json_mb=asked.json_mb))
+        took = results[-1].flexwire
+        print(f"  {took.cpu:.1f} CPU s, {took.wall:.1f} s on the wall", flush=True)
+        if asked.json:
+            told = {"results": [asdict(one) for one in results], "marginal": marginal(results)}
+            asked.json.write_text(json.dumps(told, indent=1) + "\n")
     show(results)
-    if asked.json:
-        told = {"results": [asdict(one) for one in results], "marginal": marginal(results)}
-        asked.json.write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

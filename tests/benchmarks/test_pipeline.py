@@ -14,6 +14,8 @@ import pytest
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.capture.segments import Segment, read_segments
+from flexwire.codec import message
+from flexwire.records import decode_batches
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # The process leaves one of its own running, and both say how long they computed.
@@ -40,6 +42,21 @@ def ran(*command: str) -> Any:
     return json.loads(done.stdout)
 
 
+def records_in(one: CapturedMessage) -> int:
+    """How many records a message carries, whose offsets follow each other from batch to batch."""
+    body: Any = message(one.name).decode(one.body, one.version)
+    if one.name == "ProduceRequest":
+        parts = [part for topic in body.topic_data for part in topic.partition_data]
+    elif one.name == "FetchResponse":
+        parts = [part for topic in body.responses for part in topic.partitions]
+    else:
+        return 0
+    batches = [batch for part in parts for batch in decode_batches(part.records)]
+    offsets = [record.offset for batch in batches for record in batch.records]
+    assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
+    return len(offsets)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "settings"),
@@ -61,6 +78,7 @@ def test_every_frame_of_a_made_capture_decodes_and_pairs(
     found = list(read_messages(files))
     read = [one for one in found if isinstance(one, CapturedMessage)]
     assert (len(read), len(found)) == (told["frames"], told["frames"])
+    assert sum(map(records_in, read)) == told["records"]
     by_type = Counter(one.type for one in read)
     assert len(set(by_type.values())) == 1
     packets = [one for file in files for one in read_segments(file)]

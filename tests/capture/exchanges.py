@@ -265,7 +265,7 @@ class _Said:
         return self.heartbeat()[0], None
 
     def not_asked(self) -> _Exchange:
-        answer = response(made("HeartbeatResponse"), 4, _UNASKED + self._next_id())
+        answer = response(made("HeartbeatResponse"), 4, (_UNASKED + self._next_id()) % 2**31)
         return None, framed(answer)
 
     def header_tags(self) -> _Exchange:

@@ -96,7 +96,7 @@ STRANGE = Shape(
     noise=0.05, blocks=0.02, files=2, marks=True,
 )  # fmt: skip
 EVERYTHING = Shape(
-    connections=14, talk=Talk(others=0.15, sasl=0.25, any_api=0.2, strange=0.25, large=0.05),
+    connections=14, talk=Talk(others=0.15, sasl=0.5, any_api=0.2, strange=0.25, large=0.05),
     ip=(4, 4, 6), segment=(1, 3000), options=0.3, reuse=0.3, reset=0.2, unended=0.2, begun=0.2,
     loss=0.01, repeats=0.03, retransmissions=0.03, reorder=0.05, noise=0.03, same_time=0.3,
     links=ALL_LINKS, formats=("pcapng", "pcapng", "pcap", "nanoseconds"), files=4, snaplen=1600,

@@ -42,6 +42,12 @@ def test_a_seed_gives_one_capture(tmp_path: Path, name: str) -> None:
     assert one != others
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_seed_gives_a_capture(name: str) -> None:
+    for seed in range(10):
+        assert captured_packets(seed, SHAPES[name])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_all_that_was_sent_in_a_clean_capture_is_read_and_paired(tmp_path: Path, seed: int) -> None:
     found = list(read_messages(write_capture(tmp_path, seed, CLEAN)))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
 from flexwire.spark.tables import Tables, mark
 from tests.capture.interleaved import CLEAN, EVERYTHING, write_capture
@@ -148,7 +149,12 @@ def test_one_capture_gives_one_analysis(spark: SparkSession, tmp_path: Path) -> 
     capture = write_capture(tmp_path / "capture", 1, EVERYTHING)
     for name in ("one", "other"):
         analyze(capture, tmp_path / name, spark=spark)
-    assert len(tables_of(tmp_path / "one")["frames"]) > 100
+    tables = tables_of(tmp_path / "one")
+    outcomes = {row["outcome"] for row in tables["frames"]}
+    assert outcomes == {"decoded", "lenient", "failed", "unpaired", "token", "not Kafka"}
+    assert {row["compression"] for row in tables["records"]} >= set(Compression)
+    assert {row["magic"] for row in tables["records"]} >= {0, 1, 2}
+    assert {row["topic"] for row in tables["records"]} >= {"orders", "größe", None}
     assert_equal_analyses(tmp_path / "one", tmp_path / "other")
 
 

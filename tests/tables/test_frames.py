@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.bodies import OUTCOMES
+from flexwire.tables.message_schema import OUTCOMES
 from flexwire.spark.frames import FRAMES
 from flexwire.spark.outcomes import SOFTWARE, frames_table
 from flexwire.spark.pairs import FRAME_KEY

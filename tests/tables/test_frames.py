@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from flexwire.spark.batches import spark_schema
-from flexwire.tables.message_schema import OUTCOMES
 from flexwire.spark.frames import FRAMES
 from flexwire.spark.outcomes import SOFTWARE, frames_table
 from flexwire.spark.pairs import FRAME_KEY
 from flexwire.tables.frames import BODY_OUTCOMES, DECODED, FAILED, LENIENT, frame_rows
+from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.schema import FRAMES_TABLE, MESSAGES, schema_of
 
 if TYPE_CHECKING:

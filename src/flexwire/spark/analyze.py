@@ -1,26 +1,25 @@
 """`flexwire analyze`: captures in, tables and a report out, on Spark.
 
 ```
-capture files ─▶ segments ─▶ frames ─▶ requests ⋈ responses ─▶ messages/<Message> ─▶ records
-                                                  └────────────────┴─▶ frames ─▶ facts ─▶ report
+capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
 ```
-What lies between two jobs is Parquet in a working directory below the output, so that nothing is
-computed twice and every body is decoded once. All is written there, and published in the end.
+Tasks write the tables, each its part of a range (`flexwire.spark.ranges`); queries over the tables
+are what the report says. All is written below a staging directory, and published in the end.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
@@ -29,34 +28,21 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_table, gather_audit, tables_to_audit
-from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
-from flexwire.spark.bodies import decode_bodies
-from flexwire.spark.connections import connections_table
+from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
-from flexwire.spark.frames import PACKETS, assemble_frames
-from flexwire.spark.outcomes import SOFTWARE, SOFTWARE_MESSAGE, frames_table, software_of
-from flexwire.spark.pairs import pair_frames, with_payloads
 from flexwire.spark.paths import capture_files
-from flexwire.spark.progress import Steps, silent, watched_tasks
-from flexwire.spark.records import (
-    RECORDS,
-    carried_records,
-    decode_records,
-    name_topics,
-)
-from flexwire.spark.segments import read_captures
+from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.ranges import range_bytes, write_tables
 from flexwire.spark.session import session
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
-from flexwire.spark.tables import Tables, mark, write_table
-from flexwire.storage.private import write_private_text
-from flexwire.tables.message_schema import OUTCOMES
-from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.spark.tables import Tables, mark, outcomes_of, write_table
+from flexwire.storage.private import make_private_directory, write_private_text
+from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    import pyarrow as pa
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
@@ -85,6 +71,8 @@ _LARGE_CONF = {
 }
 # Below so many bytes of captures, compiling takes longer than running what was compiled.
 SMALL_BYTES = 64 * 1024 * 1024
+# Where nobody says how many tasks run at once.
+_TASKS_AT_ONCE = 8
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
 _SMALL_CONF = {
@@ -124,6 +112,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     brokers: Iterable[str] = (),
     releases: Iterable[str] = (),
     captured_release: str | None = None,
+    record_bytes: bool = False,
+    by_objects: bool = False,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -141,11 +131,17 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     brokers run, where that is known: versions that it laid out otherwise than later releases are
     read as it wrote them.
 
+    Records stand in the table of records; with ``record_bytes`` the tables of the messages that
+    carried them have the bytes as well, and else how many there were. ``by_objects`` writes the
+    same tables as the reference reads them, a Python object for everything, in many times the time.
+
     Raises `CaptureError` when the paths give no capture or a broker is not an address,
     `FlexwireError` when ``out`` holds tables that are not flexwire's or another analysis writes
     there, `JavaError` when there is no Java to run Spark on, `AnalysisError` when Spark fails.
     """
     to_flag(show_credentials, "show_credentials")
+    to_flag(record_bytes, "record_bytes")
+    to_flag(by_objects, "by_objects")
     to_text(title, "title")
     given = _given(ports, brokers)
     audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
@@ -153,7 +149,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     files = capture_files(to_list(paths, "paths", "a list of paths"))
     is_small = sum(map(_size, files)) < SMALL_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
-    clock = _Clock()
+    clock = Clock()
     bounds = (memory, worker_memory) if is_ours else (None, None)
     explain = partial(explained, lambda: clock.current, *bounds)
     with staging(Path(out).absolute()) as place:
@@ -164,8 +160,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
             explain(),
             _configured(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, show_credentials, given, captured)
-            job.write_tables([str(one) for one in files])
+            how = (show_credentials, record_bytes, by_objects, given, captured)
+            job = _Job(running, place, progress, clock, *how)
+            job.write_tables(files)
             facts = job.measure(title, audited)
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
@@ -188,8 +185,16 @@ def _release(asked: str) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _analysis(out: Path, facts: Facts, clock: _Clock) -> Analysis:
+def _analysis(out: Path, facts: Facts, clock: Clock) -> Analysis:
     return Analysis(Tables(out / "tables"), out / REPORT, out / FACTS, facts, clock.seconds)
+
+
+def _tasks_at_once(spark: SparkSession) -> int:
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:
+        # Spark Connect does not say.
+        return _TASKS_AT_ONCE
 
 
 def _size(file: Path) -> int:
@@ -220,21 +225,6 @@ def _publish(place: Staging, facts: Facts, files: list[Path]) -> None:
     place.publish()
 
 
-class _Clock:
-    """How long each stage took, and which one is the latest."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.current = ""
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        self.current = name
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - start
-
-
 @contextmanager
 def _configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     conf = _CONF | (_SMALL_CONF if is_small else _LARGE_CONF)
@@ -258,8 +248,10 @@ class _Job:
     spark: SparkSession
     place: Staging
     progress: Progress
-    clock: _Clock
+    clock: Clock
     show_credentials: bool
+    record_bytes: bool
+    by_objects: bool
     brokers: Brokers
     captured_release: str | None
 
@@ -267,126 +259,52 @@ class _Job:
     def tables(self) -> Tables:
         return Tables(self.place.new / "tables")
 
-    def write_tables(self, files: list[str]) -> None:
-        wire = self._read_captures(files)
-        frames = self._pair(wire)
-        self._decode_messages(frames)
-        with self._stage("Writing records and frames"):
-            self._together([self._write_records, partial(self._write_frames, frames)])
+    def write_tables(self, files: list[Path]) -> None:
+        """Write all tables but that of the audit.
+
+        By columns, range by range; by objects where that is asked for, and where files overlap in
+        time, which their ranges cannot.
+        """
+        if not (self.by_objects or self._write_by_columns(files)):
+            shutil.rmtree(self.tables.root)
+            make_private_directory(self.tables.root)
+            self._write_by_objects(files)
+        elif self.by_objects:
+            self._write_by_objects(files)
+
+    def _write_by_columns(self, files: list[Path]) -> bool:
+        total = sum(map(_size, files))
+        asked = Asked(
+            tuple(map(str, files)),
+            brokers=self.brokers,
+            release=self.captured_release,
+            show_credentials=self.show_credentials,
+            record_bytes=self.record_bytes,
+            range_bytes=range_bytes(total, _tasks_at_once(self.spark)),
+        )
+        with self._stage("Decoding captures"):
+            found = write_tables(self.spark, asked, self.place.files, total)
+        if not found.packets and found.reason is not None:
+            raise CaptureError(found.reason, source=found.source)
+        return found.is_ordered
+
+    def _write_by_objects(self, files: list[Path]) -> None:
+        stages = ObjectTables(
+            self.spark,
+            self.place,
+            self.progress,
+            self.clock,
+            self.show_credentials,
+            self.record_bytes,
+            self.brokers,
+            self.captured_release,
+        )
+        stages.write([str(one) for one in files])
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
             yield
-
-    def _together(self, actions: list[Callable[[], None]]) -> None:
-        """Run actions a few at once; raises what the first of them to fail raised."""
-        with ThreadPoolExecutor(JOBS_AT_ONCE) as pool:
-            try:
-                for future in [pool.submit(action) for action in actions]:
-                    future.result()
-            except BaseException:
-                # Of no use any more, and somebody waits.
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def _read_captures(self, files: list[str]) -> DataFrame:
-        with self._stage("Reading captures"):
-            segments = read_captures(self.spark, files, show_credentials=self.show_credentials)
-            frames = assemble_frames(
-                segments, show_credentials=self.show_credentials, brokers=self.brokers
-            )
-            wire = self._through(frames, "wire", "kind")
-            packets = wire.where(F.col("kind") == PACKETS)
-            noted = packets.select(
-                "source",
-                F.col("error").alias("reason"),
-                F.col("size").alias("packets"),
-                F.col("payload").alias("sample"),
-            )
-            connections = connections_table(wire)
-            self._together(
-                [
-                    partial(write_table, noted.coalesce(1), self.tables.packets),
-                    partial(write_table, connections.coalesce(1), self.tables.connections),
-                ]
-            )
-        self._check_readable()
-        return wire
-
-    def _check_readable(self) -> None:
-        """Raise what was wrong with the first file when no file gave a packet."""
-        packets = self._table(self.tables.packets).orderBy(F.desc("packets"), "source")
-        if not packets.where("packets > 0").take(1):
-            for row in packets.where("reason is not null").take(1):
-                raise CaptureError(row.reason, source=row.source)
-
-    def _pair(self, wire: DataFrame) -> DataFrame:
-        with self._stage("Pairing requests and responses"):
-            frames = with_payloads(pair_frames(wire), wire, show_credentials=self.show_credentials)
-            # One directory a message, so that its job reads nothing else; rebalanced, so that a
-            # small capture has one file in each and a large one has files of the usual size.
-            return self._through(frames.hint("rebalance", "body"), "frames", "body")
-
-    def _through(self, rows: DataFrame, name: str, partition: str) -> DataFrame:
-        """The same rows, from a file in the working directory."""
-        write_table(rows, self.place.work / name, partition)
-        return self.spark.read.schema(rows.schema).parquet(str(self.place.work / name))
-
-    def _decode_messages(self, frames: DataFrame) -> None:
-        stage = "Decoding messages"
-        with self.clock.stage(stage):
-            counted = frames.where("body is not null").groupBy("body")
-            sizes = counted.agg(F.sum("size").alias("bytes")).collect()
-            # The largest first: the last to finish should be a small one.
-            names = [row.body for row in sorted(sizes, key=lambda row: -row.bytes)]
-            steps = Steps(self.progress, stage, len(names))
-            self._together([partial(self._decode_message, frames, name, steps) for name in names])
-
-    def _decode_message(self, frames: DataFrame, name: str, steps: Steps) -> None:
-        carried = frames.where(F.col("body") == name)
-        decoded = decode_bodies(
-            carried, name, show_credentials=self.show_credentials, release=self.captured_release
-        )
-        write_table(decoded, self.tables.message(name))
-        steps.finish()
-
-    def _write_records(self) -> None:
-        names = self.tables.message_names()
-        carried = [
-            carried_records(self._message(where.message), where)
-            for where in RECORDS_FIELDS
-            if where.message in names
-        ]
-        if carried:
-            named = name_topics(reduce(DataFrame.unionByName, carried), self._metadata())
-            write_table(decode_records(named), self.tables.records)
-        else:
-            write_table(self._empty(RECORDS), self.tables.records)
-
-    def _metadata(self) -> DataFrame | None:
-        known = TOPIC_NAMES_MESSAGE in self.tables.message_names()
-        return self._message(TOPIC_NAMES_MESSAGE) if known else None
-
-    def _write_frames(self, frames: DataFrame) -> None:
-        if SOFTWARE_MESSAGE in self.tables.message_names():
-            software = software_of(self._message(SOFTWARE_MESSAGE))
-        else:
-            software = self._empty(SOFTWARE)
-        write_table(frames_table(frames, self._outcomes(), software), self.tables.frames)
-
-    def _message(self, name: str) -> DataFrame:
-        return self._table(self.tables.message(name))
-
-    def _outcomes(self) -> DataFrame:
-        names = self.tables.message_names()
-        if not names:
-            return self._empty(OUTCOMES)
-        paths = [str(self.tables.message(name)) for name in names]
-        return self.spark.read.schema(spark_schema(OUTCOMES)).parquet(*paths)
-
-    def _empty(self, schema: pa.Schema) -> DataFrame:
-        return self.spark.createDataFrame([], spark_schema(schema))
 
     def _table(self, path: Path) -> DataFrame:
         return self.spark.read.parquet(str(path))
@@ -400,7 +318,7 @@ class _Job:
                 connections=self._table(self.tables.connections),
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
-                outcomes=self._outcomes(),
+                outcomes=outcomes_of(self.spark, self.tables),
                 audit=self._audited(releases),
                 given=self.brokers,
             )

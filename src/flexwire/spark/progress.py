@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -27,6 +28,22 @@ class Progress(Protocol):
 
 def silent(stage: str, done: int, total: int) -> None:
     """Hear of everything and say nothing."""
+
+
+class Clock:
+    """How long each stage took, and which one is the latest."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.current = ""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage."""
+        self.current = name
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
 
 
 class Steps:

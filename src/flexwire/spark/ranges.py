@@ -57,7 +57,7 @@ class Surveyed:
     is_ordered: bool
     packets: int
     reason: str | None = None
-    source: str | None = None
+    source: str = ""
 
 
 def range_bytes(total: int, tasks_at_once: int) -> int:

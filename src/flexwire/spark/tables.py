@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING
 
 import flexwire
 from flexwire.errors import FlexwireError
+from flexwire.spark.batches import spark_schema
 from flexwire.storage.private import write_private_text
+from flexwire.tables.message_schema import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # A frame may have 100 MiB, and a row between two of them a hundred bytes. Parquet's writer looks at
 # the size of what it holds after 100 rows, and then as late as the rows before let it hope, up to
@@ -136,3 +138,12 @@ def write_table(rows: DataFrame, path: Path, *partitions: str) -> None:
     """Write a table as zstd-compressed Parquet, in bounded memory however long its values are."""
     writer = rows.write.options(**_SIZES_CHECKED)
     writer.parquet(str(path), partitionBy=list(partitions) or None, compression="zstd")
+
+
+def outcomes_of(spark: SparkSession, tables: Tables) -> DataFrame:
+    """The columns that all message tables share, of all of them."""
+    names = tables.message_names()
+    if not names:
+        return spark.createDataFrame([], spark_schema(OUTCOMES))
+    paths = [str(tables.message(name)) for name in names]
+    return spark.read.schema(spark_schema(OUTCOMES)).parquet(*paths)

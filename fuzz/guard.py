@@ -25,6 +25,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tests.columnar.guard": (("--lie", "input"), ("--lie", "columns"), ("--lie", "output")),
     "tests.columnar.record_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.columnar.lz4_guard": (("--lie", "input"), ("--lie", "output")),
+    "tests.capture.columns.turns_guard": (("--lie",),),
 }
 """The programs, and the arguments that make each of them lie."""
 

@@ -14,12 +14,15 @@ from flexwire.capture.columns import turns as turns_module
 from flexwire.capture.columns import turns_paired, turns_state
 from flexwire.capture.columns.frames import FrameColumns
 from flexwire.capture.columns.turns import PAIRED, Judgement, Said, Told, Turns, paired
+from flexwire.capture.columns.turns_apis import apis
 from flexwire.kernels.engine import kernel
+from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from tests.capture.columns.conversing import (
     FETCH,
     HEARTBEAT,
+    SASL_HANDSHAKE,
     conversations,
     heartbeat,
     judged,
@@ -280,3 +283,22 @@ def test_any_bytes_are_read_as_by_the_objects() -> None:
     expected = paired_rows([("a.pcapng", one) for one in frames], [])
     chunks = cut(frames, chance)
     assert_rows(in_columns(chunks, [], show_credentials=False, resume=pickled), expected)
+
+
+def test_every_version_of_every_request_is_read_as_by_the_objects() -> None:
+    frames: list[CapturedFrame] = []
+    table = apis()
+    for api_key in range(len(table.words)):
+        for version in range(table.versions):
+            if request_entries(api_key) and api_key != SASL_HANDSHAKE:
+                asked = request_payload(api_key, version, bytes(8), correlation_id=len(frames))
+                one = exchange(len(frames), "request", asked)
+                # What one request means for authentication must not hide what another does.
+                frames.append(msgspec.structs.replace(one, connection=f"{len(frames)}>b"))
+    assert len(frames) > 1000
+    expected = paired_rows([("a.pcapng", one) for one in frames], [])
+    chunk = FrameColumns.from_frames(frames, "a.pcapng")
+    assert_rows(in_columns([chunk], [], show_credentials=False), expected)
+    is_plain = [is_released(one["api_key"], one["api_version"]) for one in expected]
+    odd = set(Turns().facts(chunk).odd)
+    assert odd == {row for row, plain in enumerate(is_plain) if not plain}

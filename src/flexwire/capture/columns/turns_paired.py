@@ -298,17 +298,31 @@ class _Pairing:
         self._lacks_payload |= is_withheld
 
     def _answered(self) -> pa.Array:
-        frames, unanswered = self._frames, self._told.unanswered
+        frames = self._frames
         answered = np.ones(len(frames), np.bool_)
-        places = [place for place, name in self._names.items() if name in unanswered]
+        places = [place for place, name in self._names.items() if name in self._told.unanswered]
         is_asked = self._is_request & (self._facts.is_expected != 0)
-        if places:
-            rows = np.flatnonzero(is_asked & np.isin(frames.connection, places))
-            for of_one in _by(frames.connection, rows):
-                indexes = frames.index[of_one]
-                name = frames.connections[frames.connection[of_one[0]]]
-                answered[of_one] = ~np.isin(indexes, _between(unanswered[name], indexes))
+        if places and (unanswered := self._unanswered(places, np.flatnonzero(is_asked))):
+            rows = np.flatnonzero(is_asked & np.isin(frames.connection, list(unanswered)))
+            sought = [_joined(place, np.array(one)) for place, one in unanswered.items()]
+            joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
+            answered[rows] = ~np.isin(joined, np.concatenate(sought))
         return pa.array(answered, mask=~is_asked)
+
+    def _unanswered(self, places: list[int], rows: Words) -> dict[int, list[int]]:
+        """Give by connection the requests without a response, from its first row to its last."""
+        frames, found = self._frames, {}
+        first = np.full(len(frames.connections), -1, np.int64)
+        last = first.copy()
+        # Of what is assigned to one place, the last stays; a connection's indexes ascend.
+        last[frames.connection[rows]] = frames.index[rows]
+        first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
+        for place in places:
+            ascending = self._told.unanswered[self._names[place]]
+            begin = bisect_left(ascending, int(first[place]))
+            if one := ascending[begin : bisect_right(ascending, int(last[place]))]:
+                found[place] = one
+        return found
 
     def _tagged_fields(self) -> pa.Array:
         values = [one for row in sorted(self._tagged) for one in self._tagged[row]]
@@ -327,17 +341,10 @@ def _response_name(request: str) -> str:
     return request.removesuffix("Request") + "Response"
 
 
-def _by(column: Words, rows: Words) -> list[Words]:
-    """Give the rows in groups of one value of a column."""
-    ordered = rows[np.argsort(column[rows], kind="stable")]
-    edges = np.flatnonzero(np.diff(column[ordered])) + 1
-    return [one for one in np.split(ordered, edges) if len(one)]
-
-
-def _between(ascending: list[int], indexes: Words) -> list[int]:
-    """Give those of a long list that may be among the indexes."""
-    first, last = int(indexes.min()), int(indexes.max())
-    return ascending[bisect_left(ascending, first) : bisect_right(ascending, last)]
+def _joined(connections: Words | int, indexes: Words) -> Words:
+    # An index counts frames, and there are not so many.
+    joined: Words = connections << 40 | indexes
+    return joined
 
 
 def _nullable(values: Words, valid: Words) -> pa.Array:

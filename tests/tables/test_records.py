@@ -103,7 +103,12 @@ PARTIAL = some_batch()[:-7]
 BAD_CRC = some_batch()[:-1] + b"\xff"
 EMPTY = by_hand.batch(b"", 0)
 CONTROL = some_batch(1, is_control=True, is_transactional=True)
+SHORT = [
+    (bytes(8) + size.to_bytes(4, "big") + bytes(4) + bytes([magic]) + bytes(60))[: size + 12]
+    for magic, size in ((0, 13), (1, 21), (2, 48), (0, 5), (2, 2**31))
+]
 ODD = [
+    *SHORT, *(short + some_batch() for short in SHORT), some_batch() + SHORT[0] + some_batch(),
     PARTIAL, BAD_CRC, EMPTY, CONTROL, PARTIAL[:11], PARTIAL[:16], PARTIAL[:17], PARTIAL[:60], b"\0",
     some_batch() + PARTIAL, some_batch() + BAD_CRC + some_batch(base=9), some_batch() + EMPTY,
     EMPTY + some_batch(), BAD_CRC + EMPTY + PARTIAL, by_hand.message(b"v", magic=0),

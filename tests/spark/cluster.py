@@ -73,6 +73,8 @@ class Cluster:
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
+            # It has a port of its own, always the same.
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
         with (home / "log").open("wb") as log:

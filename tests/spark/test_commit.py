@@ -298,7 +298,11 @@ def test_a_file_appears_whole_from_another_file_system(
         told[2] += path == local  # the device
         return os.stat_result(told)
 
+    LocalPlace(out).write("deep/a", b"old")
     monkeypatch.setattr(Path, "stat", stat)
-    LocalPlace(out).put(local, "deep/a")
+    with (out / "deep" / "a").open("rb") as reader:
+        LocalPlace(out).put(local, "deep/a")
+        # A reader that has opened the one before goes on in that.
+        assert reader.read() == b"old"
     assert not local.exists()
     assert tree(out) == {"deep": (0o40700, b""), "deep/a": (0o100600, b"12")}

@@ -310,6 +310,28 @@ def test_one_reader_numbers_the_keys_of_all_its_files(capture: Callable[..., str
     assert all(part.keys is one.keys for part in chunks)
 
 
+def test_each_file_of_many_has_its_own_notes(capture: Callable[..., str]) -> None:
+    files = [capture(any_capture(random.Random(seed)), f"{seed}") for seed in range(60)]
+    rows, notes = read(reader(*files))
+    expected = [reference(file) for file in files]
+    assert rows == [row for rows, _ in expected for row in rows]
+    assert [note_rows(notes[file]) for file in files] == [told for _, told in expected]
+
+
+@pytest.mark.parametrize("place", range(1, 10))
+def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
+    capture: Callable[..., str], place: int
+) -> None:
+    source = random.Random(place)
+    # zlib finds most damage long after it, within a piece of many packets.
+    text = bytes(source.choices(b"abcdefgh", k=300_000))
+    data = gzip.compress(pcap([packet(text[at : at + 400]) for at in range(0, len(text), 400)]))
+    at = len(data) * place // 10
+    file = capture(data[:at] + bytes([data[at] ^ 0xFF, data[at + 1] ^ 0xFF]) + data[at + 2 :])
+    for chunk_bytes in (1000, 150_000, 1 << 20):
+        assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
+
+
 @pytest.mark.usefixtures("executor")
 def test_files_that_are_not_captures_stop_no_others(
     capture: Callable[..., str], tmp_path: Path

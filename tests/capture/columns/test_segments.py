@@ -28,7 +28,7 @@ from tests.capture.columns.captures import LINKS, any_capture, made_capture, pac
 from tests.capture.traffic import block, enhanced, interface, option, packet, pcap, section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SEEDS = 600
@@ -55,17 +55,20 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
     return (key, columns.file, int(columns.ordinal[row]), *fields, None, None)
 
 
-def read(*readers: Iterable[SegmentColumns | FileNotes]) -> tuple[list[Row], dict[str, FileNotes]]:
+def read(*readers: SegmentReader) -> tuple[list[Row], dict[str, FileNotes]]:
     """The rows of segments of readers, one after the other, and the notes of their files."""
     rows: list[Row] = []
     notes: dict[str, FileNotes] = {}
-    for one in (one for reader in readers for one in reader):
-        if isinstance(one, SegmentColumns):
-            rows += (segment_row(one, row) for row in range(len(one)))
-        elif one.file in notes:
-            notes[one.file].add(one)
-        else:
-            notes[one.file] = one
+    for reader in readers:
+        first = len(rows)
+        for one in reader:
+            if isinstance(one, SegmentColumns):
+                rows += (segment_row(one, row) for row in range(len(one)))
+            elif one.file in notes:
+                notes[one.file].add(one)
+            else:
+                notes[one.file] = one
+        assert reader.keys == list(dict.fromkeys(row[0] for row in rows[first:]))
     return rows, notes
 
 
@@ -200,8 +203,8 @@ def test_parts_tell_as_many_reasons_apart_as_the_whole(capture: Callable[..., st
     parts = [enhanced(packet(), 1, number) for number in (*numbers, *reversed(numbers))]
     sound = enhanced(packet(), 1)
     file = capture(head + sound + b"".join(one + sound for one in parts))
-    places = positions(file, 50_000)
-    assert len(places) > 4
+    places = positions(file, 200_000)
+    assert len(places) > 2
     edges = [None, *places[:-1], None]
     assert_equal(file, *(reader(file, start=a, stop=b) for a, b in pairwise(edges)))
     (*_, last) = reader(file)
@@ -306,6 +309,28 @@ def test_one_reader_numbers_the_keys_of_all_its_files(capture: Callable[..., str
     assert [part.is_high.tolist() for part in chunks] == [[True, True, False, False]] * 2
     assert one.keys == [f"10.0.0.1:9092|10.0.0.2:{port}" for port in (5, 6, 7)]
     assert all(part.keys is one.keys for part in chunks)
+
+
+def test_each_file_of_many_has_its_own_notes(capture: Callable[..., str]) -> None:
+    files = [capture(any_capture(random.Random(seed)), f"{seed}") for seed in range(60)]
+    rows, notes = read(reader(*files))
+    expected = [reference(file) for file in files]
+    assert rows == [row for rows, _ in expected for row in rows]
+    assert [note_rows(notes[file]) for file in files] == [told for _, told in expected]
+
+
+@pytest.mark.parametrize("place", range(1, 10))
+def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
+    capture: Callable[..., str], place: int
+) -> None:
+    source = random.Random(place)
+    # zlib finds most damage long after it, within a piece of many packets.
+    text = bytes(source.choices(b"abcdefgh", k=300_000))
+    data = gzip.compress(pcap([packet(text[at : at + 400]) for at in range(0, len(text), 400)]))
+    at = len(data) * place // 10
+    file = capture(data[:at] + bytes([data[at] ^ 0xFF, data[at + 1] ^ 0xFF]) + data[at + 2 :])
+    for chunk_bytes in (1000, 150_000, 1 << 20):
+        assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
 
 
 @pytest.mark.usefixtures("executor")

@@ -135,8 +135,8 @@ class Scan:
             self._section = section
             words[L.S_FORMAT // 8] = L.FORMAT_PCAPNG
             words[L.S_ORDER // 8] = section.order == ">"
-            words[L.S_INTERFACE_COUNT // 8] = 0
         words[L.S_LAST_US // 8] = section.last_us
+        # A section begins without any, and is seen as it begins.
         first = words[L.S_INTERFACE_COUNT // 8]
         for number in range(first, len(section.interfaces)):
             if number == len(self._interfaces):

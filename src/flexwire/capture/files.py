@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 # dpkt reads the first section and the first interface of a pcapng file only, allocates whatever
 # length a block declares, and does not give a packet's length on the network.
 
-_CHUNK = 64 * 1024
+STEP_BYTES = 64 * 1024
+"""So much is inflated at a time, and buffered."""
+
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
 """What reading a file raises where it cannot be read on."""
@@ -104,7 +106,7 @@ def open_capture(
             reason = f"cannot read: {error.strerror or error}"
             raise CaptureError(reason, source=name) from error
         if magic == _GZIP_MAGIC:
-            yield io.BufferedReader(_Inflated(file), _CHUNK), True
+            yield io.BufferedReader(_Inflated(file), STEP_BYTES), True
         else:
             yield file, False
 
@@ -152,7 +154,7 @@ class _Inflated(io.RawIOBase):
     def readinto(self, room: WriteableBuffer, /) -> int:
         view = memoryview(room)
         if not self._left:
-            self._left = memoryview(self._file.read1(_CHUNK))
+            self._left = memoryview(self._file.read1(STEP_BYTES))
         count = min(len(view), len(self._left))
         view[:count] = self._left[:count]
         self._left = self._left[count:]
@@ -205,20 +207,20 @@ class Source:
         """Pass over ``size`` bytes."""
         skipped = 0
         while skipped < size:
-            data = self._read(min(size - skipped, _CHUNK))
+            data = self._read(min(size - skipped, STEP_BYTES))
             if not data:
                 raise _ended(skipped, size)
             skipped += len(data)
 
     def _read(self, size: int) -> bytes:
         try:
-            data = self._file.read(min(size, _CHUNK))
-            if size > _CHUNK:
+            data = self._file.read(min(size, STEP_BYTES))
+            if size > STEP_BYTES:
                 # In pieces: a length that damage made up must not be allocated at once.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:
-                    parts.append(self._file.read(min(missing, _CHUNK)))
+                    parts.append(self._file.read(min(missing, STEP_BYTES)))
                     missing -= len(parts[-1])
                 data = b"".join(parts)
         except DAMAGE as error:

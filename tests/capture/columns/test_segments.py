@@ -319,17 +319,18 @@ def test_each_file_of_many_has_its_own_notes(capture: Callable[..., str]) -> Non
     assert [note_rows(notes[file]) for file in files] == [told for _, told in expected]
 
 
-@pytest.mark.parametrize("place", range(1, 10))
+@pytest.mark.parametrize("place", [3, 5, 7, 9])
 def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
     capture: Callable[..., str], place: int
 ) -> None:
     source = random.Random(place)
-    # zlib finds most damage long after it, within a piece of many packets.
-    text = bytes(source.choices(b"abcdefgh", k=300_000))
-    data = gzip.compress(pcap([packet(text[at : at + 400]) for at in range(0, len(text), 400)]))
+    # A few bytes of the file are many packets, and what is asked for at a time decides how many of
+    # them zlib has given before it finds the damage.
+    pool = [packet(source.randbytes(300)) for _ in range(50)]
+    data = gzip.compress(pcap(source.choices(pool, k=6000)))
     at = len(data) * place // 10
     file = capture(data[:at] + bytes([data[at] ^ 0xFF, data[at + 1] ^ 0xFF]) + data[at + 2 :])
-    for chunk_bytes in (1000, 150_000, 1 << 20):
+    for chunk_bytes in (100_000, 4 << 20):
         assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
 
 

@@ -23,13 +23,21 @@ class Window:
     """The bytes of a file, which stands at ``offset``, from there on: ``room`` of them at a time.
 
     They are in ``buffer``, which begins at ``address``, up to ``filled``; at ``position`` the next
-    block begins. Nothing from ``stop`` on is read before it is asked for.
+    block begins. Nothing from ``stop`` on is read before it is asked for. Where reading ``piece``
+    bytes at a time can fail within the file, they must not be more than what it buffers: it would
+    read on after it gave what it has, and lose that.
     """
 
     def __init__(
-        self, file: io.BufferedReader[Any], room: int, offset: int = 0, stop: int | None = None
+        self,
+        file: io.BufferedReader[Any],
+        room: int,
+        offset: int = 0,
+        stop: int | None = None,
+        piece: int = PIECE,
     ) -> None:
         self._file = file
+        self._piece = piece
         self._most_room = room
         self._begin = offset  # where in the file the buffer would begin, by where its end stands
         self._stop = stop
@@ -70,7 +78,7 @@ class Window:
 
     def fill(self) -> bool:
         """Read on; False if there is no room, or nothing more."""
-        end = min(self.filled + PIECE, self.room)
+        end = min(self.filled + self._piece, self.room)
         if self._stop is not None:
             end = min(end, self._stop - self._begin)
         if end <= self.filled or self._is_read:

@@ -13,8 +13,9 @@ import numpy as np
 
 from flexwire.capture.columns.packet_notes import FileNotes
 from flexwire.capture.columns.packet_scan import BEGINS, Scan
-from flexwire.capture.columns.packet_window import Window
+from flexwire.capture.columns.packet_window import PIECE, Window
 from flexwire.capture.files import (
+    STEP_BYTES,
     DamagedError,
     PcapngBlocks,
     Source,
@@ -171,7 +172,10 @@ class SegmentReader:
             notes = FileNotes(file)
             try:
                 with open_capture(file, self._opener) as (content, is_compressed):
-                    window = _window(content, self._chunk_bytes, here, until)
+                    _go_to(content, here)
+                    last = None if until is None or until.is_end else until.offset
+                    piece = STEP_BYTES if is_compressed else PIECE
+                    window = Window(content, self._chunk_bytes, here.offset, last, piece)
                     reading = _Reading(self._scan, window, here, notes)
                     reading.can_be_cut = not is_compressed
                     reading.keeps_samples = self._show_credentials
@@ -185,17 +189,13 @@ class SegmentReader:
             yield notes
 
 
-def _window(
-    content: io.BufferedReader[Any], chunk_bytes: int, start: Position, stop: Position | None
-) -> Window:
+def _go_to(content: io.BufferedReader[Any], start: Position) -> None:
     if start.offset:
         try:
             content.seek(start.offset)
         except OSError as error:
             reason = f"cannot go to byte {start.offset}: {error.strerror or error}"
             raise CaptureError(reason, source=start.file) from error
-    end = None if stop is None or stop.is_end else stop.offset
-    return Window(content, chunk_bytes, start.offset, end)
 
 
 class _Reading:

@@ -64,7 +64,8 @@ class _Range:
             for ended in flows.ended():
                 turns.end(ended.connection)
         if self._known.stop is None:
-            yield from self._frame_rows(flows.finish())
+            for frames in flows.finish():
+                yield from self._frame_rows(frames)
 
     def _frame_rows(self, frames: FrameColumns) -> Iterator[tuple[str, pa.RecordBatch]]:
         if not len(frames):

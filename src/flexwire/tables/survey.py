@@ -143,9 +143,12 @@ class Surveyor:
                 self._begin_range(current.stop)
                 current = self._ranges[-1]
             self._see(self._flows.push(item))
+            self._end_connections()
             current.size += len(item.data)
             current.stop = reader.position
-        self._see(self._flows.finish())
+        for frames in self._flows.finish():
+            self._see(frames)
+        self._end_connections()
         self._ranges[-1].stop = None
         self._tell(files)
         survey.ranges = len(self._ranges)
@@ -165,6 +168,8 @@ class Surveyor:
             self._note_software(rows)
         for rows in self._bodies(frames, facts, TOPIC_NAMES_MESSAGE):
             self._note_names(rows)
+
+    def _end_connections(self) -> None:
         for ended in self._flows.ended():
             self._survey.connections.append(ended)
             self._turns.end(ended.connection)

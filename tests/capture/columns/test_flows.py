@@ -232,8 +232,8 @@ def by_columns(
         assert found.connections is taken.connections
         frames += [found.frame(row) for row in range(len(found))]
         ended += taken.ended()
-    found = taken.finish()
-    frames += [found.frame(row) for row in range(len(found))]
+    for found in taken.finish():
+        frames += [found.frame(row) for row in range(len(found))]
     return by_connection(frames), sorted([*ended, *taken.ended()], key=lambda one: one.connection)
 
 

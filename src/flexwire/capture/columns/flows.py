@@ -66,7 +66,7 @@ class Flows:
         self._assemblers: dict[str, FrameAssembler] = {}
         self._ended: list[CapturedConnection] = []
         self.lent = _LentConnections()
-        self.last_file = ""
+        self.files: dict[str, str] = {}  # that each key was last seen in
 
     def __getstate__(self) -> dict[str, Any]:
         self._take_all_back()
@@ -83,15 +83,18 @@ class Flows:
         self.lent.carry()
         return frames
 
-    def finish(self) -> FrameColumns:
-        """The capture has ended: give out what is incomplete."""
+    def finish(self) -> list[FrameColumns]:
+        """The capture has ended: give out what is incomplete, by the file that each ended in."""
         self._take_all_back()
-        found: list[CapturedFrame] = []
-        for assembler in self._assemblers.values():
-            found += assembler.finish()
+        found: dict[str, list[CapturedFrame]] = {}
+        for key, assembler in self._assemblers.items():
+            found.setdefault(self.files[key], []).extend(assembler.finish())
             self.note_ended(assembler)
         self._assemblers.clear()
-        return FrameColumns.from_frames(found, self.last_file, self.connections)
+        return [
+            FrameColumns.from_frames(frames, file, self.connections)
+            for file, frames in found.items()
+        ]
 
     def ended(self) -> list[CapturedConnection]:
         """The connections that have ended since this was last asked."""
@@ -278,6 +281,7 @@ class _Chunk:
 
     def run(self) -> FrameColumns:
         todo = self._runs()
+        self._flows.files.update(dict.fromkeys((key for key, _, _ in todo), self._segments.file))
         while todo:
             runs = []
             for key, start, stop in todo:
@@ -340,7 +344,7 @@ class _Chunk:
 
     def _frames(self) -> FrameColumns:
         flows, parts = self._flows, self._parts
-        file = flows.last_file = self._segments.file
+        file = self._segments.file
         made: list[tuple[FrameColumns, Array]] = []
         for rows, out in zip(parts.rows, parts.outs, strict=True):
             made.append(

@@ -90,8 +90,8 @@ def write_tables(spark: SparkSession, asked: Asked, place: Place, total: int) ->
 def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
     _use_one_thread()
     kept: dict[str, bytes] = {}
-    place = drop.place.child(_KEPT)
-    survey = Surveyor(asked, kept.__setitem__ if is_whole else place.write).run()
+    keep = kept.__setitem__ if is_whole else partial(_keep, drop.place)
+    survey = Surveyor(asked, keep).run()
     if survey.is_ordered:
         with _Writers(drop, asked.digest, 0) as writers:
             writers.write("connections", connection_rows(survey.connections))
@@ -116,7 +116,15 @@ def _surveyed(survey: Survey) -> Surveyed:
 def _decode(asked: Asked, digest: str, number: int, drop: Drop) -> None:
     _use_one_thread()
     with _Writers(drop, digest, number) as writers:
-        writers.write_range(asked, number, drop.place.child(_KEPT).read)
+        writers.write_range(asked, number, partial(_kept, drop.place))
+
+
+def _keep(place: Place, name: str, data: bytes) -> None:
+    place.write(f"{_KEPT}/{name}", data)
+
+
+def _kept(place: Place, name: str) -> bytes:
+    return place.read(f"{_KEPT}/{name}")
 
 
 def _use_one_thread() -> None:

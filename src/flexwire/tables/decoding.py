@@ -56,9 +56,17 @@ class _Range:
 
     def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         flows, turns = self._start.flows, self._start.turns
-        reader = SegmentReader(self._asked.files, start=self._start.position, stop=self._known.stop)
+        reader = SegmentReader(
+            self._known.files,
+            chunk_bytes=self._asked.chunk_bytes,
+            start=self._start.position,
+            stop=self._known.stop,
+        )
         for item in reader:
             if isinstance(item, FileNotes):
+                if item.error is not None:
+                    # The survey could read it.
+                    raise item.error
                 continue
             yield from self._frame_rows(flows.push(item))
             for ended in flows.ended():

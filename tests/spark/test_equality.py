@@ -176,6 +176,19 @@ def test_columns_give_the_analysis_of_the_objects(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_ranges")
+def test_a_clock_that_goes_back_within_a_file_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    capture = write_capture(tmp_path / "capture", 3, replace(UNORDERED, taps=1, files=1))
+    analyze(capture, tmp_path / "columns", spark=spark)
+    analyze(capture, tmp_path / "objects", spark=spark, by_objects=True)
+    assert len(list((tmp_path / "columns" / "tables" / "frames").glob("*.parquet"))) > 1
+    assert_equal_analyses(tmp_path / "columns", tmp_path / "objects")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_ranges")
 def test_files_that_overlap_in_time_are_read_by_objects(
     spark: SparkSession, tmp_path: Path
 ) -> None:

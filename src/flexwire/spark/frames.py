@@ -60,7 +60,8 @@ def assemble_frames(
 
     Rows about a file's packets pass through. ``brokers`` are the ends known for brokers.
     """
-    order = ("connection", "timestamp_us", "file", "ordinal")
+    # Within a file its own order counts, however its clock went.
+    order = ("connection", "clock_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
     return map_in_arrow(ordered, partial(_assemble, show_credentials, brokers), FRAMES)
 

@@ -92,7 +92,7 @@ def _change_body(rows: list[dict[str, Any]]) -> None:
         (
             "frames",
             _change_size,
-            r"frames: the row of connection '.*', direction 'response', frame_index 1: size: 41 and 7",
+            r"frames: the row of .*, direction 'response', frame_index 1: size: 41 and 7",
         ),
         (
             "frames",
@@ -104,7 +104,7 @@ def _change_body(rows: list[dict[str, Any]]) -> None:
         (
             "messages/MetadataRequest",
             _change_body,
-            r"messages/MetadataRequest: .* frame_index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
+            r"messages/.* frame_index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
         ),
     ],
 )

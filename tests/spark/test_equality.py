@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CONNECTION = "10.0.0.9:40000>10.0.0.7:9092"
 FRAMES: list[dict[str, Any]] = [
-    {"connection": CONNECTION, "direction": way, "index": index, "size": 40 + index}
+    {"connection": CONNECTION, "direction": way, "frame_index": index, "size": 40 + index}
     for index in range(3)
     for way in ("request", "response")
 ]
@@ -92,19 +92,19 @@ def _change_body(rows: list[dict[str, Any]]) -> None:
         (
             "frames",
             _change_size,
-            r"frames: the row of connection '.*', direction 'response', index 1: size: 41 and 7",
+            r"frames: the row of .*, direction 'response', frame_index 1: size: 41 and 7",
         ),
         (
             "frames",
             _drop_row,
-            r"frames: the first has 1 more of .* 'response', index 0; 6 and 5 rows",
+            r"frames: the first has 1 more of .* 'response', frame_index 0; 6 and 5 rows",
         ),
-        ("frames", _repeat_row, r"the second has 1 more of .* index 0; 6 and 7 rows"),
-        ("frames", _add_column, r"frames: .* index 0: error: 'nothing' and 'new'"),
+        ("frames", _repeat_row, r"the second has 1 more of .* frame_index 0; 6 and 7 rows"),
+        ("frames", _add_column, r"frames: .* frame_index 0: error: 'nothing' and 'new'"),
         (
             "messages/MetadataRequest",
             _change_body,
-            r"messages/MetadataRequest: .* index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
+            r"messages/.* frame_index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
         ),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="size"):
         assert_equal_tables(one, other)
     assert_equal_tables(one, other, without={"size"})
-    assert_equal_tables(one, other, without={"index", "size"})
+    assert_equal_tables(one, other, without={"frame_index", "size"})
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def _frame_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 "kind": "frame",
                 "connection": "a>b",
                 "direction": "request",
-                "index": number,
+                "frame_index": number,
                 "time": START_US,
                 "correlation_id": number,
                 "message": "MetadataRequest",

@@ -189,7 +189,7 @@ class Surveyor:
         named = pc.struct_field(rows["body"], "client_software_name")
         kept = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
         for connection, index, body in zip(
-            *(kept[name].to_pylist() for name in ("connection", "index", "body")), strict=True
+            *(kept[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
         ):
             known = self._software.get(connection)
             if known is None or index < known[0]:

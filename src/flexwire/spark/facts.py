@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
-from importlib.metadata import version as installed_version
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.columns.turns_outcomes import FAILED, UNPAIRED
 from flexwire.protocol import WITHHELD
-from flexwire.report.audit import marked
 from flexwire.report.facts import (
     ClientFacts,
     DecodeFailure,
@@ -23,9 +21,9 @@ from flexwire.report.facts import (
     TimelineBucket,
     Totals,
 )
-from flexwire.schema.catalog import catalog
 from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
+from flexwire.spark.parts import Parts, facts_of
 from flexwire.spark.record_facts import (
     gather_record_headers,
     gather_topics,
@@ -42,17 +40,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.brokers import Brokers
     from flexwire.report.audit_facts import Audit
-    from flexwire.report.facts import (
-        ApiFacts,
-        ConnectionFacts,
-        RecordHeaderFacts,
-        TaggedFieldUse,
-        TopicFacts,
-        VersionUse,
-    )
     from flexwire.spark.progress import Steps
 
-_Told = TypeVar("_Told")
 
 SHOWN_FAILURES = 200
 SAMPLE_BYTES = 64
@@ -88,31 +77,6 @@ class Measured:
     given: Brokers
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What `Facts` has of the tables, but for the audit; groups are in any order."""
-
-    totals: Totals
-    withheld_credentials: int
-    timeline: Timeline
-    sources: tuple[Source, ...]
-    apis: tuple[ApiFacts, ...]
-    clients: tuple[ClientFacts, ...]
-    version_uses: tuple[VersionUse, ...]
-    topics: tuple[TopicFacts, ...]
-    record_headers: tuple[RecordHeaderFacts, ...]
-    tagged_fields: tuple[TaggedFieldUse, ...]
-    failures: tuple[DecodeFailure, ...]
-    failure_counts: tuple[FailureCount, ...]
-    lenient_uses: tuple[LenientUse, ...]
-    connections: ConnectionFacts
-
-
-# The same captures should give the same file.
-_UNORDERED = (
-    *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
-    *("tagged_fields", "lenient_uses"),
-)
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
 QUERIES = 12
 
@@ -160,26 +124,6 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
             connections=replace(connections.result(), given=measured.given.named()),
         )
         return facts_of(parts, audited.result(), title=title, made_at_us=made_at_us)
-
-
-def facts_of(parts: Parts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
-    """Put the facts together, in an order that does not depend on how they were gathered."""
-    told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
-    told["version_uses"] = marked(parts.version_uses, audit)
-    told |= {name: _ordered(told[name]) for name in _UNORDERED}
-    return Facts(
-        title=title,
-        made_at_us=made_at_us,
-        flexwire_version=installed_version("flexwire"),
-        newest_release=catalog().newest_release,
-        releases=catalog().releases,
-        audit=audit,
-        **told,
-    )
-
-
-def _ordered(told: tuple[_Told, ...]) -> tuple[_Told, ...]:
-    return tuple(sorted(told, key=repr))
 
 
 def _gather_totals(frames: DataFrame, packets: DataFrame, records: DataFrame) -> tuple[Totals, int]:

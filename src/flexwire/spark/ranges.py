@@ -10,6 +10,7 @@ A task goes from the bytes of its range to columns, and writes its part of each 
 
 from __future__ import annotations
 
+import pickle
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,7 @@ import pyarrow as pa
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import part_name, settle
+from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
@@ -41,6 +43,9 @@ LEAST_RANGE_BYTES: Final = 64 << 20
 
 # What the survey keeps for the ranges lies here, below the place that an analysis writes to.
 _KEPT: Final = "_survey"
+# And the sums of what each task wrote here, the survey's first.
+_SUMS: Final = "_sums"
+_OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever it found.
 _ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
@@ -56,6 +61,7 @@ class Surveyed:
     ranges: int
     is_ordered: bool
     packets: int
+    span_us: int
     reason: str | None = None
     source: str = ""
 
@@ -68,8 +74,10 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
     return max(LEAST_RANGE_BYTES, min(RANGE_BYTES, total // (2 * max(1, tasks_at_once))))
 
 
-def write_tables(spark: SparkSession, asked: Asked, place: Place, total: int) -> Surveyed:
-    """Write the tables of a capture of ``total`` bytes below ``place``.
+def write_tables(
+    spark: SparkSession, asked: Asked, place: Place, total: int
+) -> tuple[Surveyed, AnalysisSums]:
+    """Write the tables of a capture of ``total`` bytes below ``place``, and sum up their rows.
 
     Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none.
     """
@@ -79,12 +87,17 @@ def write_tables(spark: SparkSession, asked: Asked, place: Place, total: int) ->
     (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
     found, written = survey.value, list(survey.files)
     if found.is_ordered and not is_whole:
-        work = partial(_decode, replace(asked, files=()), asked.digest)
+        work = partial(_decode, replace(asked, files=()), asked.digest, found.span_us)
         for one in run_tasks(spark, found.ranges, work, drop):
             written += one.files
-    place.remove([entry.name for entry in place.entries(f"{_KEPT}/")])
+    sums = AnalysisSums(found.span_us)
+    for name in sorted(entry.name for entry in place.entries(f"{_SUMS}/")):
+        # Written by the tasks of this analysis, in a directory of its own.
+        sums.merge(pickle.loads(place.read(name)))  # noqa: S301 - see above
+    for folder in (_KEPT, _SUMS):
+        place.remove([entry.name for entry in place.entries(f"{folder}/")])
     settle(place, written)
-    return found
+    return found, sums
 
 
 def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -93,9 +106,9 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
     keep = kept.__setitem__ if is_whole else partial(_keep, drop.place)
     survey = Surveyor(asked, keep).run()
     if survey.is_ordered:
-        with _Writers(drop, asked.digest, 0) as writers:
-            writers.write("connections", connection_rows(survey.connections))
-            writers.write("packets", packet_rows(survey.notes))
+        with _Writers(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+            writers.write(CONNECTIONS, connection_rows(survey.connections))
+            writers.write(PACKETS, packet_rows(survey.notes))
             if is_whole:
                 for number in range(survey.ranges):
                     writers.write_range(asked, number, kept.__getitem__)
@@ -104,7 +117,7 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
 
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets)
+    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us)
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):
@@ -113,9 +126,9 @@ def _surveyed(survey: Survey) -> Surveyed:
     return found
 
 
-def _decode(asked: Asked, digest: str, number: int, drop: Drop) -> None:
+def _decode(asked: Asked, digest: str, span_us: int, number: int, drop: Drop) -> None:
     _use_one_thread()
-    with _Writers(drop, digest, number) as writers:
+    with _Writers(drop, digest, number, span_us) as writers:
         writers.write_range(asked, number, partial(_kept, drop.place))
 
 
@@ -134,11 +147,13 @@ def _use_one_thread() -> None:
 
 
 class _Writers:
-    """The files that a task writes, one a table; handed over when the block is done."""
+    """The files that a task writes, one a table, and their sums; handed over in the end."""
 
-    def __init__(self, drop: Drop, digest: str, number: int) -> None:
+    def __init__(self, drop: Drop, digest: str, number: int, span_us: int) -> None:
         self._drop = drop
-        self._name = part_name(digest, number, 0)
+        self._number = number
+        self._name = part_name(digest, max(0, number), 0)
+        self._sums = AnalysisSums(span_us)
         self._open: dict[str, TableWriter] = {}
         self._stack = ExitStack()
 
@@ -151,10 +166,13 @@ class _Writers:
         if error[0] is None:
             for table, writer in self._open.items():
                 self._drop.put(self._local(table), table, self._name, writer.rows)
+            data = pickle.dumps(self._sums, pickle.HIGHEST_PROTOCOL)
+            self._drop.place.write(f"{_SUMS}/{self._number + 1:06d}", data)
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Write rows of a table."""
         self._of(table, rows.schema).write(rows)
+        self._sums.add(table, rows)
 
     def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
         """Write all rows of a range."""

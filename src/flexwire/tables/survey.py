@@ -85,8 +85,7 @@ class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
     ``files`` are those that it lies in. ``software`` is the name and version of each connection's
-    client, ``names`` those of topics by their ids. ``span_us`` is the time from the first frame of
-    Kafka's to the last.
+    client, ``names`` those of topics by their ids.
     """
 
     files: tuple[str, ...]
@@ -94,14 +93,14 @@ class Known:
     told: Told
     software: dict[str, Software]
     names: dict[str, str]
-    span_us: int
 
 
 @dataclass(slots=True)
 class Survey:
     """What a survey found out; ``ranges`` of it are to be decoded.
 
-    ``notes`` are those of the files, in order. Unless it ``is_ordered``, files that overlap in time
+    ``notes`` are those of the files, in order; ``span_us`` is the time from the first frame of
+    Kafka's to the last. Unless it ``is_ordered``, files that overlap in time
     show the same connections: then nothing was found out, and the capture is not to be decoded
     range by range.
     """
@@ -110,6 +109,7 @@ class Survey:
     is_ordered: bool = True
     notes: list[FileNotes] = field(default_factory=list)
     connections: list[CapturedConnection] = field(default_factory=list)
+    span_us: int = 0
 
 
 class Surveyor:
@@ -215,7 +215,7 @@ class Surveyor:
         unanswered, early = self._turns.unanswered(), self._turns.early()
         all_names = self._flows.connections
         is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
-        span_us = self._times.span_us(np.array(is_kafka, np.bool_))
+        self._survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
         first = 0
         for number, one in enumerate(self._ranges):
             last = len(files) - 1 if one.stop is None else files.index(one.stop.file, first)
@@ -235,7 +235,7 @@ class Surveyor:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(within, one.stop, told, software, self._names, span_us)
+            known = Known(within, one.stop, told, software, self._names)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 

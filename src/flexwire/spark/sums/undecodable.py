@@ -32,7 +32,7 @@ def undecodable(records: pa.RecordBatch) -> pa.RecordBatch:
 def record_failures(records: pa.RecordBatch) -> pa.RecordBatch:
     """Give the failures among rows of the records table, with columns of the table of frames.
 
-    ``index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
+    ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
     `SAMPLE_BYTES`) are of what did not decode.
     """
     failed = undecodable(records)
@@ -42,7 +42,7 @@ def record_failures(records: pa.RecordBatch) -> pa.RecordBatch:
         "time": failed["time"],
         "connection": failed["connection"],
         "direction": pc.if_else(is_request, "request", "response"),
-        "index": failed["frame_index"],
+        "frame_index": failed["frame_index"],
         "message": _MESSAGES.take(pc.index_in(failed["source"], _SOURCES)),
         "api_version": pa.nulls(rows),
         "error": failed["error"],

@@ -32,6 +32,7 @@ from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
+from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import capture_files
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import range_bytes, write_tables
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from flexwire.report.facts import Facts
     from flexwire.spark.progress import Progress
     from flexwire.spark.staging import Staging
+    from flexwire.spark.sums.analysis import AnalysisSums
 
 # A small job is mostly waiting for Spark to plan and commit it.
 JOBS_AT_ONCE = 4
@@ -162,8 +164,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         ):
             how = (show_credentials, record_bytes, by_objects, given, captured)
             job = _Job(running, place, progress, clock, *how)
-            job.write_tables(files)
-            facts = job.measure(title, audited)
+            facts = job.measure(title, audited, job.write_tables(files))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return _analysis(place.out, facts, clock)
@@ -260,20 +261,20 @@ class _Job:
     def tables(self) -> Tables:
         return Tables(self.place.new / "tables")
 
-    def write_tables(self, files: list[Path]) -> None:
-        """Write all tables but that of the audit.
+    def write_tables(self, files: list[Path]) -> AnalysisSums | None:
+        """Write all tables but that of the audit, and sum up their rows.
 
         By columns, range by range; by objects where that is asked for, and where files overlap in
-        time, which their ranges cannot.
+        time, which their ranges cannot. Objects sum up nothing.
         """
-        if not (self.by_objects or self._write_by_columns(files)):
+        sums = None if self.by_objects else self._write_by_columns(files)
+        if sums is None:
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
             self._write_by_objects(files)
-        elif self.by_objects:
-            self._write_by_objects(files)
+        return sums
 
-    def _write_by_columns(self, files: list[Path]) -> bool:
+    def _write_by_columns(self, files: list[Path]) -> AnalysisSums | None:
         total = sum(map(_size, files))
         asked = Asked(
             tuple(map(str, files)),
@@ -284,10 +285,10 @@ class _Job:
             range_bytes=range_bytes(total, _tasks_at_once(self.spark)),
         )
         with self._stage("Decoding captures"):
-            found = write_tables(self.spark, asked, self.place.files, total)
+            found, sums = write_tables(self.spark, asked, self.place.files, total)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
-        return found.is_ordered
+        return sums if found.is_ordered else None
 
     def _write_by_objects(self, files: list[Path]) -> None:
         stages = ObjectTables(
@@ -310,7 +311,21 @@ class _Job:
     def _table(self, path: Path) -> DataFrame:
         return self.spark.read.parquet(str(path))
 
-    def measure(self, title: str, releases: tuple[str, ...]) -> Facts:
+    def measure(self, title: str, releases: tuple[str, ...], sums: AnalysisSums | None) -> Facts:
+        """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
+        made_at_us = time.time_ns() // 1000
+        if sums is None:
+            facts = self._query(title, releases, made_at_us)
+        else:
+            with self._stage("Measuring"):
+                audit = self._audited(releases)()
+                facts = facts_of(
+                    sums.parts(self.brokers), audit, title=title, made_at_us=made_at_us
+                )
+        write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
+        return facts
+
+    def _query(self, title: str, releases: tuple[str, ...], made_at_us: int) -> Facts:
         stage = "Measuring"
         steps = Steps(self.progress, stage, QUERIES)
         with self.clock.stage(stage):
@@ -323,10 +338,7 @@ class _Job:
                 audit=self._audited(releases),
                 given=self.brokers,
             )
-            made_at_us = time.time_ns() // 1000
-            facts = gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)
-            write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
-            return facts
+            return gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)
 
     def _audited(self, releases: tuple[str, ...]) -> Callable[[], Audit]:
         tables = tables_to_audit(self.spark, self.tables)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.columns.turns_outcomes import FAILED
-from flexwire.errors import UnknownMessageError
 from flexwire.parties import Client
-from flexwire.protocol import api_name
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
@@ -18,17 +16,17 @@ from flexwire.report.facts import (
     LatencyBucket,
     VersionUse,
 )
+from flexwire.spark.sums.frames import CLIENT
+from flexwire.spark.sums.latencies import BUCKETS, edges
+from flexwire.spark.sums.traffic import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-# What tells clients apart, as columns of the frames.
-CLIENT = ("client_id", "client_software_name", "client_software_version")
 # Of a percentile: off by at most one rank in so many.
 _ACCURACY = 10_000
 _STEPS_A_DECADE = 4
 _FIRST_STEP = round(math.log10(LATENCY_EDGES_MS[0]) * _STEPS_A_DECADE)
-_BUCKETS = len(LATENCY_EDGES_MS) - 1
 
 
 def client_of(row: Row) -> Client:
@@ -79,13 +77,13 @@ def _bucket() -> Column:
     # No logarithm of zero: a latency of 0 µs, or below where clocks disagree, is in bucket -1.
     logarithm = F.log10(F.greatest(F.col("latency_us") / 1000, F.lit(1e-6)))
     step = F.floor(logarithm * _STEPS_A_DECADE) - _FIRST_STEP
-    return F.greatest(F.lit(-1), F.least(step, F.lit(_BUCKETS)))
+    return F.greatest(F.lit(-1), F.least(step, F.lit(BUCKETS)))
 
 
 def _api(row: Row, histogram: dict[int, int]) -> ApiFacts:
     return ApiFacts(
         api_key=row.api_key,
-        name=_name(row.api_key),
+        name=name_of(row.api_key),
         requests=row.requests,
         responses=row.responses,
         request_bytes=row.request_bytes,
@@ -94,13 +92,6 @@ def _api(row: Row, histogram: dict[int, int]) -> ApiFacts:
         versions=tuple(sorted(row.versions)),
         latency=_latency(row, histogram) if row.pairs else None,
     )
-
-
-def _name(api_key: int) -> str | None:
-    try:
-        return api_name(api_key)
-    except UnknownMessageError:
-        return None
 
 
 def _latency(row: Row, histogram: dict[int, int]) -> Latency:
@@ -113,18 +104,10 @@ def _latency(row: Row, histogram: dict[int, int]) -> Latency:
         p99_ms=p99,
         max_ms=row.most,
         histogram=tuple(
-            LatencyBucket(*_edges(bucket, row.most), count)
+            LatencyBucket(*edges(bucket, row.most), count)
             for bucket, count in sorted(histogram.items())
         ),
     )
-
-
-def _edges(bucket: int, most: float) -> tuple[float, float]:
-    if bucket < 0:
-        return 0.0, LATENCY_EDGES_MS[0]
-    if bucket == _BUCKETS:
-        return LATENCY_EDGES_MS[-1], math.nextafter(most, math.inf)
-    return LATENCY_EDGES_MS[bucket], LATENCY_EDGES_MS[bucket + 1]
 
 
 def gather_version_uses(frames: DataFrame) -> tuple[VersionUse, ...]:
@@ -133,6 +116,6 @@ def gather_version_uses(frames: DataFrame) -> tuple[VersionUse, ...]:
     requests = frames.where("direction = 'request' and api_key is not null")
     rows = requests.groupBy(*CLIENT, *used).count().collect()
     return tuple(
-        VersionUse(client_of(row), row.api_key, _name(row.api_key), row.api_version, row["count"])
+        VersionUse(client_of(row), row.api_key, name_of(row.api_key), row.api_version, row["count"])
         for row in rows
     )

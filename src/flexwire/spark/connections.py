@@ -13,12 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.columns.turns_outcomes import FAILED, NOT_KAFKA, UNBELIEVED
 from flexwire.report.facts import ConnectionFacts, OtherConnection
 from flexwire.spark.frames import CONNECTION, FRAME
+from flexwire.spark.sums.connections import SHOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-SHOWN = 200
-"""So many connections that are not Kafka are listed in the report; the table has them all."""
 
 # What a frame says of itself, where it can be believed.
 _READ = (

@@ -21,7 +21,7 @@ from flexwire.report.facts import (
     TimelineBucket,
     Totals,
 )
-from flexwire.spark.api_facts import CLIENT, client_of, gather_apis, gather_version_uses
+from flexwire.spark.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
 from flexwire.spark.parts import Parts, facts_of
 from flexwire.spark.record_facts import (
@@ -30,6 +30,10 @@ from flexwire.spark.record_facts import (
     message_of_source,
     undecodable,
 )
+from flexwire.spark.sums.failures import SAMPLE_BYTES, SHOWN_FAILURES
+from flexwire.spark.sums.frames import CLIENT
+from flexwire.spark.sums.reasons import DIFFERENT_REASONS
+from flexwire.spark.sums.timeline import bucket_us
 from flexwire.spark.tag_facts import gather_tagged_fields
 from flexwire.tables.frames import LENIENT
 
@@ -43,22 +47,7 @@ if TYPE_CHECKING:
     from flexwire.spark.progress import Steps
 
 
-SHOWN_FAILURES = 200
-SAMPLE_BYTES = 64
-DIFFERENT_REASONS = 200
 _QUERIES_AT_ONCE = 4
-_BUCKETS = 120
-# Slices of time that people count in, from a millisecond to a day.
-_BUCKET_US = [
-    step * unit
-    for unit, steps in (
-        (1_000, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-        (1_000_000, (1, 2, 5, 10, 15, 30)),
-        (60_000_000, (1, 2, 5, 10, 15, 30)),
-        (3_600_000_000, (1, 2, 3, 6, 12, 24)),
-    )
-    for step in steps
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +144,7 @@ def _gather_totals(frames: DataFrame, packets: DataFrame, records: DataFrame) ->
 def _gather_timeline(frames: DataFrame) -> Timeline:
     micros = F.unix_micros("time")
     span = frames.agg((F.max(micros) - F.min(micros)).alias("span")).collect()[0].span or 0
-    width = next((one for one in _BUCKET_US if one * _BUCKETS > span), _BUCKET_US[-1])
-    # Captures of months are drawn in as many days as there are.
+    width = bucket_us(span)
     slices = frames.groupBy((F.floor(micros / width) * width).alias("time_us")).agg(
         _bytes_of("request").alias("request_bytes"),
         _bytes_of("response").alias("response_bytes"),

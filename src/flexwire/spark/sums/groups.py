@@ -1,0 +1,120 @@
+"""Rows grouped by the values of some columns: numpy sees every row, Python every group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+    Key = tuple[Any, ...]
+
+_MOST_CODES = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as numbers: the value of a row is ``values[codes[row]]``."""
+
+    codes: Array
+    values: Sequence[Any]
+
+
+def coded(column: pa.Array) -> Coded:
+    """Give a column as numbers; null is a value like others."""
+    found = pc.dictionary_encode(column, null_encoding="encode")
+    return Coded(found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist())
+
+
+def coded_flags(flags: Array) -> Coded:
+    """Give a column of booleans as numbers."""
+    return Coded(flags.astype(np.int64), (False, True))
+
+
+def coded_steps(numbers: Array, width: int) -> Coded:
+    """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
+    steps = numbers // width
+    least = int(steps.min())
+    return Coded(steps - least, range(least, int(steps.max()) + 1))
+
+
+class Groups:
+    """Rows, of which there is one at least; those with the same values in all columns are a group.
+
+    ``of`` is the group of each row, as a number.
+    """
+
+    def __init__(self, *columns: Coded) -> None:
+        self._columns = columns
+        codes, different = columns[0].codes, len(columns[0].values)
+        for one in columns[1:]:
+            if different * len(one.values) > _MOST_CODES:
+                _, codes = np.unique(codes, return_inverse=True)
+                different = int(codes.max()) + 1
+            codes, different = codes * len(one.values) + one.codes, different * len(one.values)
+        self._first, self.of = _numbered(codes, different)
+
+    def values(self) -> Iterator[Key]:
+        """Give what the rows of each group have in the columns."""
+        told = (
+            [one.values[code] for code in one.codes[self._first].tolist()] for one in self._columns
+        )
+        return zip(*told, strict=True)
+
+    def counts(self) -> list[int]:
+        """Give how many rows are in each group."""
+        counts: list[int] = np.bincount(self.of).tolist()
+        return counts
+
+    def sums(self, numbers: Array) -> list[int]:
+        """Give the sum of each group's numbers; exact below 2 ** 53."""
+        sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
+        return sums
+
+
+def _numbered(codes: Array, different: int) -> tuple[Array, Array]:
+    """Give the first row of each code that occurs, and of each row the place of its code there."""
+    rows = len(codes)
+    if different > 4 * rows + 1024:
+        _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+        return first, of
+    # There are few codes, so that they need not be sorted.
+    first_of = np.full(different, -1)
+    first_of[codes[::-1]] = np.arange(rows - 1, -1, -1)
+    present = np.flatnonzero(first_of >= 0)
+    place = np.empty(different, np.int64)
+    place[present] = np.arange(len(present))
+    return first_of[present], place[codes]
+
+
+class Tally:
+    """How many rows each key has, and the sums of their numbers: ``sums[key]`` in this order."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Key, list[int]] = {}
+
+    def add(self, groups: Groups, *numbers: Array) -> None:
+        """Add rows in groups, with columns of numbers."""
+        columns = (groups.counts(), *map(groups.sums, numbers))
+        for key, more in zip(groups.values(), zip(*columns, strict=True), strict=True):
+            self._add(key, more)
+
+    def merge(self, other: Tally) -> None:
+        """Add what another one has."""
+        for key, more in other.sums.items():
+            self._add(key, more)
+
+    def _add(self, key: Key, more: Sequence[int]) -> None:
+        known = self.sums.get(key)
+        if known is None:
+            self.sums[key] = [*more]
+            return
+        for place, number in enumerate(more):
+            known[place] += number

@@ -23,6 +23,7 @@ from flexwire.report.facts import (
 )
 from flexwire.spark.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
+from flexwire.spark.pairs import FRAME_KEY
 from flexwire.spark.parts import Parts, facts_of
 from flexwire.spark.record_facts import (
     gather_record_headers,
@@ -195,9 +196,7 @@ def _gather_failures(
     frames: DataFrame, records: DataFrame
 ) -> tuple[tuple[DecodeFailure, ...], tuple[FailureCount, ...]]:
     columns = (
-        "time",
-        "connection",
-        "direction",
+        *("time", *FRAME_KEY),
         "message",
         "api_version",
         "error",
@@ -207,9 +206,7 @@ def _gather_failures(
     )
     failed = frames.where(F.col("outcome") == FAILED).select(*columns)
     damaged = undecodable(records).select(
-        "time",
-        "connection",
-        F.when(F.col("source") == "produce", "request").otherwise("response").alias("direction"),
+        *("time", *FRAME_KEY),
         message_of_source().alias("message"),
         F.lit(None).cast("int").alias("api_version"),
         "error",
@@ -220,7 +217,12 @@ def _gather_failures(
     both = failed.unionByName(damaged)
     sample = F.hex(F.substring("bytes", 1, SAMPLE_BYTES)).alias("sample")
     micros = F.unix_micros("time").alias("time_us")
-    shown = both.orderBy("time").limit(SHOWN_FAILURES).select(*columns, sample, micros).collect()
+    shown = (
+        both.orderBy("time", *FRAME_KEY, "error", "size")
+        .limit(SHOWN_FAILURES)
+        .select(*columns, sample, micros)
+        .collect()
+    )
     counts = _by_reason(both)
     return tuple(map(_failure, shown)), _reasons(counts.collect())
 

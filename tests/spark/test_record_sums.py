@@ -23,9 +23,8 @@ from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.spark.sums.undecodable import SAMPLE_BYTES, record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.record_objects import OF_PARTITION, object_rows
-from flexwire.tables.schema import FRAMES_TABLE
+from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
 from flexwire.tables.survey import Asked, Surveyor
 from tests.capture.interleaved import SHAPES, write_capture

@@ -270,6 +270,43 @@ def test_nothing_has_no_facts() -> None:
     assert summed(ConnectionSums(), no_connections).facts().not_kafka == 0
 
 
+def test_each_frame_counts_where_it_belongs() -> None:
+    rows = rows_of(
+        {
+            "time": [START_US, START_US + 999, START_US + 1000, START_US + 1001],
+            "direction": ["request", "response", "response", "request"],
+            "message": ["FetchRequest", "FetchResponse", None, None],
+            "api_key": [1, 1, None, None],
+            "api_version": [4, 4, None, None],
+            "connection": ["a", "a", "b", "c"],
+            "outcome": ["decoded", "decoded", "unpaired", "failed"],
+            "error": [None, None, None, "cut off"],
+            "answered": [True, None, None, False],
+            "latency_us": [None, 999, None, None],
+            "size": [10, 20, 30, 40],
+        }
+    )
+    sums = summed(FrameSums(WIDTH_US), rows)
+    slices = [
+        (one.time_us, one.request_bytes, one.response_bytes, one.frames)
+        for one in sums.timeline().buckets
+    ]
+    assert slices == [(START_US, 10, 20, 2), (START_US + 1000, 40, 30, 2)]
+    (client,), (use,), (api,) = sums.clients(), sums.version_uses(), sums.apis()
+    assert (client.connections, client.requests, client.bytes_received, client.apis) == (
+        1,
+        1,
+        20,
+        1,
+    )
+    assert (use.api_name, use.version, use.requests) == ("Fetch", 4, 1)
+    assert (api.requests, api.responses, api.failures, api.versions) == (1, 1, 0, (4,))
+    totals = sums.totals(undecodable_records=2, skipped_packets=7)
+    assert (totals.first_time_us, totals.last_time_us) == (START_US, START_US + 1001)
+    assert (totals.connections, totals.clients, totals.unanswered_requests) == (3, 1, 1)
+    assert (totals.unpaired_responses, totals.decode_failures, totals.skipped_packets) == (1, 3, 7)
+
+
 def test_sums_over_other_slices_do_not_merge() -> None:
     with pytest.raises(ValueError, match="slices of different lengths"):
         FrameSums(1000).merge(FrameSums(2000))
@@ -417,6 +454,27 @@ def test_the_largest_of_very_many_connections_are_shown(captured: Captured) -> N
     assert [-one.request_bytes for one in facts.others] == [size for size, _ in carried[:SHOWN]]
     assert facts.silent == sum(row["request_bytes"] == 0 for row in many)
     assert facts.not_kafka == len(many) - facts.silent
+
+
+def test_connections_are_silent_or_unread_or_others() -> None:
+    rows = [
+        {
+            "connection": f"{carried} {is_kafka} {reads}",
+            "request_bytes": carried,
+            "response_bytes": 2 * carried,
+            "request_frames": 1,
+            "response_frames": 3,
+            "is_kafka": is_kafka,
+            "reads_as_kafka": reads,
+        }
+        for carried in (0, 5, 6)
+        for is_kafka in (False, True)
+        for reads in (False, True)
+    ]
+    facts = summed(ConnectionSums(), pa.RecordBatch.from_pylist(rows, CONNECTIONS_TABLE)).facts()
+    assert (facts.silent, facts.unread, facts.not_kafka) == (4, 2, 4)
+    assert (facts.not_kafka_frames, facts.not_kafka_bytes) == (16, 2 * 15 + 2 * 18)
+    assert [one.request_bytes for one in facts.others] == [6, 6, 5, 5]
 
 
 def test_slices_are_about_as_many_as_are_drawn() -> None:

@@ -54,13 +54,13 @@ class _Key:
         if len(self.topics) > self.most:
             self.topics = set(sorted(self.topics)[: self.most])
 
-    def add(self, lengths: Words, hashes: Words, texts: Words) -> None:
-        """Take in values that are not null."""
+    def add(self, lengths: Words, hashes: Words, texts: Words | None) -> None:
+        """Take in values that are not null; without ``texts`` all are UTF-8."""
         if not len(lengths):
             return
         self.values += len(lengths)
         self.empty += len(lengths) - int(np.count_nonzero(lengths))
-        self.texts += int(np.count_nonzero(texts))
+        self.texts += len(lengths) if texts is None else int(np.count_nonzero(texts))
         self.lengths.add(lengths)
         self._span(int(lengths.min()), int(lengths.max()))
         self.distinct.add(hashes, self.most)
@@ -116,7 +116,7 @@ class RecordHeaderSums:
         entries = headers.flatten()
         if not len(entries):
             return
-        parents = pc.list_parent_indices(headers).to_numpy()
+        parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
         is_control = records["is_control"]
         if pc.any(is_control.fill_null(fill_value=True)).as_py():
             seen = ~bits(is_control.fill_null(fill_value=True))[parents]
@@ -125,7 +125,10 @@ class RecordHeaderSums:
                 return
         starts = run_starts(records, ("topic", "topic_id"))
         names = [shortened(one) for one in topic_names(records).take(pa.array(starts)).to_pylist()]
-        runs = np.searchsorted(starts, parents, side="right") - 1 if len(starts) > 1 else None
+        runs = None
+        if len(starts) > 1:
+            ends = np.append(starts[1:], len(records))
+            runs = np.repeat(np.arange(len(starts), dtype=np.int32), ends - starts)[parents]
         self._add(entries, parents, runs, names)
         self._bound()
 
@@ -134,7 +137,8 @@ class RecordHeaderSums:
     ) -> None:
         keys = pc.struct_field(entries, "key").dictionary_encode()
         values = pc.struct_field(entries, "value")
-        hashes, texts = hashes_and_texts(values)
+        hashes, are_texts = hashes_and_texts(values)
+        texts = None if are_texts.all() else are_texts
         lengths = extents(values)
         nulls = bits(values.is_null()) if values.null_count else None
         order, begins = grouped(_narrow(np.asarray(keys.indices), len(keys.dictionary)))
@@ -148,7 +152,7 @@ class RecordHeaderSums:
                 null = nulls[rows]
                 one.nulls += int(np.count_nonzero(null))
                 rows = rows[~null]  # noqa: PLW2901 - those that have a value
-            one.add(lengths[rows], hashes[rows], texts[rows])
+            one.add(lengths[rows], hashes[rows], None if texts is None else texts[rows])
 
     def _key(self, name: str) -> _Key:
         found = self._keys.get(name)

@@ -33,8 +33,9 @@ _PARTITIONS_OF_MANY: Final = 4096
 # What says that a row is of the same record batch as the row before.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
-    *("batch_position", "magic", "batch_size", "compression"),
+    *("batch_position", "magic", "batch_size"),
 )
+_OF_FIRST = (*_OF_BATCH, "compression")
 _NO_OFFSET: Final = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
 _OF_RUNS = (
     *("records", "key_bytes", "value_bytes"),
@@ -126,7 +127,7 @@ class _Runs:
 
     def batch(self, at: int, key: TopicKey) -> _Batch | None:
         """Give a run's record batch; None of bytes that are not a batch."""
-        told = {name: self.first[name][at].as_py() for name in _OF_BATCH}
+        told = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if told["magic"] is None:
             return None
         facts = told.pop("magic"), told.pop("compression"), told.pop("batch_size")
@@ -281,7 +282,7 @@ def _runs(records: pa.RecordBatch) -> _Runs:
     none_least, none_most = _NO_OFFSET
     least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
     most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
-    return _Runs(records.select(_OF_BATCH).take(pa.array(starts)), sums, least, most)
+    return _Runs(records.select(_OF_FIRST).take(pa.array(starts)), sums, least, most)
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Words, list[TopicKey]]:

@@ -30,6 +30,10 @@ def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Words:
 def _mark_changes(column: pa.Array, marked: Words) -> None:
     if column.null_count == len(column):
         return
+    if not column.null_count and pa.types.is_integer(column.type):
+        numbers = column.to_numpy()
+        marked |= numbers[1:] != numbers[:-1]
+        return
     before, after = column.slice(0, len(column) - 1), column.slice(1)
     differ = pc.not_equal(after, before)
     if differ.null_count:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import part_name, settle
+from flexwire.spark.unreadable import Unreadable
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
@@ -50,12 +51,13 @@ class Surveyed:
     """What the driver hears of a survey.
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
-    did, and ``source`` which file it was.
+    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
     """
 
     ranges: int
     is_ordered: bool
     packets: int
+    unreadable: Unreadable
     reason: str | None = None
     source: str = ""
 
@@ -71,7 +73,8 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 def write_tables(spark: SparkSession, asked: Asked, place: Place, total: int) -> Surveyed:
     """Write the tables of a capture of ``total`` bytes below ``place``.
 
-    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none.
+    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none, and
+    none where files are unreadable that are not to be skipped.
     """
     drop = Drop(place)
     is_whole = total <= asked.range_bytes
@@ -92,7 +95,7 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
     kept: dict[str, bytes] = {}
     keep = kept.__setitem__ if is_whole else partial(_keep, drop.place)
     survey = Surveyor(asked, keep).run()
-    if survey.is_ordered:
+    if survey.ranges:
         with _Writers(drop, asked.digest, 0) as writers:
             writers.write("connections", connection_rows(survey.connections))
             writers.write("packets", packet_rows(survey.notes))
@@ -104,7 +107,8 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
 
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets)
+    unreadable = Unreadable.of(survey.unreadable)
+    found = Surveyed(survey.ranges, survey.is_ordered, packets, unreadable)
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 WRONG = b"not a capture, whatever the name"
-SMALL = {"chunk_bytes": 4096, "range_bytes": 6_000}
+SMALL: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 6_000}
 
 
 @pytest.fixture(scope="module")
@@ -220,13 +220,12 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     (source,) = list_sources([f"{bucket}/long/a.pcapng"])
     asked: list[tuple[int, int | None]] = []
     opened = Source.open
-    monkeypatch.setattr(
-        Source,
-        "open",
-        lambda self, start=0, stop=None: (asked.append((start, stop)), opened(self, start, stop))[
-            1
-        ],
-    )
+
+    def noted(self: Source, start: int = 0, stop: int | None = None) -> Any:
+        asked.append((start, stop))
+        return opened(self, start, stop)
+
+    monkeypatch.setattr(Source, "open", noted)
     (look,) = looks([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]

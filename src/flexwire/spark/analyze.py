@@ -156,10 +156,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     given = _given(ports, brokers)
     audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
     captured = None if captured_release is None else _release(captured_release)
-    to = output_directory(out)
-    files = capture_sources(to_list(paths, "paths", "a list of paths"))
-    if by_objects:
-        local_files(files, "expected a file on this machine, which by_objects alone reads")
+    to, files = output_directory(out), _files(paths, by_objects=by_objects)
     is_small = sum(map(_size, files)) < SMALL_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
@@ -180,6 +177,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return _analysis(place.out, facts, clock)
+
+
+def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
+    files = capture_sources(to_list(paths, "paths", "a list of paths"))
+    if by_objects:
+        local_files(files, "expected a file on this machine, which by_objects alone reads")
+    return files
 
 
 def _session(memory: str, worker_memory: str | None, *, is_small: bool) -> SparkSession:

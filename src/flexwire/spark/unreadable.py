@@ -39,7 +39,8 @@ class Unreadable:
         if self.count == files > 1:
             reason = f"{reason}; none of the {files:,} files can be read"
         elif self.count < files:
-            others = f", nor can {self.count - 1:,} others" if self.count > 1 else ""
+            more = self.count - 1
+            others = f", nor can {more:,} other{'s' * (more > 1)}" if more else ""
             reason = (
                 f"{reason}; so it cannot be read{others}, of {files:,} files. Leave out what is "
                 "not a capture, or analyze the rest with --skip-unreadable, skip_unreadable=True "

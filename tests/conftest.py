@@ -31,7 +31,7 @@ def is_spark(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, and all that start Spark to one of them."""
+    """Give each process whole files, and all that share the session to one of them."""
     if config.getvalue("dist") != "loadfile":
         return None
     # It is here only if tests run beside each other.
@@ -47,13 +47,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def scope(nodeid: str) -> str:
     """Give what tests share with those that run in the same process."""
     file = nodeid.partition("::")[0]
-    return "spark" if names_spark(file) else file
+    return "spark" if shares_spark(file) else file
 
 
 @cache
-def names_spark(file: str) -> bool:
-    """Whether a file has a test that starts Spark."""
-    return "pytest.mark.spark" in (ROOT / file).read_text(encoding="utf-8")
+def shares_spark(file: str) -> bool:
+    """Whether a file has a test that takes the session of the run, and does not start its own."""
+    return "spark: SparkSession" in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

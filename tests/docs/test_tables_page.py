@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
+from flexwire.capture.columns.turns_paired import PAIRED
 from flexwire.spark.answers.judging import TABLE as AUDIT_TABLE
+from flexwire.spark.pairs import FRAME_KEY
 from flexwire.spark.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES
-from flexwire.tables.message_schema import OUTCOMES
 from flexwire.tables.schema import (
     CONNECTIONS_TABLE,
     FRAMES_TABLE,
+    OUTCOMES,
     PACKETS_TABLE,
     TABLES,
     Table,
@@ -80,6 +82,12 @@ def test_a_table_has_a_line_for_each_column_and_no_other(place: str, schema: pa.
     told = PAGE.read_text(encoding="utf-8").partition(f"\n## `{place}`\n")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| `(\w+)` \| (\S+) \|", told, re.MULTILINE)
     assert lines == [(one.name, spark_type(one.type)) for one in schema]
+
+
+def test_tables_of_frames_are_joined_by_the_same_columns() -> None:
+    for schema in (FRAMES_TABLE, RECORDS, OUTCOMES, PAIRED):
+        assert {*FRAME_KEY} <= {*schema.names}
+        assert all(schema.field(one).type == FRAMES_TABLE.field(one).type for one in FRAME_KEY)
 
 
 def test_the_audit_is_described_as_it_is_written() -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_FRAME = ("connection", "direction", "index")
+_FRAME = ("connection", "direction", "frame_index")
 _KEYS = {
     "frames": _FRAME,
     "connections": ("connection",),
-    "records": ("connection", "frame_index", "topic", "topic_id", "partition", "batch_position",
+    "records": (*_FRAME, "topic", "topic_id", "partition", "batch_position",
                 "offset"),
     "packets": ("source", "reason"),
     "audit": (),

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
+from flexwire.spark.pairs import FRAME_KEY
+from flexwire.spark.record_facts import message_of_source
 from tests.spark.traffic import (
     BROKER,
     CONNECTION,
@@ -205,9 +208,24 @@ def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analy
 
 
 def test_every_frame_is_in_the_table_once_and_no_byte_is_lost(analyzed: Analyzed) -> None:
-    places = {(one.connection, one.direction, one["index"]) for one in analyzed.frames}
+    places = {(one.connection, one.direction, one.frame_index) for one in analyzed.frames}
     assert len(places) == len(analyzed.frames) == analyzed.traffic.sent
     assert sum(one.size for one in analyzed.frames) == analyzed.traffic.bytes
+
+
+def test_every_message_and_record_is_joined_with_its_frame(analyzed: Analyzed) -> None:
+    tables = analyzed.analysis.tables
+    frames = analyzed.session.read.parquet(str(tables.frames))
+    known = frames.select(*FRAME_KEY, F.struct("message", "time", "client_id").alias("frame"))
+    records = analyzed.session.read.parquet(str(tables.records))
+    joined = records.withColumn("message", message_of_source()).join(known, [*FRAME_KEY]).collect()
+    assert len(joined) == len(analyzed.records) > 0
+    for name in ("FetchResponse", "ProduceRequest"):
+        rows = analyzed.message(name).join(known, [*FRAME_KEY]).collect()
+        assert len(rows) == analyzed.message(name).count() > 0
+        joined += rows
+    for one in joined:
+        assert (one.message, one.time, one.client_id) == tuple(one.frame)
 
 
 def test_the_figures_of_the_facts_add_up(analyzed: Analyzed) -> None:
@@ -254,10 +272,10 @@ def test_a_pair_may_lie_over_two_files(analyzed: Analyzed) -> None:
 
 
 def test_a_correlation_id_used_again_pairs_in_order(analyzed: Analyzed) -> None:
-    rows = analyzed.message("HeartbeatResponse").where("correlation_id = 7").orderBy("index")
+    rows = analyzed.message("HeartbeatResponse").where("correlation_id = 7").orderBy("frame_index")
     assert [row.body.error_code for row in rows.collect()] == [1, 2]
     asked = analyzed.frames_of(message="HeartbeatRequest", correlation_id=7)
-    asked.sort(key=lambda row: row["index"])
+    asked.sort(key=lambda row: row.frame_index)
     assert [one.answered for one in asked] == [True, True, False]
     answers = analyzed.frames_of(message="HeartbeatResponse", correlation_id=7)
     assert sorted(one.latency_us for one in answers) == [1000, 2000]
@@ -265,7 +283,8 @@ def test_a_correlation_id_used_again_pairs_in_order(analyzed: Analyzed) -> None:
 
 def test_a_produce_with_acks_0_is_not_waited_for(analyzed: Analyzed) -> None:
     first, second = sorted(
-        analyzed.frames_of(message="ProduceRequest", correlation_id=3), key=lambda row: row["index"]
+        analyzed.frames_of(message="ProduceRequest", correlation_id=3),
+        key=lambda row: row.frame_index,
     )
     assert (first.answered, second.answered) == (None, True)
     (answer,) = analyzed.frames_of(message="ProduceResponse", correlation_id=3)
@@ -294,7 +313,7 @@ def test_a_body_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(
     assert bytes(row.bytes).endswith(GARBAGE[1:])
     assert row.body is None
     (frame,) = analyzed.frames_of(
-        connection=row.connection, direction="request", index=row["index"]
+        connection=row.connection, direction="request", frame_index=row.frame_index
     )
     assert (frame.error, frame.bytes) == (row.error, row.bytes)
     # The others of the message decode nevertheless.

@@ -45,7 +45,7 @@ def test_all_that_is_written_is_its_owners_alone(out: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "error"), [("decode_bodies", RuntimeError("a defect")), ("mark", KeyboardInterrupt())]
+    ("stage", "error"), [("write_tables", RuntimeError("a defect")), ("mark", KeyboardInterrupt())]
 )
 def test_where_an_analysis_is_ended_the_output_before_is_untouched(
     spark: SparkSession,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pytest
 from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
 from flexwire.spark.tables import Tables, mark
-from tests.capture.interleaved import CLEAN, EVERYTHING, write_capture
+from flexwire.tables.survey import Asked
+from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.spark.equality import (
     assert_equal_analyses,
     assert_equal_tables,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 CONNECTION = "10.0.0.9:40000>10.0.0.7:9092"
 FRAMES: list[dict[str, Any]] = [
-    {"connection": CONNECTION, "direction": way, "index": index, "size": 40 + index}
+    {"connection": CONNECTION, "direction": way, "frame_index": index, "size": 40 + index}
     for index in range(3)
     for way in ("request", "response")
 ]
@@ -90,19 +92,19 @@ def _change_body(rows: list[dict[str, Any]]) -> None:
         (
             "frames",
             _change_size,
-            r"frames: the row of connection '.*', direction 'response', index 1: size: 41 and 7",
+            r"frames: the row of .*, direction 'response', frame_index 1: size: 41 and 7",
         ),
         (
             "frames",
             _drop_row,
-            r"frames: the first has 1 more of .* 'response', index 0; 6 and 5 rows",
+            r"frames: the first has 1 more of .* 'response', frame_index 0; 6 and 5 rows",
         ),
-        ("frames", _repeat_row, r"the second has 1 more of .* index 0; 6 and 7 rows"),
-        ("frames", _add_column, r"frames: .* index 0: error: 'nothing' and 'new'"),
+        ("frames", _repeat_row, r"the second has 1 more of .* frame_index 0; 6 and 7 rows"),
+        ("frames", _add_column, r"frames: .* frame_index 0: error: 'nothing' and 'new'"),
         (
             "messages/MetadataRequest",
             _change_body,
-            r"messages/MetadataRequest: .* index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
+            r"messages/.* frame_index 2: body\.topics\[1\]\.name: 'paid' and 'other'",
         ),
     ],
 )
@@ -140,22 +142,60 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="size"):
         assert_equal_tables(one, other)
     assert_equal_tables(one, other, without={"size"})
-    assert_equal_tables(one, other, without={"index", "size"})
+    assert_equal_tables(one, other, without={"frame_index", "size"})
+
+
+@pytest.fixture
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every capture is cut into many ranges, each read in many chunks."""
+    monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 20_000)
+    monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096))
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_one_capture_gives_one_analysis(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("record_bytes", [True, False])
+def test_columns_give_the_analysis_of_the_objects(
+    spark: SparkSession, tmp_path: Path, *, record_bytes: bool
+) -> None:
     capture = write_capture(tmp_path / "capture", 1, EVERYTHING)
-    for name in ("one", "other"):
-        analyze(capture, tmp_path / name, spark=spark)
-    tables = tables_of(tmp_path / "one")
+    columns, objects = tmp_path / "columns", tmp_path / "objects"
+    analyze(capture, columns, spark=spark, record_bytes=record_bytes)
+    analyze(capture, objects, spark=spark, record_bytes=record_bytes, by_objects=True)
+    tables = tables_of(columns)
     outcomes = {row["outcome"] for row in tables["frames"]}
     assert outcomes == {"decoded", "lenient", "failed", "unpaired", "token", "not Kafka"}
     assert {row["compression"] for row in tables["records"]} >= set(Compression)
     assert {row["magic"] for row in tables["records"]} >= {0, 1, 2}
     assert {row["topic"] for row in tables["records"]} >= {"orders", "größe", None}
-    assert_equal_analyses(tmp_path / "one", tmp_path / "other")
+    assert len(list((columns / "tables" / "frames").glob("*.parquet"))) > 2
+    assert_equal_analyses(columns, objects)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_ranges")
+def test_a_clock_that_goes_back_within_a_file_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    capture = write_capture(tmp_path / "capture", 3, replace(UNORDERED, taps=1, files=1))
+    analyze(capture, tmp_path / "columns", spark=spark)
+    analyze(capture, tmp_path / "objects", spark=spark, by_objects=True)
+    assert len(list((tmp_path / "columns" / "tables" / "frames").glob("*.parquet"))) > 1
+    assert_equal_analyses(tmp_path / "columns", tmp_path / "objects")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_ranges")
+def test_files_that_overlap_in_time_are_read_by_objects(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    capture = write_capture(tmp_path / "capture", 1, UNORDERED)
+    analyze(capture, tmp_path / "columns", spark=spark)
+    analyze(capture, tmp_path / "objects", spark=spark, by_objects=True)
+    assert_equal_analyses(tmp_path / "columns", tmp_path / "objects")
 
 
 @pytest.mark.spark

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import AnalysisError
-from flexwire.spark import analyze as analysis
-from flexwire.spark.analyze import analyze
+from flexwire.spark.analyze import analyze, configured
 from flexwire.spark.batches import spark_schema
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.drop import Drop
 from flexwire.spark.frames import FRAMES
 from flexwire.spark.pairs import pair_frames, with_payloads
 from flexwire.spark.tables import write_table
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.spark.places import LocalPlace
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +85,7 @@ def _frame_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 "kind": "frame",
                 "connection": "a>b",
                 "direction": "request",
-                "index": number,
+                "frame_index": number,
                 "time": START_US,
                 "correlation_id": number,
                 "message": "MetadataRequest",
@@ -108,7 +111,7 @@ def test_of_a_large_capture_payloads_are_neither_broadcast_nor_read_thousands_at
         return told
 
     usual = plan()
-    with analysis._configured(spark, is_small=False):
+    with configured(spark, is_small=False):
         ours = plan()
     # By itself Spark does both, and the plan tells.
     assert ("Broadcast" in usual, "ColumnarToRow" in usual) == (True, True)
@@ -126,11 +129,11 @@ def _broken_plan(frames: DataFrame, _: str, **__: object) -> DataFrame:
     return frames.select("absent")
 
 
-def _broken_task(frames: DataFrame, _: str, **__: object) -> DataFrame:
-    return frames.mapInArrow(_raise, "message string")
+def _broken_task(spark: SparkSession, _: object, place: LocalPlace, __: int) -> Any:
+    return run_tasks(spark, 1, _raise, Drop(place))
 
 
-def _raise(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _raise(_: int, __: Drop) -> None:
     error = ValueError("planted")
     error.add_note("while testing")
     raise error
@@ -139,8 +142,14 @@ def _raise(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        (_broken_task, "Spark failed with ValueError: planted; while testing"),
-        (_broken_plan, "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+        (
+            ("analyze.write_tables", _broken_task, False),
+            "Decoding captures: Spark failed with ValueError: planted; while testing",
+        ),
+        (
+            ("by_objects.decode_bodies", _broken_plan, True),
+            "Decoding messages: Spark failed with org.apache.spark.sql.catalyst.",
+        ),
     ],
 )
 def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
@@ -148,15 +157,16 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    broken: Any,
+    broken: tuple[str, Any, bool],
     told: str,
 ) -> None:
-    monkeypatch.setattr(analysis, "decode_bodies", broken)
+    where, instead, by_objects = broken
+    monkeypatch.setattr(f"flexwire.spark.{where}", instead)
+    captures = [_one_capture(tmp_path / "capture")]
     with pytest.raises(AnalysisError) as error:
-        analyze([_one_capture(tmp_path / "capture")], tmp_path / "out", spark=spark)
+        analyze(captures, tmp_path / "out", spark=spark, by_objects=by_objects)
     text = str(error.value)
-    assert text.startswith("Decoding messages: Spark failed with ")
-    assert told in text
+    assert text.startswith(told)
     assert "\n" not in text
     assert len(text) < 800
     assert capfd.readouterr().err == ""
@@ -164,23 +174,47 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
     assert spark.range(3).count() == 3
 
 
-def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
-    traffic = Traffic(tmp_path / "capture")
+_BY_OBJECTS = """
+import sys
+from flexwire.errors import AnalysisError
+from flexwire.spark.analyze import analyze, configured
+try:
+    analyze([sys.argv[1]], sys.argv[2], memory="512m", by_objects=True)
+except AnalysisError as error:
+    sys.exit(f"AnalysisError: {error}")
+"""
+
+
+@pytest.fixture(scope="module")
+def one_large_frame(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compressed capture of a frame that does not fit into a small heap twice."""
+    directory = tmp_path_factory.mktemp("large")
+    traffic = Traffic(directory / "capture")
     traffic.writer.max_bytes = 2**30
     large = request(made("MetadataRequest"), 12, 1) + bytes(200 * MIB)
     traffic.send(traffic.connect(), "request", large)
     traffic.close()
-    (written,) = (tmp_path / "capture").iterdir()
-    packed = tmp_path / "capture.pcapng.gz"
+    (written,) = (directory / "capture").iterdir()
+    packed = directory / "capture.pcapng.gz"
     packed.write_bytes(gzip.compress(written.read_bytes(), 1))
     written.unlink()
-    command = [sys.executable, "-m", "flexwire", "analyze", str(packed), "--memory", "512m"]
-    answer = subprocess.run(
-        [*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False
-    )
+    return packed
+
+
+def test_java_without_memory_is_told_with_the_remedy(one_large_frame: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _BY_OBJECTS, str(one_large_frame), str(tmp_path / "out")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stdout) == (1, "")
     *before, line = answer.stderr.splitlines()
     assert line.startswith("AnalysisError: Reading captures: Java ran out of memory")
     assert "--memory 1024m" in line
     # A worker of Spark's may say that its pipe broke.
     assert len(before) < 6, answer.stderr
+
+
+def test_java_never_holds_a_frame_that_columns_read(one_large_frame: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "flexwire", "analyze", str(one_large_frame)]
+    command += ["--memory", "512m", "--out", str(tmp_path / "out")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, ""), answer.stderr
+    assert answer.stdout.startswith("1 frames on 1 connections, 209,715,")

@@ -169,23 +169,23 @@ def read(
         at: Any = (START_US + place, START_US + place, place, len(payload) + 4, payload)
         columns = reader.read(CapturedFrame(connection, direction, *at))  # type: ignore[arg-type]  # either of two words
         columns |= {"kind": FRAME, "connection": connection, "direction": direction}
-        columns |= {"index": place, "time": START_US + place}
+        columns |= {"frame_index": place, "time": START_US + place}
         rows.append(tuple(columns.get(name) for name in FRAMES.names))
     return rows
 
 
 def _place(row: Row) -> int:
-    place: int = row["index"]
+    place: int = row.frame_index
     return place
 
 
 def joined(rows: list[Row]) -> Joined:
-    answers = {one["index"]: one for one in rows
+    answers = {one.frame_index: one for one in rows
                if one.direction == "response" and one.outcome in {None, UNPAIRED}}  # fmt: skip
     return Joined(
         {place: None if one.outcome else int(one.client_id) for place, one in answers.items()},
-        [one["index"] for one in rows if one.answered is False],
-        [one["index"] for one in rows if one.outcome == "token"],
+        [one.frame_index for one in rows if one.answered is False],
+        [one.frame_index for one in rows if one.outcome == "token"],
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_objects import object_rows
@@ -51,7 +52,8 @@ def message_rows(where: RecordsField, carriers: Iterable[Carrier]) -> pa.RecordB
     rows = [
         {
             "connection": one.connection,
-            "index": one.index,
+            "direction": catalog().entry(where.message).type.value,
+            "frame_index": one.index,
             "time": one.time,
             "client_id": one.client_id,
             "body": None if one.topics is None else _body(where, one.topics),
@@ -81,6 +83,7 @@ def expected_rows(
     where: RecordsField, carriers: Iterable[Carrier], names: Mapping[str, str]
 ) -> Iterator[Row]:
     """The rows of the records table, one partition and one record after the other."""
+    direction = catalog().entry(where.message).type.value
     for one in carriers:
         for topic in one.topics or ():
             identity = _text(topic.topic_id) if where.topic_id else None
@@ -88,9 +91,9 @@ def expected_rows(
             if name is None and identity is not None:
                 name = names.get(identity)
             for number, data in topic.partitions or ():
-                of_frame = (where.source, one.connection, one.index, one.time, one.client_id)
+                of_frame = (one.connection, direction, one.index, one.time, one.client_id)
                 for row, _ in object_rows(data or b""):
-                    yield (*of_frame, name, identity, number, *row)
+                    yield (where.source, *of_frame, name, identity, number, *row)
 
 
 def _text(value: str | None) -> str | None:

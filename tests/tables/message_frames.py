@@ -42,7 +42,7 @@ def frame(
     told: dict[str, Any] = {
         "connection": f"10.0.0.{number % 5}:50000>10.0.0.1:9092",
         "direction": "request" if is_request else "response",
-        "index": number,
+        "frame_index": number,
         "time": START_US + number,
         "size": len(payload),
         "client_id": "tests" if number % 3 else None,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.frames import FRAMES
 from flexwire.spark.outcomes import SOFTWARE, frames_table
 from flexwire.spark.pairs import FRAME_KEY
-from flexwire.tables.frames import BODY_OUTCOMES, DECODED, FAILED, LENIENT, frame_rows
-from flexwire.tables.message_schema import OUTCOMES
-from flexwire.tables.schema import FRAMES_TABLE, MESSAGES, schema_of
+from flexwire.tables.frames import BODY_OUTCOMES, DECODED, LENIENT, frame_rows
+from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def paired_rows(count: int, seed: int) -> list[dict[str, Any]]:
             "source": "a.pcap",
             "connection": source.choice(CONNECTIONS),
             "direction": source.choice(["request", "response"]),
-            "index": number,
+            "frame_index": number,
             "time": 1_700_000_000_000_000 + number,
             "size": number,
             "payload": source.choice([None, b"", b"payload-%d" % number]),
@@ -120,7 +120,7 @@ def test_the_rows_are_those_of_the_reference(spark: SparkSession) -> None:
         spark.createDataFrame(software, spark_schema(SOFTWARE)),
     )
     assert reference.schema == spark_schema(FRAMES_TABLE)
-    expected = sorted(reference.toArrow().to_pylist(), key=lambda row: row["index"])
+    expected = sorted(reference.toArrow().to_pylist(), key=lambda row: row["frame_index"])
     assert in_columns(paired, outcomes).to_pylist() == expected
     assert {row["outcome"] for row in expected} >= {DECODED, LENIENT, FAILED, "token", None}
 
@@ -128,7 +128,7 @@ def test_the_rows_are_those_of_the_reference(spark: SparkSession) -> None:
 def test_every_row_stays_in_its_place() -> None:
     paired = paired_rows(50, 3)
     rows = in_columns(paired, outcome_rows(paired, 4))
-    assert rows["index"].to_pylist() == [one["index"] for one in paired]
+    assert rows["frame_index"].to_pylist() == [one["frame_index"] for one in paired]
     decoded = [row for row in rows.to_pylist() if row["outcome"] == DECODED]
     assert decoded
     assert {row["bytes"] for row in decoded} == {None}
@@ -138,7 +138,3 @@ def test_no_frames_give_no_rows() -> None:
     assert len(in_columns([], [])) == 0
     only_tokens = [one | {"body": None} for one in paired_rows(3, 5)]
     assert len(in_columns(only_tokens, [])) == 3
-
-
-def test_the_columns_of_message_tables_are_described_as_they_are() -> None:
-    assert schema_of(MESSAGES).equals(OUTCOMES)

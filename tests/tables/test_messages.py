@@ -52,7 +52,7 @@ def by_row(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     decode = Bodies.decode
 
     def counted(self: Bodies, frames: pa.RecordBatch) -> Iterator[Any]:
-        seen.extend(frames["index"].to_pylist())
+        seen.extend(frames["frame_index"].to_pylist())
         return decode(self, frames)
 
     monkeypatch.setattr(Bodies, "decode", counted)
@@ -119,7 +119,7 @@ def test_only_what_is_refused_goes_through_objects(by_row: list[int]) -> None:
     found[6] = frame(name, raw, 99, 6)
     rows = message_rows(batch(found), name).to_pylist()
     assert by_row == [1, 3, 4, 6]
-    assert [one["index"] for one in rows] == [*range(8)]
+    assert [one["frame_index"] for one in rows] == [*range(8)]
     assert [one["error"] is None for one in rows] == [n not in {1, 3, 6} for n in range(8)]
     assert [one["body_version"] for one in rows] == [4, None, 4, 4, 4, 4, None, 4]
     assert rows[4]["header_unknown_tagged_fields"] == [{"tag": TAG, "data": b"x"}]

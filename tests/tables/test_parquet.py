@@ -70,11 +70,11 @@ def test_spark_reads_the_rows(is_vectorized: str, spark: SparkSession, tmp_path:
     spark.conf.set(name, is_vectorized)
     try:
         found = spark.read.parquet(str(records)).toArrow()
-        carried = spark.read.parquet(str(messages)).select("index", "body").toArrow()
+        carried = spark.read.parquet(str(messages)).select("frame_index", "body").toArrow()
     finally:
         spark.conf.set(name, before or "true")
     assert found.to_pylist() == ROWS.to_pylist()
-    assert carried.to_pylist() == MESSAGES.select(["index", "body"]).to_pylist()
+    assert carried.to_pylist() == MESSAGES.select(["frame_index", "body"]).to_pylist()
 
 
 def test_the_rows_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ KERNELS = {
     "drain_turns": ("capture.turns_waiting", "drain"),
     "restore_turns": ("capture.turns_waiting", "restore"),
     "scan_packets": ("capture.packets", "scan"),
+    "sum_values": ("columns.hashing", "sum_values"),
 }
 
 

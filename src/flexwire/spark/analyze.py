@@ -168,7 +168,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         with (
             _stopped(running) if is_ours else nullcontext(),
             explain(),
-            _configured(running, is_small=is_small),
+            configured(running, is_small=is_small),
         ):
             how = (show_credentials, record_bytes, by_objects, skip_unreadable, given, captured)
             job = _Job(running, place, progress, clock, *how)
@@ -243,7 +243,8 @@ def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
 
 
 @contextmanager
-def _configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+    """Set what our queries rely on, and what is set for a small or large capture, meanwhile."""
     conf = _CONF | (_SMALL_CONF if is_small else _LARGE_CONF)
     before = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():

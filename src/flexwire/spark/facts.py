@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +42,14 @@ if TYPE_CHECKING:
 
     from flexwire.capture.brokers import Brokers
     from flexwire.report.audit_facts import Audit
+    from flexwire.report.facts import (
+        ApiFacts,
+        ConnectionFacts,
+        RecordHeaderFacts,
+        TaggedFieldUse,
+        TopicFacts,
+        VersionUse,
+    )
     from flexwire.spark.progress import Steps
 
 _Told = TypeVar("_Told")
@@ -80,6 +88,31 @@ class Measured:
     given: Brokers
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What `Facts` has of the tables, but for the audit; groups are in any order."""
+
+    totals: Totals
+    withheld_credentials: int
+    timeline: Timeline
+    sources: tuple[Source, ...]
+    apis: tuple[ApiFacts, ...]
+    clients: tuple[ClientFacts, ...]
+    version_uses: tuple[VersionUse, ...]
+    topics: tuple[TopicFacts, ...]
+    record_headers: tuple[RecordHeaderFacts, ...]
+    tagged_fields: tuple[TaggedFieldUse, ...]
+    failures: tuple[DecodeFailure, ...]
+    failure_counts: tuple[FailureCount, ...]
+    lenient_uses: tuple[LenientUse, ...]
+    connections: ConnectionFacts
+
+
+# The same captures should give the same file.
+_UNORDERED = (
+    *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
+    *("tagged_fields", "lenient_uses"),
+)
 # What `gather_facts` asks, each a few Spark jobs; the number is what a progress bar counts to.
 QUERIES = 12
 
@@ -110,32 +143,42 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         counted, withheld = totals.result()
         shown, reasons = failures.result()
         by_topic, by_header = topics.result()
-        return Facts(
-            title=title,
-            made_at_us=made_at_us,
-            flexwire_version=installed_version("flexwire"),
-            newest_release=catalog().newest_release,
-            releases=catalog().releases,
-            sources=_ordered(sources.result()),
+        parts = Parts(
             totals=counted,
+            withheld_credentials=withheld,
             timeline=timeline.result(),
-            apis=_ordered(apis.result()),
-            clients=_ordered(clients.result()),
-            version_uses=_ordered(marked(uses.result(), audited.result())),
-            topics=_ordered(by_topic),
-            record_headers=_ordered(by_header),
-            tagged_fields=_ordered(tagged.result()),
+            sources=sources.result(),
+            apis=apis.result(),
+            clients=clients.result(),
+            version_uses=uses.result(),
+            topics=by_topic,
+            record_headers=by_header,
+            tagged_fields=tagged.result(),
             failures=shown,
             failure_counts=reasons,
-            lenient_uses=_ordered(lenient.result()),
-            withheld_credentials=withheld,
-            audit=audited.result(),
+            lenient_uses=lenient.result(),
             connections=replace(connections.result(), given=measured.given.named()),
         )
+        return facts_of(parts, audited.result(), title=title, made_at_us=made_at_us)
+
+
+def facts_of(parts: Parts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
+    """Put the facts together, in an order that does not depend on how they were gathered."""
+    told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
+    told["version_uses"] = marked(parts.version_uses, audit)
+    told |= {name: _ordered(told[name]) for name in _UNORDERED}
+    return Facts(
+        title=title,
+        made_at_us=made_at_us,
+        flexwire_version=installed_version("flexwire"),
+        newest_release=catalog().newest_release,
+        releases=catalog().releases,
+        audit=audit,
+        **told,
+    )
 
 
 def _ordered(told: tuple[_Told, ...]) -> tuple[_Told, ...]:
-    # Spark gives groups in any order, and the same captures should give the same file.
     return tuple(sorted(told, key=repr))
 
 

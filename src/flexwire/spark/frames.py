@@ -19,9 +19,9 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.turns_objects import FrameReader
 from flexwire.capture.columns.turns_paired import OF_FRAME
 from flexwire.capture.segments import Segment
-from flexwire.columnar.record_schema import MOMENT
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.tables.schema import CONNECTIONS_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,31 +34,7 @@ _NONE_GIVEN = Brokers()
 
 FRAME, PACKETS, CONNECTION = "frame", "packets", "connection"
 
-CONNECTION_FACTS = pa.struct(
-    [
-        ("client", pa.string()),
-        ("broker", pa.string()),
-        ("first_time", MOMENT),
-        ("last_time", MOMENT),
-        ("seen_from_start", pa.bool_()),
-        ("closed_by", pa.string()),
-        ("reset", pa.bool_()),
-        ("request_frames", pa.int64()),
-        ("response_frames", pa.int64()),
-        ("request_bytes", pa.int64()),
-        ("response_bytes", pa.int64()),
-        ("lost_bytes", pa.int64()),
-        ("captured_bytes", pa.int64()),
-        ("repeated_bytes", pa.int64()),
-        ("late_bytes", pa.int64()),
-        ("early_bytes", pa.int64()),
-        ("unreadable_bytes", pa.int64()),
-        ("is_kafka", pa.bool_()),
-        ("reads_as_kafka", pa.bool_()),
-        ("evidence", pa.string()),
-        ("looks_like", pa.string()),
-    ]
-)
+CONNECTION_FACTS = pa.struct([one for one in CONNECTIONS_TABLE if one.name != "connection"])
 """What `CapturedConnection` says, but for the connection itself."""
 
 FRAMES = pa.schema(
@@ -84,7 +60,8 @@ def assemble_frames(
 
     Rows about a file's packets pass through. ``brokers`` are the ends known for brokers.
     """
-    order = ("connection", "timestamp_us", "file", "ordinal")
+    # Within a file its own order counts, however its clock went.
+    order = ("connection", "clock_us", "file", "ordinal")
     ordered = segments.repartition("connection").sortWithinPartitions(*order)
     return map_in_arrow(ordered, partial(_assemble, show_credentials, brokers), FRAMES)
 
@@ -161,7 +138,7 @@ class _Connection:
             "source": self._file,
             "connection": frame.connection,
             "direction": frame.direction,
-            "index": frame.index,
+            "frame_index": frame.index,
             "time": frame.timestamp_us,
             "size": frame.size,
             "payload": frame.payload,

@@ -64,7 +64,7 @@ def _columns() -> list[Column | str]:
         F.regexp_extract("connection", _CONNECTION, 1).alias("client"),
         F.regexp_extract("connection", _CONNECTION, 2).alias("broker"),
         "direction",
-        "index",
+        "frame_index",
         "message",
         "api_key",
         F.regexp_replace("message", "(Request|Response)$", "").alias("api_name"),
@@ -93,7 +93,7 @@ def software_of(api_versions: DataFrame) -> DataFrame:
     It holds for the whole connection, its earlier frames included: it is the same client.
     """
     told = api_versions.where("body.client_software_name != ''")
-    first = F.min_by("body", "index")
+    first = F.min_by("body", "frame_index")
     return (
         told.groupBy("connection")
         .agg(first.alias("body"))

@@ -18,7 +18,7 @@ from flexwire.spark.frames import FRAME
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FRAME_KEY = ("connection", "direction", "index")
+FRAME_KEY = ("connection", "direction", "frame_index")
 _PAIR = ("connection", "pair")
 # What a response has from its request.
 _GIVEN = ("api_key", "api_version", "client_id")

@@ -38,7 +38,8 @@ def carried_records(bodies: DataFrame, where: RecordsField) -> DataFrame:
     topics = bodies.select(
         F.lit(where.source).alias("source"),
         "connection",
-        F.col("index").alias("frame_index"),
+        "direction",
+        "frame_index",
         "time",
         "client_id",
         F.explode(f"body.{where.topics}").alias("topic_element"),
@@ -92,5 +93,5 @@ def _record_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[Any,
             for record, size in object_rows(data):
                 yield (*carrier, *record), size
         except Exception as error:
-            error.add_note(f"while decoding the records in frame {row[2]} of {row[1]}")
+            error.add_note(f"while decoding the records in {row[2]} {row[3]} of {row[1]}")
             raise

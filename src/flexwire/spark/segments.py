@@ -39,6 +39,8 @@ SEGMENTS = pa.schema(
         ("begins", pa.string()),
         ("reason", pa.string()),
         ("packets", pa.int64()),
+        # The latest time in the file until then: by it segments of files are put in one order.
+        ("clock_us", pa.int64()),
     ]
 )
 
@@ -68,12 +70,14 @@ def _read_files(
 def _file_rows(file: str, *, show_credentials: bool) -> Iterator[tuple[tuple[Any, ...], int]]:
     counts = SegmentCounts()
     unused = UnusedPackets()
+    clock_us = 0
     try:
         for ordinal, item in enumerate(read_segments(file, counts)):
             if isinstance(item, Unreadable):
                 unused.add(item.reason, 1, item.data if show_credentials else None)
             else:
-                yield _segment_row(file, ordinal, item), len(item.payload)
+                clock_us = max(clock_us, item.timestamp_us)
+                yield _segment_row(file, ordinal, item, clock_us), len(item.payload)
     except CaptureError as error:
         # One file that is not a capture must not stop the others; its row says why it gave nothing.
         unused.add(error.reason, 0)
@@ -84,7 +88,7 @@ def _file_rows(file: str, *, show_credentials: bool) -> Iterator[tuple[tuple[Any
         yield _note(file, reason, packets, unused.samples.get(reason)), 0
 
 
-def _segment_row(file: str, ordinal: int, segment: Segment) -> tuple[Any, ...]:
+def _segment_row(file: str, ordinal: int, segment: Segment, clock_us: int) -> tuple[Any, ...]:
     return (
         connection_key(segment),
         file,
@@ -100,6 +104,7 @@ def _segment_row(file: str, ordinal: int, segment: Segment) -> tuple[Any, ...]:
         segment.begins,
         None,
         None,
+        clock_us,
     )
 
 

@@ -23,7 +23,7 @@ import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.spark.batches import spark_schema
 from flexwire.storage.private import write_private_text
-from flexwire.tables.message_schema import OUTCOMES
+from flexwire.tables.schema import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ _SIZES_CHECKED = {
 }
 # Spark leaves names with an underscore before them alone.
 MARKER, SUCCESS = "_flexwire.json", "_SUCCESS"
-FORMAT = 2
+FORMAT = 3
 TABLES = ("frames", "connections", "records", "packets", "messages", "audit")
 
 
@@ -111,7 +111,12 @@ def finished_tables(root: Path) -> Tables:
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
     """Write the marks of tables that are complete: whose they are, and of which analysis."""
-    told = {"run": secrets.token_hex(8), "flexwire": flexwire.__version__, "sources": [*sources]}
+    told = {
+        "format": FORMAT,
+        "run": secrets.token_hex(8),
+        "flexwire": flexwire.__version__,
+        "sources": [*sources],
+    }
     write_private_text(tables.root / MARKER, json.dumps({"format": FORMAT}) + "\n")
     write_private_text(tables.root / SUCCESS, json.dumps(told, indent=1) + "\n")
 

@@ -19,7 +19,8 @@ from flexwire.columnar.values import raw_tagged_fields
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import carries_credentials, parse_response, withhold
 from flexwire.tables.layouts import class_of
-from flexwire.tables.message_schema import COPIED, NEEDED, OUTCOMES, table_schema
+from flexwire.tables.message_schema import COPIED, NEEDED, table_schema
+from flexwire.tables.schema import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ class Bodies:
             try:
                 body = self._body(frame)
             except Exception as error:
-                where = f"{frame['direction']} {frame['index']} of {frame['connection']}"
+                where = f"{frame['direction']} {frame['frame_index']} of {frame['connection']}"
                 error.add_note(f"while decoding {self.name}, {where}")
                 raise
             by_version[body.version].append((row, body))
@@ -109,7 +110,7 @@ class Bodies:
         else:
             made = class_of(self.name, version, self.release).definition.schema(version)
             column = message_column(made, kind, [body.message for body in bodies], uses)
-        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one, _ in COPIED}
+        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one in COPIED}
         columns |= {
             "message": [self.name] * len(bodies),
             "header_version": [body.header_version for body in bodies],

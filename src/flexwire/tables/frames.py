@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.tables.schema import FRAMES_TABLE
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     # A name and a version.
     Software = tuple[str | None, str | None]
 
-DECODED, LENIENT, FAILED = "decoded", "lenient", "failed"
+DECODED, LENIENT = "decoded", "lenient"
 
 OF_BODY = (
     "header_version",

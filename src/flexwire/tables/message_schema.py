@@ -12,52 +12,32 @@ from functools import cache
 
 import pyarrow as pa
 
-from flexwire.columnar.objects import TAGGED_FIELD_USES
-from flexwire.columnar.record_schema import MOMENT
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.layouts import body_type
 from flexwire.tables.record_sizes import type_without_record_bytes
+from flexwire.tables.schema import OUTCOMES
 
 # What a message's row has from its frame as it is.
-COPIED = [
-    ("connection", pa.string()),
-    ("direction", pa.string()),
-    ("index", pa.int64()),
-    ("time", MOMENT),
-    ("size", pa.int64()),
-    ("client_id", pa.string()),
-    ("api_key", pa.int32()),
-    ("api_version", pa.int32()),
-    ("correlation_id", pa.int32()),
-]
+COPIED = (
+    "connection",
+    "direction",
+    "frame_index",
+    "time",
+    "size",
+    "client_id",
+    "api_key",
+    "api_version",
+    "correlation_id",
+)
 # What a request's row has from its frame, and a response's from its own header.
-READ = [
-    ("header_version", pa.int32()),
-    ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
-]
+READ = ("header_version", "header_unknown_tagged_fields")
 # The columns of frames that become rows of a message's table.
 NEEDED = pa.schema(
     [
-        *COPIED,
-        *READ,
+        *map(OUTCOMES.field, (*COPIED, *READ)),
         ("body_offset", pa.int32()),
         ("payload", pa.binary()),
         ("is_guarded", pa.bool_()),
-    ]
-)
-
-# The columns that all message tables share: Spark reads them from all the tables at once.
-OUTCOMES = pa.schema(
-    [
-        ("message", pa.string()),
-        *COPIED,
-        *READ,
-        ("body_version", pa.int32()),
-        ("withheld_credentials", pa.int32()),
-        ("tagged_fields", TAGGED_FIELD_USES),
-        ("error", pa.string()),
-        ("bytes", pa.binary()),
     ]
 )
 

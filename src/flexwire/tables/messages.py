@@ -23,8 +23,9 @@ from flexwire.tables.bodies import Bodies
 from flexwire.tables.body_places import BodyPlaces, bodies, body_places
 from flexwire.tables.conforming import conform
 from flexwire.tables.layouts import class_of
-from flexwire.tables.message_schema import COPIED, NEEDED, OUTCOMES, READ, table_schema
+from flexwire.tables.message_schema import COPIED, NEEDED, READ, table_schema
 from flexwire.tables.record_sizes import without_record_bytes
+from flexwire.tables.schema import OUTCOMES
 from flexwire.tables.tagged_uses import tagged_field_uses
 from flexwire.tables.withheld import rows_of_metadata
 
@@ -144,10 +145,8 @@ def _batch(
     data = bodies(frames["payload"], places.starts, rows)
     decoded = decode_messages(made, data, pa.array(versions), mode="PERMISSIVE").values
     body = conform(decoded, schema.field("body").type)
-    copied = frames.select([name for name, _ in COPIED])
-    read = pa.RecordBatch.from_arrays(
-        [places.header_versions, places.unknown_tagged_fields], [name for name, _ in READ]
-    )
+    copied = frames.select(COPIED)
+    read = pa.RecordBatch.from_arrays([places.header_versions, places.unknown_tagged_fields], READ)
     if len(rows) < len(frames):
         copied, read = copied.take(pa.array(rows)), read.take(pa.array(rows))
     columns = {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[Any, Any]
 
-_OF_FRAME = ("connection", "index", "time", "client_id")
+_OF_FRAME = ("connection", "direction", "frame_index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 # So many rows are given at once, and so many bytes of what they share: a topic may have 32 KiB.

@@ -13,6 +13,8 @@ import pyarrow as pa
 from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.record_schema import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.record_sizes import SIZE_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,20 @@ _CONNECTION = Column(
     "connection", _STRING, 'its ends, client first: "10.0.0.9:50000>10.0.0.1:9092"; a second '
     'connection with these ends has "#2" after it',
 )  # fmt: skip
+_DIRECTION = Column("direction", _STRING, '"request" or "response"')
 _NO_REQUEST = "of a response without its request"
 _NOT_READ = "where no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
+_OF_RECORD_BYTES = (
+    "The bytes of record batches are left out, as their records stand in the table ``records``. "
+    "In their place is how many they are, a bigint, null where they are null or withheld: {}. With "
+    "``record_bytes=True`` the fields hold the bytes, under their own names."
+).format(
+    "; ".join(
+        f"in {one.message} ``{one.records}{SIZE_SUFFIX}`` instead of ``{one.records}``"
+        for one in RECORDS_FIELDS
+    )
+)
 _WHOLE = "of a finding about the client as a whole"
 _NO_BATCH = "of bytes that are not a batch"
 _NO_RECORD = "of a batch without records, and of bytes that do not read"
@@ -49,9 +62,11 @@ FRAMES = (
     _CONNECTION,
     Column("client", _STRING, "the connection's end that sends requests"),
     Column("broker", _STRING, "the other end"),
-    Column("direction", _STRING, '"request" or "response"'),
+    _DIRECTION,
     Column(
-        "index", _LONG, "its place among the frames of its connection and direction, from 0 on"
+        "frame_index", _LONG,
+        "its place among the frames of its connection and direction, from 0 on; these three say "
+        "in all tables which frame it is",
     ),
     Column("message", _STRING, 'what it carries: "FetchRequest"', _UNREAD),
     Column("api_key", _INT, "the api key; a response has its request's", _UNREAD),
@@ -158,7 +173,8 @@ RECORDS_TABLE = (
         "source", _STRING, 'the message that carried it: "produce", "fetch" or "share_fetch"'
     ),
     _CONNECTION,
-    Column("frame_index", _LONG, "``index`` of the frame that carried it"),
+    Column("direction", _STRING, "``direction`` of the frame that carried it"),
+    Column("frame_index", _LONG, "``frame_index`` of that frame"),
     Column("time", MOMENT, "``time`` of that frame"),
     Column("client_id", _STRING, "``client_id`` of that frame", "with that of the frame"),
     Column(
@@ -210,8 +226,8 @@ RECORDS_TABLE = (
 MESSAGES = (
     Column("message", _STRING, "the message's name"),
     _CONNECTION,
-    Column("direction", _STRING, '"request" or "response"'),
-    Column("index", _LONG, "``index`` of its frame"),
+    _DIRECTION,
+    Column("frame_index", _LONG, "``frame_index`` of its frame"),
     Column("time", MOMENT, "``time`` of its frame"),
     Column("size", _LONG, "``size`` of its frame"),
     Column("client_id", _STRING, "``client_id`` of its frame", "with that of the frame"),
@@ -298,7 +314,8 @@ TABLES = (
         "messages/<Message>",
         "One row a request or response, decoded. After these columns, which all message tables "
         "have, comes ``body``: a structure with every field of every version of the message, as "
-        "[reference/](reference/README.md) lists them, null where the bytes do not decode.",
+        "[reference/](reference/README.md) lists them, null where the bytes do not decode. "
+        + _OF_RECORD_BYTES,
         MESSAGES,
     ),
     Table(
@@ -326,5 +343,6 @@ def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
 
 FRAMES_TABLE = schema_of(FRAMES)
 CONNECTIONS_TABLE = schema_of(CONNECTIONS)
+OUTCOMES = schema_of(MESSAGES)
 PACKETS_TABLE = schema_of(PACKETS)
 RECORDS = schema_of(RECORDS_TABLE)

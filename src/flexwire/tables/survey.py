@@ -26,6 +26,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.tables.inputs import looks, opener
 from flexwire.tables.messages import message_rows
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +89,8 @@ class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
     ``files`` are those that it lies in. ``software`` is the name and version of each connection's
-    client, ``names`` those of topics by their ids.
+    client, ``names`` those of topics by their ids. ``span_us`` is the time from the first frame of
+    Kafka's to the last.
     """
 
     files: tuple[Source, ...]
@@ -96,6 +98,7 @@ class Known:
     told: Told
     software: dict[str, Software]
     names: dict[str, str]
+    span_us: int
 
 
 @dataclass(slots=True)
@@ -127,6 +130,7 @@ class Surveyor:
         self._software: dict[str, tuple[int, Software]] = {}
         self._names: dict[str, str] = {}
         self._ranges: list[_Range] = []
+        self._times = _Times()
         self._survey = Survey()
 
     def run(self) -> Survey:
@@ -189,6 +193,7 @@ class Surveyor:
     def _see(self, frames: FrameColumns) -> None:
         facts = self._turns.facts(frames)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
+        self._times.note(frames)
         for rows in self._bodies(frames, facts, SOFTWARE_MESSAGE):
             self._note_software(rows)
         for rows in self._bodies(frames, facts, TOPIC_NAMES_MESSAGE):
@@ -214,7 +219,7 @@ class Surveyor:
         named = pc.struct_field(rows["body"], "client_software_name")
         kept = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
         for connection, index, body in zip(
-            *(kept[name].to_pylist() for name in ("connection", "index", "body")), strict=True
+            *(kept[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
         ):
             known = self._software.get(connection)
             if known is None or index < known[0]:
@@ -235,6 +240,8 @@ class Surveyor:
         kafka = {one.connection: one for one in self._survey.connections}
         unanswered, early = self._turns.unanswered(), self._turns.early()
         all_names = self._flows.connections
+        is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
+        span_us = self._times.span_us(np.array(is_kafka, np.bool_))
         first = 0
         for number, one in enumerate(self._ranges):
             last = (
@@ -256,7 +263,7 @@ class Surveyor:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(within, one.stop, told, software, self._names)
+            known = Known(within, one.stop, told, software, self._names, span_us)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 
@@ -277,6 +284,29 @@ class _Range:
     size: int = 0
     stop: Position | None = None
     connections: set[int] = field(default_factory=set)
+
+
+class _Times:
+    """When the first and the last frame of each connection was seen."""
+
+    def __init__(self) -> None:
+        self._first = np.zeros(0, np.int64)
+        self._last = np.zeros(0, np.int64)
+
+    def note(self, frames: FrameColumns) -> None:
+        more = len(frames.connections) - len(self._first)
+        if more > 0:
+            self._first = np.append(self._first, np.full(more, INT64_MAX))
+            self._last = np.append(self._last, np.full(more, INT64_MIN))
+        np.minimum.at(self._first, frames.connection, frames.time_us)
+        np.maximum.at(self._last, frames.connection, frames.time_us)
+
+    def span_us(self, wanted: Array) -> int:
+        """From the first to the last frame of some connections; 0 where they have none."""
+        wanted = wanted & (self._last >= self._first)
+        if not wanted.any():
+            return 0
+        return int(self._last[wanted].max() - self._first[wanted].min())
 
 
 class _Order:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 COLUMNS = (
-    *("source", "connection", "direction", "index", "time", "size", "payload", "outcome", "error"),
+    *("source", "connection", "direction", "frame_index", "time", "size", "payload"),
+    *("outcome", "error"),
     *("message", "api_key", "api_version", "correlation_id", "client_id", "header_version"),
     *("body_offset", "header_unknown_tagged_fields", "withheld_credentials", "is_guarded"),
     *("answered", "latency_us", "body"),
@@ -73,7 +74,7 @@ def read_rows(
             "source": file,
             "connection": frame.connection,
             "direction": frame.direction,
-            "index": frame.index,
+            "frame_index": frame.index,
             "time": frame.timestamp_us,
             "size": frame.size,
             "payload": frame.payload,

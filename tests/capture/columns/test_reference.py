@@ -51,4 +51,4 @@ def facts_row(connection: CapturedConnection) -> dict[str, Any]:
 
 
 def place(row: dict[str, Any]) -> tuple[str, str, int]:
-    return row["connection"], row["direction"], row["index"]
+    return row["connection"], row["direction"], row["frame_index"]

@@ -44,7 +44,7 @@ OF_FRAME = (
     ("source", pa.string()),
     ("connection", pa.string()),
     ("direction", pa.string()),
-    ("index", pa.int64()),
+    ("frame_index", pa.int64()),
     ("time", MOMENT),
     ("size", pa.int64()),
     ("payload", pa.binary()),

@@ -1,0 +1,191 @@
+"""What record headers say, key by key, summed by the tasks that decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.report.facts import RecordHeaderFacts
+from flexwire.spark.sums.bounded import merge_all, prune, shortened
+from flexwire.spark.sums.runs import bits, changes, extents, grouped, run_starts, topic_names
+from flexwire.spark.sums.values import Distinct, Lengths, hashes_and_texts
+
+if TYPE_CHECKING:
+    from flexwire.spark.sums.runs import Words
+
+MOST_KEYS: Final = 10_000
+"""So many different record header keys are counted by themselves."""
+OTHER_KEYS: Final = "(other record header keys)"
+"""The key under which all others are counted."""
+EXACT_VALUES: Final = 4096
+"""So many different values of a key are counted exactly, and of so many topics are the names kept.
+
+The number of more values is an estimate, off by about 1.6 %.
+"""
+_FEW_KEYS: Final = 1000
+# Of many keys less is kept of each: the estimate is off by about 6 %.
+_EXACT_OF_MANY: Final = 256
+
+
+@dataclass(slots=True)
+class _Key:
+    """What is counted of one key."""
+
+    most: int = EXACT_VALUES
+    topics: set[str] = field(default_factory=set)
+    records: int = 0
+    nulls: int = 0
+    values: int = 0
+    empty: int = 0
+    texts: int = 0
+    lengths: Lengths = field(default_factory=Lengths)
+    min_length: int | None = None
+    max_length: int | None = None
+    distinct: Distinct = field(default_factory=Distinct)
+
+    def keep(self, most: int) -> None:
+        """Keep at most so many hashes and topics from now on."""
+        self.most = min(self.most, most)
+        self.distinct.keep(self.most)
+        if len(self.topics) > self.most:
+            self.topics = set(sorted(self.topics)[: self.most])
+
+    def add(self, lengths: Words, hashes: Words, texts: Words) -> None:
+        """Take in values that are not null."""
+        if not len(lengths):
+            return
+        self.values += len(lengths)
+        self.empty += len(lengths) - int(np.count_nonzero(lengths))
+        self.texts += int(np.count_nonzero(texts))
+        self.lengths.add(lengths)
+        self._span(int(lengths.min()), int(lengths.max()))
+        self.distinct.add(hashes, self.most)
+
+    def merge(self, other: _Key) -> None:
+        """Take in what was counted elsewhere."""
+        self.topics |= other.topics
+        self.records += other.records
+        self.nulls += other.nulls
+        self.values += other.values
+        self.empty += other.empty
+        self.texts += other.texts
+        self.lengths.merge(other.lengths)
+        if other.min_length is not None and other.max_length is not None:
+            self._span(other.min_length, other.max_length)
+        self.distinct.merge(other.distinct, self.most)
+        self.keep(other.most)
+
+    def _span(self, least: int, most: int) -> None:
+        self.min_length = least if self.min_length is None else min(self.min_length, least)
+        self.max_length = most if self.max_length is None else max(self.max_length, most)
+
+    def facts(self, key: str) -> RecordHeaderFacts:
+        return RecordHeaderFacts(
+            key=key,
+            topics=tuple(sorted(self.topics)),
+            records=self.records,
+            null_values=self.nulls,
+            empty_values=self.empty,
+            min_length=self.min_length,
+            median_length=self.lengths.median,
+            max_length=self.max_length,
+            distinct_values=self.distinct.count,
+            utf8_share=self.texts / self.values if self.values else None,
+        )
+
+
+class RecordHeaderSums:
+    """Sums up the record headers of rows of the records table, but for those of control records.
+
+    Keys are given as text, with "�" for what is not UTF-8. A key that is twice in a record makes
+    one record of it. Of very many keys (`MOST_KEYS`) the first in the alphabet are counted by
+    themselves, and the others together.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, _Key] = {}
+        self._rest = _Key()
+
+    def add(self, records: pa.RecordBatch) -> None:
+        """Take in rows of the records table."""
+        headers = records["headers"]
+        entries = headers.flatten()
+        if not len(entries):
+            return
+        parents = pc.list_parent_indices(headers).to_numpy()
+        is_control = records["is_control"]
+        if pc.any(is_control.fill_null(fill_value=True)).as_py():
+            seen = ~bits(is_control.fill_null(fill_value=True))[parents]
+            entries, parents = entries.filter(pa.array(seen)), parents[seen]
+            if not len(entries):
+                return
+        starts = run_starts(records, ("topic", "topic_id"))
+        names = [shortened(one) for one in topic_names(records).take(pa.array(starts)).to_pylist()]
+        runs = np.searchsorted(starts, parents, side="right") - 1 if len(starts) > 1 else None
+        self._add(entries, parents, runs, names)
+        self._bound()
+
+    def _add(
+        self, entries: pa.StructArray, parents: Words, runs: Words | None, names: list[str]
+    ) -> None:
+        keys = pc.struct_field(entries, "key").dictionary_encode()
+        values = pc.struct_field(entries, "value")
+        hashes, texts = hashes_and_texts(values)
+        lengths = extents(values)
+        nulls = bits(values.is_null()) if values.null_count else None
+        order, begins = grouped(_narrow(np.asarray(keys.indices), len(keys.dictionary)))
+        parts = np.split(order, begins[1:])
+        for key, rows in zip(keys.dictionary.to_pylist(), parts, strict=True):
+            one = self._key(shortened(key.decode(errors="replace")))
+            # In the order of records, so that those of one record are side by side.
+            one.records += _runs_in(parents[rows])
+            one.topics |= {names[0]} if runs is None else _topics(runs[rows], names)
+            if nulls is not None:
+                null = nulls[rows]
+                one.nulls += int(np.count_nonzero(null))
+                rows = rows[~null]  # noqa: PLW2901 - those that have a value
+            one.add(lengths[rows], hashes[rows], texts[rows])
+
+    def _key(self, name: str) -> _Key:
+        found = self._keys.get(name)
+        if found is None:
+            found = self._keys[name] = _Key()
+        return found
+
+    def merge(self, other: RecordHeaderSums) -> None:
+        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        merge_all(self._keys, other._keys, _Key)
+        self._rest.merge(other._rest)
+        self._bound()
+
+    def _bound(self, *, exactly: bool = False) -> None:
+        most = EXACT_VALUES if len(self._keys) <= _FEW_KEYS else _EXACT_OF_MANY
+        for one in (*self._keys.values(), self._rest):
+            one.keep(most)
+        if exactly or len(self._keys) > 2 * MOST_KEYS:
+            prune(self._keys, MOST_KEYS, lambda _: self._rest, order=str)
+
+    def facts(self) -> tuple[RecordHeaderFacts, ...]:
+        """What the report says of each key, in the order of their text."""
+        self._bound(exactly=True)
+        told = [self._keys[key].facts(key) for key in sorted(self._keys)]
+        if self._rest.records:
+            told.append(self._rest.facts(OTHER_KEYS))
+        return tuple(told)
+
+
+def _narrow(codes: Words, different: int) -> Words:
+    # Numbers of two bytes are put in order without being compared.
+    return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
+
+
+def _runs_in(numbers: Words) -> int:
+    return 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
+
+
+def _topics(runs: Words, names: list[str]) -> set[str]:
+    return {names[run] for run in runs[changes(runs)].tolist()}

@@ -1,0 +1,85 @@
+"""A capture decoded range by range gives the rows that it gives as one range, the same each time.
+
+That these are the rows of the reference is held where both are analyses (spark/test_equality.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.storage.listing import list_sources
+from flexwire.tables.decoding import FRAMES, decoded
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.survey import Asked, Surveyor
+from tests.capture.interleaved import SHAPES, UNORDERED, write_capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.tables.survey import Survey
+
+Rows = dict[str, list[dict[str, Any]]]
+ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
+
+
+def surveyed(files: list[Path], **how: Any) -> tuple[Asked, Survey, dict[str, bytes]]:
+    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+    kept: dict[str, bytes] = {}
+    return asked, Surveyor(asked, kept.__setitem__).run(), kept
+
+
+def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
+    """The rows of all ranges by their table, in one order."""
+    found: Rows = defaultdict(list)
+    for number in range(survey.ranges):
+        for table, batch in decoded(asked, number, kept.__getitem__):
+            found[table] += batch.to_pylist()
+    return {table: sorted(rows, key=repr) for table, rows in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ORDERED)
+def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
+    for seed in range(3):
+        files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
+        whole = surveyed(files)
+        assert whole[1].ranges == 1
+        parts = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
+        assert parts[1].ranges > 1
+        assert parts[1].connections == whole[1].connections
+        expected, got = rows_of(*whole), rows_of(*parts)
+        assert got.keys() == expected.keys()
+        for table, rows in expected.items():
+            assert got[table] == rows, (seed, table)
+
+
+def test_a_range_gives_the_same_files_each_time(tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, SHAPES["EVERYTHING"])
+    asked, survey, kept = surveyed(files, range_bytes=30_000, chunk_bytes=5_000)
+
+    def digests(out: Path) -> dict[str, str]:
+        out.mkdir()
+        writers: dict[str, TableWriter] = {}
+        for table, batch in decoded(asked, survey.ranges - 1, kept.__getitem__):
+            if table not in writers:
+                writers[table] = TableWriter(out / table.replace("/", "-"), batch.schema)
+            writers[table].write(batch)
+        for writer in writers.values():
+            writer.close()
+        return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in out.iterdir()}
+
+    first = digests(tmp_path / "first")
+    assert FRAMES in first
+    assert digests(tmp_path / "second") == first
+
+
+def test_files_that_overlap_in_time_and_share_connections_are_not_in_order(tmp_path: Path) -> None:
+    found = [
+        surveyed(write_capture(tmp_path / str(seed), seed, UNORDERED))[1].is_ordered
+        for seed in range(4)
+    ]
+    assert not all(found)

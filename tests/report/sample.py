@@ -33,6 +33,7 @@ from flexwire.report.facts import (
     TimelineBucket,
     TopicFacts,
     Totals,
+    UnreadableFile,
     VersionUse,
 )
 
@@ -432,6 +433,8 @@ SAMPLE = Facts(
             ),
         ),
     ),
+    unreadable=(UnreadableFile("s3://captures/tap-000003.pcapng", "cannot open: Access Denied"),),
+    unreadable_files=4,
 )
 
 EMPTY = Facts(

@@ -33,6 +33,7 @@ from flexwire.report.facts import (
     Timeline,
     TimelineBucket,
     TopicFacts,
+    UnreadableFile,
     VersionUse,
 )
 from tests.report.page import Page
@@ -70,6 +71,8 @@ def hostile(text: str) -> Facts:
         failure_counts=(FailureCount(text, 1),),
         lenient_uses=(LenientUse(client, text, 1, text, 1),),
         audit=hostile_audit(text),
+        unreadable=(UnreadableFile(text, text),),
+        unreadable_files=2,
     )
 
 
@@ -224,6 +227,7 @@ def test_every_name_of_the_facts_is_on_the_page() -> None:
     names += [use.reason for use in SAMPLE.lenient_uses]
     names += [f"{use.message} v{use.version}" for use in SAMPLE.lenient_uses]
     names += [source.path for source in SAMPLE.sources]
+    names += [f"{one.source}: {one.reason}" for one in SAMPLE.unreadable]
     names += [f"{other.client} > {other.broker}" for other in SAMPLE.connections.others]
     names += [other.looks_like or "unknown" for other in SAMPLE.connections.others]
     names += [other.evidence for other in SAMPLE.connections.others]
@@ -258,6 +262,22 @@ def test_failures_beyond_the_sample_are_counted() -> None:
     words = Page(render(dataclasses.replace(SAMPLE, totals=totals))).words()
     assert "41 frames of 32,405 did not decode" in words
     assert "and 40 more rows not shown here" in words
+
+
+def test_what_could_not_be_read_stands_before_everything_else() -> None:
+    page = render(SAMPLE)
+    words = Page(page).words()
+    assert "4 files could not be read. Nothing in this report is about them." in words
+    assert "and 3 more files." in words
+    assert page.index("could not be read") < page.index('class="figures"')
+    one = dataclasses.replace(SAMPLE, unreadable_files=1)
+    assert (
+        "1 file could not be read. Nothing in this report is about it." in Page(render(one)).words()
+    )
+    none = dataclasses.replace(SAMPLE, unreadable=(), unreadable_files=0)
+    assert "could not be read" not in Page(render(none)).words()
+    assert "in 2 files." in Page(render(none)).words()
+    assert "in 1 file." in Page(render(one)).words()
 
 
 def test_what_decodes_only_leniently_is_no_failure() -> None:

@@ -180,7 +180,11 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     (root / "capture" / "notes.pcap").write_text("not a capture")
     heard: list[tuple[str, int, int]] = []
     analysis = analyze(
-        [root / "capture"], root / "out", spark=spark, progress=lambda *one: heard.append(one)
+        [root / "capture"],
+        root / "out",
+        spark=spark,
+        progress=lambda *one: heard.append(one),
+        skip_unreadable=True,
     )
     assert all(done <= total for stage, done, total in heard if total), heard
     tables = analysis.tables
@@ -199,6 +203,7 @@ def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analy
             tmp_path_factory.mktemp("shown"),
             spark=analyzed.session,
             show_credentials=True,
+            skip_unreadable=True,
         )
 
 

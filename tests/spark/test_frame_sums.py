@@ -23,6 +23,7 @@ from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
 from flexwire.spark.sums.groups import Groups, coded
 from flexwire.spark.sums.latencies import DIFFERENT_LATENCIES
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
+from flexwire.storage.listing import list_sources
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, decoded
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS
@@ -68,7 +69,7 @@ class Captured:
 @pytest.fixture(scope="module", params=sorted(SHAPES))
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     files = write_capture(tmp_path_factory.mktemp("capture"), 3, SHAPES[request.param])
-    asked = Asked(tuple(map(str, files)), chunk_bytes=1 << 14)
+    asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.is_ordered

@@ -22,6 +22,7 @@ from flexwire.spark.sums.records import OTHER_TOPICS, RecordSums
 from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.spark.sums.undecodable import SAMPLE_BYTES, record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.tables.record_objects import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
@@ -57,13 +58,13 @@ def rows_of(name: str) -> Rows:
     for seed in SEEDS[name]:
         with TemporaryDirectory() as directory:
             paths = write_capture(Path(directory), seed, SHAPES[name])
-            _decode(tuple(map(str, paths)), f"{seed}: ", made)
+            _decode(paths, f"{seed}: ", made)
     return made
 
 
-def _decode(files: tuple[str, ...], prefix: str, made: Rows) -> None:
+def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
     kept: dict[str, bytes] = {}
-    asked = Asked(files)
+    asked = Asked(tuple(list_sources(paths)))
     for number in range(Surveyor(asked, kept.__setitem__).run().ranges):
         for table, rows in decoded(asked, number, kept.__getitem__):
             at = rows.schema.get_field_index("connection")

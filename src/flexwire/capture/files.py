@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.model import Direction
 
-    # Opens a file by its name; raises OSError if it cannot.
-    Opener = Callable[[str], BinaryIO]
+    # Opens a file by its name, to be read from a byte on; raises OSError if it cannot.
+    Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
     class Readable(Protocol):
         """What gives the bytes of a file, as many as are asked for while there are any."""
@@ -71,13 +71,15 @@ _BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
 _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
-def read_packets(path: Path) -> Iterator[CapturedPacket | Unreadable]:
+def read_packets(
+    path: str | Path, opener: Opener | None = None
+) -> Iterator[CapturedPacket | Unreadable]:
     """Every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
     gives the packets before the damage and then one `Unreadable` that says where it is.
     """
-    with open_capture(str(path)) as (file, _):
+    with open_capture(str(path), opener) as (file, _):
         source = Source(str(path), file)
         blocks = begin_blocks(source)
         try:
@@ -90,16 +92,21 @@ def read_packets(path: Path) -> Iterator[CapturedPacket | Unreadable]:
 
 @contextmanager
 def open_capture(
-    name: str, opener: Opener | None = None
+    name: str, opener: Opener | None = None, start: int = 0
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
-    """Open a file to be read forward, uncompressed; says also whether it is compressed."""
+    """Open a file to be read forward, uncompressed; says also whether it is compressed.
+
+    Only a file that is not can be begun at a ``start`` within it.
+    """
     try:
-        raw = io.FileIO(name) if opener is None else _Raw(opener(name))
-        file = io.BufferedReader(raw, READ_AHEAD)
+        file = _opened(name, start) if opener is None else _buffered(opener(name, start))
     except OSError as error:
         reason = f"cannot open: {error.strerror or error}"
         raise CaptureError(reason, source=name) from error
     with file:
+        if start:
+            yield file, False
+            return
         try:
             magic = file.peek(2)[:2]
         except OSError as error:
@@ -109,6 +116,19 @@ def open_capture(
             yield io.BufferedReader(_Inflated(file), STEP_BYTES), True
         else:
             yield file, False
+
+
+def _opened(name: str, start: int) -> io.BufferedReader[Any]:
+    file = io.BufferedReader(io.FileIO(name), READ_AHEAD)
+    if start:
+        file.seek(start)
+    return file
+
+
+def _buffered(file: BinaryIO | io.BufferedReader[Any]) -> io.BufferedReader[Any]:
+    if isinstance(file, io.BufferedReader):
+        return file
+    return io.BufferedReader(_Raw(file), READ_AHEAD)
 
 
 class _Raw(io.RawIOBase):
@@ -125,12 +145,6 @@ class _Raw(io.RawIOBase):
         data = self._file.read(len(view))
         view[: len(data)] = data
         return len(data)
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        return self._file.seek(offset, whence)
 
     def close(self) -> None:
         self._file.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from flexwire.cli.options import memory_option, worker_memory_option
 from flexwire.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from flexwire.report.facts import Facts
 
 
 def _ends(
@@ -25,12 +28,12 @@ def _ends(
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True)
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for the tables and report.html.",
+    type=click.Path(file_okay=False),
+    help="The directory for the tables and report.html, on this machine.",
 )
 @click.option(
     "--release",
@@ -64,10 +67,21 @@ def _ends(
     help="A broker's address and port, as 10.0.0.1:9092 or [::1]:9092. Can be given several times.",
 )
 @click.option("--show-credentials", is_flag=True, help="Do not withhold SASL tokens and the like.")
+@click.option(
+    "--record-bytes",
+    is_flag=True,
+    help="Write record bytes into the message tables too, beside the table of records.",
+)
+@click.option(
+    "--skip-unreadable",
+    is_flag=True,
+    help="Leave out files that cannot be opened or are not captures; the report says which. By "
+    "default they fail the analysis.",
+)
 def analyze(
     *,
-    paths: tuple[Path, ...],
-    out: Path,
+    paths: tuple[str, ...],
+    out: str,
     releases: tuple[str, ...],
     captured_release: str | None,
     memory: str,
@@ -75,10 +89,13 @@ def analyze(
     ports: tuple[int, ...],
     brokers: tuple[str, ...],
     show_credentials: bool,
+    record_bytes: bool,
+    skip_unreadable: bool,
 ) -> None:
     """Decode captures on Spark: tables and a report.
 
-    PATHS are captures (pcap or pcapng, also gzipped) or directories of them. OUT gets tables/ with
+    PATHS are captures (pcap or pcapng, also gzipped), directories of them, and patterns; here, or
+    in an object store as s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with
     every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
     offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
 
@@ -103,6 +120,8 @@ def analyze(
             captured_release=captured_release,
             ports=ports,
             brokers=brokers,
+            record_bytes=record_bytes,
+            skip_unreadable=skip_unreadable,
         )
     others = done.facts.connections
     totals = done.facts.totals
@@ -113,6 +132,15 @@ def analyze(
     )
     if others.not_kafka:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
+    if done.facts.unreadable_files:
+        print(_left_out(done.facts))
     print_audit(done.facts)
-    print(f"Tables: {out / 'tables'}")
+    print(f"Tables: {done.tables.root}")
     print(f"Report: {done.report}")
+
+
+def _left_out(facts: Facts) -> str:
+    first = facts.unreadable[0]
+    what = "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
+    more = "" if facts.unreadable_files == 1 else "; the report has the others"
+    return f"{what} not read and left out: {first.source}: {first.reason}{more}"

@@ -37,6 +37,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file that could not be opened or is not a capture, and was left out; and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """The figures of what is Kafka; those of all else are in `ConnectionFacts`.
 
@@ -313,6 +321,7 @@ class Facts:
     ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers them all.
     ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
+    ``unreadable`` may be the first of ``unreadable_files``, about which the facts say nothing else.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -339,6 +348,8 @@ class Facts:
     withheld_credentials: int = 0
     audit: Audit = field(default_factory=Audit)
     connections: ConnectionFacts = ConnectionFacts()
+    unreadable: tuple[UnreadableFile, ...] = ()
+    unreadable_files: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The facts as `json.dumps` takes them, with the attribute names as keys."""

@@ -15,7 +15,6 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -33,7 +32,7 @@ from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_files
+from flexwire.spark.paths import capture_sources, local_files, output_directory
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import range_bytes, write_tables
 from flexwire.spark.session import session
@@ -44,12 +43,16 @@ from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.spark.progress import Progress
+    from flexwire.spark.ranges import Surveyed
     from flexwire.spark.staging import Staging
     from flexwire.spark.sums.analysis import AnalysisSums
+    from flexwire.spark.unreadable import Unreadable
+    from flexwire.storage.source import Source
 
 # A small job is mostly waiting for Spark to plan and commit it.
 JOBS_AT_ONCE = 4
@@ -116,15 +119,19 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     captured_release: str | None = None,
     record_bytes: bool = False,
     by_objects: bool = False,
+    skip_unreadable: bool = False,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns. What does not decode is a row with the reason
-    and its bytes, and the job goes on. Credentials are withheld, and so are bytes that may hold
-    some, unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once
-    this one is complete; where this one fails or is ended, that one stays. What is written is for
-    its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory`` that of
-    each Python worker, at least "1g", unless a session runs already.
+    ``paths`` are files, directories and patterns, here or in an object store by URL
+    (`flexwire.storage`); ``out`` is a directory here. A file that cannot be opened or is not a
+    capture fails the analysis; with ``skip_unreadable`` the report and the facts say which were
+    left out. What does not decode is a row with the reason and its bytes, and the job goes on.
+    Credentials are withheld, and so are bytes that may hold some, unless ``show_credentials``. An
+    earlier analysis in ``out`` is replaced as a whole, once this one is complete; where this one
+    fails or is ended, that one stays. What is written is for its owner alone to read. ``memory`` is
+    Java's, at least "512m", and ``worker_memory`` that of each Python worker, at least "1g", unless
+    a session runs already.
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then. Without them those are in which
     something reads as Kafka; the table of connections says of each why it is, or is not.
@@ -135,26 +142,29 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     Records stand in the table of records; with ``record_bytes`` the tables of the messages that
     carried them have the bytes as well, and else how many there were. ``by_objects`` writes the
-    same tables as the reference reads them, a Python object for everything, in many times the time.
+    same tables as the reference reads them, a Python object for everything, in many times the time,
+    and only from files here.
 
-    Raises `CaptureError` when the paths give no capture or a broker is not an address,
-    `FlexwireError` when ``out`` holds tables that are not flexwire's or another analysis writes
-    there, `JavaError` when there is no Java to run Spark on, `AnalysisError` when Spark fails.
+    Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
+    address, `StorageError` when files cannot be listed or ``out`` is a URL, `FlexwireError` when
+    ``out`` holds tables that are not flexwire's or another analysis writes there, `JavaError` when
+    there is no Java to run Spark on, `AnalysisError` when Spark fails, or a file changes meanwhile.
     """
     to_flag(show_credentials, "show_credentials")
     to_flag(record_bytes, "record_bytes")
     to_flag(by_objects, "by_objects")
+    to_flag(skip_unreadable, "skip_unreadable")
     to_text(title, "title")
     given = _given(ports, brokers)
     audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
     captured = None if captured_release is None else _release(captured_release)
-    files = capture_files(to_list(paths, "paths", "a list of paths"))
+    to, files = output_directory(out), _files(paths, by_objects=by_objects)
     is_small = sum(map(_size, files)) < SMALL_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     bounds = (memory, worker_memory) if is_ours else (None, None)
     explain = partial(explained, lambda: clock.current, *bounds)
-    with staging(Path(out).absolute()) as place:
+    with staging(to) as place:
         with explain(), clock.stage("Starting Spark"):
             running = spark or _session(memory, worker_memory, is_small=is_small)
         with (
@@ -162,12 +172,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
             explain(),
             configured(running, is_small=is_small),
         ):
-            how = (show_credentials, record_bytes, by_objects, given, captured)
+            how = (show_credentials, record_bytes, by_objects, skip_unreadable, given, captured)
             job = _Job(running, place, progress, clock, *how)
-            facts = job.measure(title, audited, job.write_tables(files))
+            sums, unreadable = job.write_tables(files)
+            facts = unreadable.told(job.measure(title, audited, sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return _analysis(place.out, facts, clock)
+
+
+def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
+    files = capture_sources(to_list(paths, "paths", "a list of paths"))
+    if by_objects:
+        local_files(files, "expected a file on this machine, which by_objects alone reads")
+    return files
 
 
 def _session(memory: str, worker_memory: str | None, *, is_small: bool) -> SparkSession:
@@ -198,8 +216,8 @@ def _tasks_at_once(spark: SparkSession) -> int:
         return _TASKS_AT_ONCE
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size * (_INFLATION if file.suffix == ".gz" else 1)
+def _size(file: Source) -> int:
+    return file.size * (_INFLATION if file.url.endswith(".gz") else 1)
 
 
 @contextmanager
@@ -213,7 +231,7 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _publish(place: Staging, facts: Facts, files: list[Path]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -222,7 +240,7 @@ def _publish(place: Staging, facts: Facts, files: list[Path]) -> None:
     }
     for name, text in texts.items():
         write_private_text(place.new / name, text)
-    mark(Tables(place.new / "tables"), map(str, files))
+    mark(Tables(place.new / "tables"), [one.name for one in files])
     place.publish()
 
 
@@ -254,6 +272,7 @@ class _Job:
     show_credentials: bool
     record_bytes: bool
     by_objects: bool
+    skip_unreadable: bool
     brokers: Brokers
     captured_release: str | None
 
@@ -261,36 +280,44 @@ class _Job:
     def tables(self) -> Tables:
         return Tables(self.place.new / "tables")
 
-    def write_tables(self, files: list[Path]) -> AnalysisSums | None:
-        """Write all tables but that of the audit, and sum up their rows.
+    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
+        """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         By columns, range by range; by objects where that is asked for, and where files overlap in
         time, which their ranges cannot. Objects sum up nothing.
         """
-        sums = None if self.by_objects else self._write_by_columns(files)
-        if sums is None:
+        if not self.by_objects:
+            found, sums = self._write_by_columns(files)
+            if found.is_ordered:
+                return sums, found.unreadable
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
-            self._write_by_objects(files)
-        return sums
+        return None, self._write_by_objects(files)
 
-    def _write_by_columns(self, files: list[Path]) -> AnalysisSums | None:
+    def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(_size, files))
         asked = Asked(
-            tuple(map(str, files)),
+            tuple(files),
             brokers=self.brokers,
             release=self.captured_release,
             show_credentials=self.show_credentials,
             record_bytes=self.record_bytes,
             range_bytes=range_bytes(total, _tasks_at_once(self.spark)),
+            skip_unreadable=self.skip_unreadable,
         )
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.files, total)
+        found.unreadable.check(len(files), skip=self.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
-        return sums if found.is_ordered else None
+        return found, sums
 
-    def _write_by_objects(self, files: list[Path]) -> None:
+    def _write_by_objects(self, files: list[Source]) -> Unreadable:
+        paths = local_files(
+            files,
+            "the captures overlap in time and show the same connections; such are read only on "
+            "this machine for now, so copy them here first",
+        )
         stages = ObjectTables(
             self.spark,
             self.place,
@@ -300,8 +327,9 @@ class _Job:
             self.record_bytes,
             self.brokers,
             self.captured_release,
+            self.skip_unreadable,
         )
-        stages.write([str(one) for one in files])
+        return stages.write(list(map(str, paths)))
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import CaptureError
+from flexwire.report.facts import UnreadableFile
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.bodies import decode_bodies
 from flexwire.spark.connections import connections_table
@@ -33,6 +34,7 @@ from flexwire.spark.records import carried_records, decode_records, name_topics
 from flexwire.spark.segments import read_captures
 from flexwire.spark.tables import Tables, outcomes_of, write_table
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
@@ -66,21 +68,26 @@ class ObjectTables:
     record_bytes: bool
     brokers: Brokers
     captured_release: str | None
+    skip_unreadable: bool = False
 
     @property
     def tables(self) -> Tables:
         """Where they are written."""
         return Tables(self.place.new / "tables")
 
-    def write(self, files: list[str]) -> None:
-        """Write all tables but that of the audit."""
+    def write(self, files: list[str]) -> Unreadable:
+        """Write all tables but that of the audit; gives the files that have nothing in them."""
         wire = self._read_captures(files)
+        unreadable = self._unreadable()
+        unreadable.check(len(files), skip=self.skip_unreadable)
+        self._check_packets()
         frames = self._pair(wire)
         self._decode_messages(frames)
         with self._stage("Writing records and frames"):
             self._together([self._write_records, partial(self._write_frames, frames)])
         if not self.record_bytes:
             self._drop_record_bytes()
+        return unreadable
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -119,10 +126,16 @@ class ObjectTables:
                     partial(write_table, connections.coalesce(1), self.tables.connections),
                 ]
             )
-        self._check_readable()
         return wire
 
-    def _check_readable(self) -> None:
+    def _unreadable(self) -> Unreadable:
+        # No other reason is told without a packet.
+        rows = self._table(self.tables.packets).where("reason is not null and packets = 0")
+        found = rows.orderBy("source").take(SHOWN)
+        count = len(found) if len(found) < SHOWN else rows.count()
+        return Unreadable(count, tuple(UnreadableFile(row.source, row.reason) for row in found))
+
+    def _check_packets(self) -> None:
         """Raise what was wrong with the first file when no file gave a packet."""
         packets = self._table(self.tables.packets).orderBy(F.desc("packets"), "source")
         if not packets.where("packets > 0").take(1):

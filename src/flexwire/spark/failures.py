@@ -29,6 +29,8 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # A line of a Python traceback; numpy and pyarrow have kinds of their own.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
+# It is written for a person as it stands.
+_OURS = re.compile(r"flexwire\.errors\.(?:Storage|Capture)Error: ")
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
 _EXIT_SECONDS = 10
@@ -86,7 +88,9 @@ def analysis_error(
         name, message = causes[-1]
     else:
         name, message = type(error).__name__, str(error)
-    return AnalysisError(f"{stage}: Spark failed with {_told(name, message)}")
+    text = _told(name, message)
+    ours = _OURS.match(text)
+    return AnalysisError(f"{stage}: {text[ours.end() :] if ours else f'Spark failed with {text}'}")
 
 
 def _java_causes(error: Exception) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Which capture files the paths on a command line mean, where all are on this machine."""
+"""What the paths on a command line mean: captures by path or URL, and a directory for output."""
 
 from __future__ import annotations
 
@@ -7,18 +7,50 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import StorageError
 from flexwire.storage.listing import SUFFIXES, list_sources
-from flexwire.storage.urls import scheme_of, shown
+from flexwire.storage.urls import STORES, local_path, scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["SUFFIXES", "capture_files"]
+    from flexwire.storage.source import Source
+
+__all__ = ["SUFFIXES", "capture_files", "capture_sources", "local_files", "output_directory"]
+
+
+def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
+    """The files that `list_sources` finds, no two of one name."""
+    sources = list_sources(paths)
+    if len({one.name for one in sources}) < len(sources):
+        names = [one.name for one in sources]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StorageError("two files differ only in what is not shown of a URL", url=twice)
+    return sources
 
 
 def capture_files(paths: Iterable[str | Path]) -> list[Path]:
     """The files that `list_sources` finds, as paths. `StorageError` for one in an object store."""
-    sources = list_sources(paths)
+    return local_files(list_sources(paths), "expected a file on this machine")
+
+
+def local_files(sources: Iterable[Source], expected: str) -> list[Path]:
+    """The same files as paths. `StorageError` with what was ``expected`` for another one."""
+    files = []
     for source in sources:
         if scheme_of(source.url):
-            raise StorageError("expected a file on this machine", url=shown(source.url))
-    return [Path(source.url) for source in sources]
+            raise StorageError(expected, url=source.name)
+        files.append(Path(source.url))
+    return files
+
+
+def output_directory(out: str | Path) -> Path:
+    """Where an analysis writes. `StorageError` for a URL: only captures are in stores as yet."""
+    text = str(out)
+    # A Path has one slash where a URL had two.
+    scheme, slash, _ = text.partition(":/")
+    if slash and (scheme.lower() in STORES or scheme_of(text)):
+        raise StorageError(
+            "expected a directory on a file system of this machine; an analysis writes to no "
+            "other for now",
+            url=shown(text),
+        )
+    return local_path(text).absolute()

@@ -22,6 +22,7 @@ from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import part_name, settle
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
+from flexwire.spark.unreadable import Unreadable
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
@@ -55,13 +56,14 @@ class Surveyed:
     """What the driver hears of a survey.
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
-    did, and ``source`` which file it was.
+    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
     """
 
     ranges: int
     is_ordered: bool
     packets: int
     span_us: int
+    unreadable: Unreadable
     reason: str | None = None
     source: str = ""
 
@@ -79,14 +81,15 @@ def write_tables(
 ) -> tuple[Surveyed, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes below ``place``, and sum up their rows.
 
-    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none.
+    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none, and
+    none where files are unreadable that are not to be skipped.
     """
     drop = Drop(place)
     is_whole = total <= asked.range_bytes
     survey: Committed[Surveyed]
     (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
     found, written = survey.value, list(survey.files)
-    if found.is_ordered and not is_whole:
+    if found.ranges and not is_whole:
         work = partial(_decode, replace(asked, files=()), asked.digest, found.span_us)
         for one in run_tasks(spark, found.ranges, work, drop):
             written += one.files
@@ -105,7 +108,7 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
     kept: dict[str, bytes] = {}
     keep = kept.__setitem__ if is_whole else partial(_keep, drop.place)
     survey = Surveyor(asked, keep).run()
-    if survey.is_ordered:
+    if survey.ranges:
         with _Writers(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
@@ -117,7 +120,8 @@ def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:
 
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us)
+    unreadable = Unreadable.of(survey.unreadable)
+    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us, unreadable)
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):

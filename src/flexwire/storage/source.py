@@ -35,6 +35,11 @@ class Source:
     size: int
     version: str
 
+    @property
+    def name(self) -> str:
+        """What tables and messages call it: its path, or its URL without what may be a key."""
+        return shown(self.url) if scheme_of(self.url) else self.url
+
     def open(self, start: int = 0, stop: int | None = None) -> io.BufferedReader:
         """The bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
 
@@ -65,6 +70,8 @@ class Source:
         path = local_path(self.url)
         try:
             file = io.FileIO(path)
+        except FileNotFoundError:
+            raise self._error("it is gone since it was listed") from None
         except OSError as error:
             raise StorageError(reason_of(error), url=self.url, tried="open") from error
         try:

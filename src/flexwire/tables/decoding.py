@@ -12,6 +12,7 @@ from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.columns.turns import Turns, paired
 from flexwire.tables.frames import BODY_OUTCOMES, frame_rows
+from flexwire.tables.inputs import opener
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS
 from flexwire.tables.records import record_rows
@@ -57,10 +58,11 @@ class _Range:
     def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         flows, turns = self._start.flows, self._start.turns
         reader = SegmentReader(
-            self._known.files,
+            [one.name for one in self._known.files],
             chunk_bytes=self._asked.chunk_bytes,
             start=self._start.position,
             stop=self._known.stop,
+            opener=opener(self._known.files),
         )
         for item in reader:
             if isinstance(item, FileNotes):

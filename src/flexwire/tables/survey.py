@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes, SegmentReader
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
-from flexwire.capture.segments import Segment, read_segments
-from flexwire.errors import CaptureError
 from flexwire.schema.catalog import catalog
+from flexwire.tables.inputs import looks, opener
 from flexwire.tables.messages import message_rows
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.segments import Position, SegmentColumns
     from flexwire.capture.columns.turns import Facts
     from flexwire.capture.connections import CapturedConnection
+    from flexwire.errors import CaptureError
+    from flexwire.storage.source import Source
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,22 +53,26 @@ SOFTWARE_MESSAGE = "ApiVersionsRequest"
 class Asked:
     """What is to be analyzed, and how: the same for the survey and for every range.
 
-    ``release`` is that of the captured
-    brokers, where it is known.
+    ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
+    is not a capture, ends the survey unless such are to be skipped.
     """
 
-    files: tuple[str, ...]
+    files: tuple[Source, ...]
     brokers: Brokers = field(default_factory=Brokers)
     release: str | None = None
     show_credentials: bool = False
     record_bytes: bool = False
     range_bytes: int = RANGE_BYTES
     chunk_bytes: int = CHUNK_BYTES
+    skip_unreadable: bool = False
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal: files have the same where they are the same."""
-        return hashlib.sha256("\n".join(self.files).encode()).hexdigest()
+        """A name for the input, in hexadecimal: it is the same where all files are the same."""
+        told = hashlib.sha256()
+        for one in self.files:
+            told.update(f"{one.url}\0{one.size}\0{one.version}\n".encode())
+        return told.hexdigest()
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ class Known:
     client, ``names`` those of topics by their ids.
     """
 
-    files: tuple[str, ...]
+    files: tuple[Source, ...]
     stop: Position | None
     told: Told
     software: dict[str, Software]
@@ -99,10 +103,11 @@ class Known:
 class Survey:
     """What a survey found out; ``ranges`` of it are to be decoded.
 
-    ``notes`` are those of the files, in order; ``span_us`` is the time from the first frame of
-    Kafka's to the last. Unless it ``is_ordered``, files that overlap in time
-    show the same connections: then nothing was found out, and the capture is not to be decoded
-    range by range.
+    ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
+    the order of those that were asked for. With such a file that is not to be skipped, nothing else
+    was found out. Nor was it unless it ``is_ordered``: files that overlap in time show the same
+    connections, and the capture is not to be decoded range by range. ``span_us`` is the time from
+    the first frame of Kafka's to the last.
     """
 
     ranges: int = 0
@@ -110,6 +115,7 @@ class Survey:
     notes: list[FileNotes] = field(default_factory=list)
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
+    unreadable: list[CaptureError] = field(default_factory=list)
 
 
 class Surveyor:
@@ -128,15 +134,34 @@ class Surveyor:
         self._survey = Survey()
 
     def run(self) -> Survey:
-        """Read all files; raises `CaptureError` for none."""
+        """Read all files.
+
+        Raises `StorageError` for one that is gone or another since it was listed, and where a
+        store or a disk gives only a part of it.
+        """
         asked, survey = self._asked, self._survey
-        files = sorted(asked.files, key=lambda file: (_first_us(file), file))
+        found = looks(asked.files)
+        survey.unreadable = [one.error for one in found if one.error is not None]
+        if survey.unreadable and not asked.skip_unreadable:
+            return survey
+        survey.notes += [
+            FileNotes(one.source.name, error=one.error) for one in found if one.error is not None
+        ]
+        readable = [one for one in found if one.error is None]
+        readable.sort(key=lambda one: (one.first_us, one.source.name))
+        files = [one.source for one in readable]
         reader = SegmentReader(
-            files, chunk_bytes=asked.chunk_bytes, show_credentials=asked.show_credentials
+            [one.name for one in files],
+            chunk_bytes=asked.chunk_bytes,
+            opener=opener(files),
+            show_credentials=asked.show_credentials,
         )
         self._begin_range(None)
         for item in reader:
             if isinstance(item, FileNotes):
+                if item.error is not None:
+                    # A moment ago it could be read.
+                    raise item.error
                 survey.notes.append(item)
                 continue
             if not self._order.keeps(item):
@@ -209,8 +234,9 @@ class Surveyor:
         for identity, name in set(zip(*(one.to_pylist() for one in both.columns), strict=True)):
             self._names[identity] = max(name, self._names.get(identity, name))
 
-    def _tell(self, files: list[str]) -> None:
+    def _tell(self, files: list[Source]) -> None:
         """Keep what each range has to know."""
+        names_of_files = [one.name for one in files]
         kafka = {one.connection: one for one in self._survey.connections}
         unanswered, early = self._turns.unanswered(), self._turns.early()
         all_names = self._flows.connections
@@ -218,7 +244,9 @@ class Surveyor:
         self._survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
         first = 0
         for number, one in enumerate(self._ranges):
-            last = len(files) - 1 if one.stop is None else files.index(one.stop.file, first)
+            last = (
+                len(files) - 1 if one.stop is None else names_of_files.index(one.stop.file, first)
+            )
             within, first = tuple(files[first : last + 1]), last
             names = {all_names[place] for place in one.connections}
             told = Told(
@@ -237,15 +265,6 @@ class Surveyor:
             }
             known = Known(within, one.stop, told, software, self._names)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
-
-
-def _first_us(file: str) -> int:
-    """When the first segment of a file was captured; 0 where there is none."""
-    with suppress(CaptureError):
-        for one in read_segments(file):
-            if isinstance(one, Segment):
-                return one.timestamp_us
-    return 0
 
 
 def start_name(number: int) -> str:

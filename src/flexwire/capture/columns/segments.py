@@ -30,7 +30,6 @@ from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Iterator, Sequence
 
     from flexwire.capture.files import Head, Opener
@@ -126,8 +125,8 @@ class SegmentReader:
     notes with an ``error``. A sample of unreadable bytes is kept only with ``show_credentials``:
     nobody knows what is in them.
 
-    ``opener`` takes a file's name and gives an object with ``read`` and, to start within a file,
-    ``seek``; without one, files are local.
+    ``opener`` takes a file's name and the byte to begin at, and gives an object with ``read``;
+    without one, files are local.
     """
 
     def __init__(
@@ -171,8 +170,7 @@ class SegmentReader:
             until = stop if stop is not None and stop.file == file else None
             notes = FileNotes(file)
             try:
-                with open_capture(file, self._opener) as (content, is_compressed):
-                    _go_to(content, here)
+                with open_capture(file, self._opener, here.offset) as (content, is_compressed):
                     last = None if until is None or until.is_end else until.offset
                     piece = STEP_BYTES if is_compressed else PIECE
                     window = Window(content, self._chunk_bytes, here.offset, last, piece)
@@ -187,15 +185,6 @@ class SegmentReader:
                 self._position = Position(file, is_end=True)
             self._reading = None
             yield notes
-
-
-def _go_to(content: io.BufferedReader[Any], start: Position) -> None:
-    if start.offset:
-        try:
-            content.seek(start.offset)
-        except OSError as error:
-            reason = f"cannot go to byte {start.offset}: {error.strerror or error}"
-            raise CaptureError(reason, source=start.file) from error
 
 
 class _Reading:

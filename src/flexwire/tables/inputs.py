@@ -1,0 +1,96 @@
+"""The capture files of an analysis: how a task opens them, and what a first look at them says."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.capture.files import read_packets
+from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.model import CapturedPacket
+from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.urls import scheme_of
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterable
+
+    from flexwire.capture.files import Opener
+    from flexwire.storage.source import Source
+
+LOOK_BYTES: Final = 1 << 20
+"""Of a file with a packet in so many bytes no more are read to say when it begins."""
+
+# A look at a file in a store is mostly waiting for it.
+_LOOKS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When the first packet of a file was captured, or why the file gives none.
+
+    It is the first with a TCP segment, if one comes soon; ``first_us`` is 0 without any packet.
+    """
+
+    source: Source
+    first_us: int = 0
+    error: CaptureError | None = None
+
+
+def opener(sources: Iterable[Source]) -> Opener:
+    """Open these files by their names, as they were listed.
+
+    Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
+    for one that is gone or another by now.
+    """
+    return _opener(sources, None)
+
+
+def looks(sources: Iterable[Source]) -> list[Look]:
+    """Look at each file, in their order. Raises `StorageError` for one that is gone or another."""
+    every = list(sources)
+    if not any(scheme_of(one.url) for one in every):
+        return list(map(_look, every))
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="flexwire-look") as pool:
+        return list(pool.map(_look, every))
+
+
+def _look(source: Source) -> Look:
+    try:
+        first_us = _first_us(source, min(LOOK_BYTES, source.size))
+        if first_us is None:
+            # What comes before all packets may be long.
+            first_us = _first_us(source, source.size)
+    except CaptureError as error:
+        return Look(source, error=error)
+    return Look(source, first_us or 0)
+
+
+def _first_us(source: Source, stop: int) -> int | None:
+    first_us = None
+    for packet in read_packets(source.name, _opener([source], stop)):
+        if not isinstance(packet, CapturedPacket):
+            continue
+        if first_us is None:
+            first_us = packet.timestamp_us
+        try:
+            read_segment(packet)
+        except (Skipped, UnreadablePacketError):
+            continue
+        return packet.timestamp_us
+    return first_us
+
+
+def _opener(sources: Iterable[Source], stop: int | None) -> Opener:
+    by_name = {one.name: one for one in sources}
+
+    def opened(name: str, start: int) -> io.BufferedReader[Any]:
+        try:
+            return by_name[name].open(start, stop)
+        except StorageError as error:
+            if error.tried != "open":
+                raise
+            raise OSError(error.reason) from error
+
+    return opened

@@ -1,0 +1,177 @@
+"""Analyses of captures in a bucket, and of files that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
+from flexwire.report.facts import UnreadableFile
+from flexwire.spark import paths
+from flexwire.spark.analyze import analyze
+from flexwire.spark.failures import analysis_error
+from flexwire.spark.paths import capture_sources, output_directory
+from flexwire.spark.unreadable import SHOWN, Unreadable
+from flexwire.storage.place import Place
+from flexwire.storage.source import Source
+from flexwire.storage.urls import STORES
+from tests.capture.interleaved import CLEAN, write_capture
+from tests.spark.equality import assert_equal_tables, facts_of, tables_of
+from tests.storage.servers import s3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+WRONG = "not a capture, whatever the name"
+
+
+@pytest.fixture
+def captures(tmp_path: Path) -> list[Path]:
+    return write_capture(tmp_path / "captures", 5, replace(CLEAN, files=2))
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    with s3() as url:
+        yield url
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command, in a process whose Spark has the environment of now."""
+    command = [sys.executable, "-m", "flexwire", "analyze", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_bucket_is_analyzed_as_the_same_files_here(
+    spark: SparkSession, captures: list[Path], bucket: str, tmp_path: Path
+) -> None:
+    place = Place(f"{bucket}/day")
+    for file in captures:
+        place.write(file.name, file.read_bytes())
+    (tmp_path / "notes.pcap").write_text(WRONG)
+    wrong = f"{tmp_path / 'notes.pcap'}"
+    there = [f"{bucket}/day/*.pcapng", wrong]
+    ran = run(*there, "--out", tmp_path / "there", "--skip-unreadable", "--record-bytes")
+    assert ran.returncode == 0, ran.stderr
+    assert f"1 file was not read and left out: {wrong}: neither pcap nor pcapng" in ran.stdout
+    analyze([*captures, wrong], tmp_path / "here", spark=spark, skip_unreadable=True,
+            record_bytes=True)  # fmt: skip
+    tables = [tables_of(tmp_path / name) for name in ("here", "there")]
+    packets = [table.pop("packets") for table in tables]
+    assert_equal_tables(tables[0], tables[1], without={"source"})
+    urls = [f"{bucket}/day/{file.name}" for file in captures]
+    counted = [sorted((row["packets"], row["reason"] or "") for row in rows) for rows in packets]
+    assert counted[0] == counted[1]
+    assert {row["source"] for row in packets[1]} == {wrong, *urls}
+    assert {row["source"] for row in tables[1]["frames"]} == set(urls)
+    told = json.loads((tmp_path / "there/tables/_SUCCESS").read_text())
+    assert sorted(told["sources"]) == sorted([wrong, *urls])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [{}, {"by_objects": True}], ids=["columns", "objects"])
+def test_what_is_not_a_capture_fails_the_analysis_unless_it_is_skipped(
+    spark: SparkSession, captures: list[Path], tmp_path: Path, how: dict[str, Any]
+) -> None:
+    wrong = [tmp_path / "notes.pcap", tmp_path / "readme.pcap"]
+    for one in wrong:
+        one.write_text(WRONG)
+    given = [*captures, *wrong]
+    with pytest.raises(CaptureError, match=r"notes\.pcap: neither .*--skip-unreadable") as raised:
+        analyze(given, tmp_path / "out", spark=spark, **how)
+    assert "nor can 1 other, of 4 files" in str(raised.value)
+    assert not (tmp_path / "out").exists()
+    done = analyze(given, tmp_path / "out", spark=spark, skip_unreadable=True, **how)
+    assert done.facts.unreadable_files == 2
+    assert [one.source for one in done.facts.unreadable] == list(map(str, wrong))
+    facts = facts_of(tmp_path / "out")
+    assert facts["unreadable"][0].keys() == {"source", "reason"}
+    assert "2 files could not be read" in done.report.read_text()
+    zero = {row["source"]: row["reason"] for row in tables_of(tmp_path / "out")["packets"]
+            if row["reason"] and not row["packets"]}  # fmt: skip
+    assert zero == {one.source: one.reason for one in done.facts.unreadable}
+
+
+@pytest.mark.spark
+def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
+    spark: SparkSession, captures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed_then_changed(given: list[Path]) -> list[Source]:
+        found = capture_sources(given)
+        captures[1].write_bytes(captures[1].read_bytes()[:-100])
+        return found
+
+    monkeypatch.setattr("flexwire.spark.analyze.capture_sources", listed_then_changed)
+    with pytest.raises(AnalysisError) as raised:
+        analyze(captures, tmp_path / "out", spark=spark, skip_unreadable=True)
+    told = str(raised.value)
+    assert told.startswith(
+        f"Decoding captures: {captures[1]}: cannot read: it changed after it was"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("out", [*(f"{scheme}://bucket/out" for scheme in STORES), "S3:/bucket"])
+def test_an_output_in_a_store_is_refused_for_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match="expected a directory on a file system of this machine"):
+        analyze([tmp_path], out)
+    assert list(tmp_path.iterdir()) == []
+    assert output_directory("a:b/c") == tmp_path / "a:b/c"
+    assert output_directory(f"file://{tmp_path}/out") == tmp_path / "out"
+
+
+def test_a_bucket_that_is_missing_says_so_before_spark_starts(tmp_path: Path, bucket: str) -> None:
+    with pytest.raises(FlexwireError, match="s3://missing/day"):
+        analyze([bucket.replace("captures", "missing") + "/day/"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_objects_read_files_here_only(tmp_path: Path, bucket: str) -> None:
+    Place(bucket).write("a.pcap", b"any")
+    with pytest.raises(StorageError, match=r"a\.pcap: .* which by_objects alone reads"):
+        analyze([f"{bucket}/a.pcap"], tmp_path / "out", by_objects=True)
+
+
+def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [Source(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
+    monkeypatch.setattr(paths, "list_sources", lambda _: two)
+    with pytest.raises(StorageError, match=r"s3://bucket/a\?token=…: two files differ only"):
+        capture_sources([])
+
+
+def test_one_error_says_how_many_files_cannot_be_read() -> None:
+    errors = [CaptureError("no", source=f"{number:04}.pcap") for number in range(1000)]
+    found = Unreadable.of(errors)
+    assert (found.count, len(found.shown)) == (1000, SHOWN)
+    assert found.shown[0] == UnreadableFile("0000.pcap", "no")
+    with pytest.raises(
+        CaptureError, match=r"0000\.pcap: no; .* nor can 999 others, of 5,000 files"
+    ):
+        found.check(5000, skip=False)
+    found.check(5000, skip=True)
+    for skip in (False, True):
+        with pytest.raises(CaptureError, match=r"0000\.pcap: no; none of the 1,000 files can be"):
+            found.check(1000, skip=skip)
+        with pytest.raises(CaptureError) as raised:
+            Unreadable.of(errors[:1]).check(1, skip=skip)
+        assert str(raised.value) == "0000.pcap: no"
+    Unreadable().check(5, skip=False)
+
+
+def test_what_a_task_says_of_a_file_is_the_sentence() -> None:
+    trace = "Traceback (most recent call last):\n  File x\nflexwire.errors.StorageError: a: gone"
+    assert str(analysis_error("Decoding", ValueError(trace), None)) == "Decoding: a: gone"

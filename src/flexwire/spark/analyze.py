@@ -74,8 +74,10 @@ _LARGE_CONF = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
 }
-# Below so many bytes of captures, compiling takes longer than running what was compiled.
+# Below so many bytes of captures, compiling takes longer than running what was compiled: where
+# Spark reads all of it, and where it only does the audit.
 SMALL_BYTES = 64 * 1024 * 1024
+SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 # Where nobody says how many tasks run at once.
 _TASKS_AT_ONCE = 8
 # Of a compressed file's size, about what is in it.
@@ -123,59 +125,77 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, here or in an object store by URL
-    (`flexwire.storage`); ``out`` is a directory here. A file that cannot be opened or is not a
-    capture fails the analysis; with ``skip_unreadable`` the report and the facts say which were
-    left out. What does not decode is a row with the reason and its bytes, and the job goes on.
+    ``paths`` are files, directories and patterns, here or by URL (`flexwire.storage`); ``out`` is a
+    directory here. A file that is not a capture fails the analysis; with ``skip_unreadable`` the
+    report says which were left out. What does not decode is a row with the reason and its bytes.
     Credentials are withheld, and so are bytes that may hold some, unless ``show_credentials``. An
-    earlier analysis in ``out`` is replaced as a whole, once this one is complete; where this one
-    fails or is ended, that one stays. What is written is for its owner alone to read. ``memory`` is
-    Java's, at least "512m", and ``worker_memory`` that of each Python worker, at least "1g", unless
-    a session runs already.
-    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
-    brokers: only connections with such an end are Kafka then. Without them those are in which
-    something reads as Kafka; the table of connections says of each why it is, or is not.
-    ``releases`` are those that the audit is about ("4.0" is the newest 4.0 in the catalog); without
-    any it is every major from the captured brokers' on. ``captured_release`` is the one that these
-    brokers run, where that is known: versions that it laid out otherwise than later releases are
-    read as it wrote them.
+    earlier analysis in ``out`` is replaced as a whole, once this one is complete. What is written
+    is for its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory``
+    that of each Python worker, at least "1g", unless a session runs already.
 
-    Records stand in the table of records; with ``record_bytes`` the tables of the messages that
-    carried them have the bytes as well, and else how many there were. ``by_objects`` writes the
-    same tables as the reference reads them, a Python object for everything, in many times the time,
-    and only from files here.
+    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
+    brokers: only connections with such an end are Kafka then, else those in which something reads
+    as Kafka. ``releases`` are those that the audit is about; without any it is every major from the
+    captured brokers' on. ``captured_release`` is the one that these brokers run: versions that it
+    laid out otherwise than later releases are read as it wrote them. With ``record_bytes`` the
+    messages that carried records have their bytes, and else how many there were. ``by_objects``
+    reads as the reference does, in many times the time, and only files here.
 
     Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
     address, `StorageError` when files cannot be listed or ``out`` is a URL, `FlexwireError` when
-    ``out`` holds tables that are not flexwire's or another analysis writes there, `JavaError` when
-    there is no Java to run Spark on, `AnalysisError` when Spark fails, or a file changes meanwhile.
+    ``out`` is not flexwire's or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    to_flag(show_credentials, "show_credentials")
-    to_flag(record_bytes, "record_bytes")
-    to_flag(by_objects, "by_objects")
-    to_flag(skip_unreadable, "skip_unreadable")
-    to_text(title, "title")
-    given = _given(ports, brokers)
-    audited = tuple(_release(one) for one in to_list(releases, "releases", "a list of releases"))
-    captured = None if captured_release is None else _release(captured_release)
-    to, files = output_directory(out), _files(paths, by_objects=by_objects)
-    is_small = sum(map(_size, files)) < SMALL_BYTES
+    how = _How(
+        to_flag(show_credentials, "show_credentials"),
+        to_flag(record_bytes, "record_bytes"),
+        to_flag(by_objects, "by_objects"),
+        to_flag(skip_unreadable, "skip_unreadable"),
+        _given(ports, brokers),
+        None if captured_release is None else _release(captured_release),
+        tuple(_release(one) for one in to_list(releases, "releases", "a list of releases")),
+        to_text(title, "title"),
+    )
+    return _run(paths, out, spark, progress, (memory, worker_memory), how)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What `analyze` was asked."""
+
+    show_credentials: bool
+    record_bytes: bool
+    by_objects: bool
+    skip_unreadable: bool
+    brokers: Brokers
+    captured_release: str | None
+    releases: tuple[str, ...]
+    title: str
+
+
+def _run(
+    paths: Iterable[str | Path],
+    out: str | Path,
+    spark: SparkSession | None,
+    progress: Progress,
+    memory: tuple[str, str | None],
+    how: _How,
+) -> Analysis:
+    to, files = output_directory(out), _files(paths, by_objects=how.by_objects)
+    is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
-    bounds = (memory, worker_memory) if is_ours else (None, None)
-    explain = partial(explained, lambda: clock.current, *bounds)
+    explain = partial(explained, lambda: clock.current, *(memory if is_ours else (None, None)))
     with staging(to) as place:
         with explain(), clock.stage("Starting Spark"):
-            running = spark or _session(memory, worker_memory, is_small=is_small)
+            running = spark or _session(*memory, is_small=is_small)
         with (
             _stopped(running) if is_ours else nullcontext(),
             explain(),
             configured(running, is_small=is_small),
         ):
-            how = (show_credentials, record_bytes, by_objects, skip_unreadable, given, captured)
-            job = _Job(running, place, progress, clock, *how)
+            job = _Job(running, place, progress, clock, how)
             sums, unreadable = job.write_tables(files)
-            facts = unreadable.told(job.measure(title, audited, sums))
+            facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return _analysis(place.out, facts, clock)
@@ -269,12 +289,7 @@ class _Job:
     place: Staging
     progress: Progress
     clock: Clock
-    show_credentials: bool
-    record_bytes: bool
-    by_objects: bool
-    skip_unreadable: bool
-    brokers: Brokers
-    captured_release: str | None
+    how: _How
 
     @property
     def tables(self) -> Tables:
@@ -286,7 +301,7 @@ class _Job:
         By columns, range by range; by objects where that is asked for, and where files overlap in
         time, which their ranges cannot. Objects sum up nothing.
         """
-        if not self.by_objects:
+        if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
             if found.is_ordered:
                 return sums, found.unreadable
@@ -298,16 +313,16 @@ class _Job:
         total = sum(map(_size, files))
         asked = Asked(
             tuple(files),
-            brokers=self.brokers,
-            release=self.captured_release,
-            show_credentials=self.show_credentials,
-            record_bytes=self.record_bytes,
+            brokers=self.how.brokers,
+            release=self.how.captured_release,
+            show_credentials=self.how.show_credentials,
+            record_bytes=self.how.record_bytes,
             range_bytes=range_bytes(total, _tasks_at_once(self.spark)),
-            skip_unreadable=self.skip_unreadable,
+            skip_unreadable=self.how.skip_unreadable,
         )
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.files, total)
-        found.unreadable.check(len(files), skip=self.skip_unreadable)
+        found.unreadable.check(len(files), skip=self.how.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
@@ -323,11 +338,11 @@ class _Job:
             self.place,
             self.progress,
             self.clock,
-            self.show_credentials,
-            self.record_bytes,
-            self.brokers,
-            self.captured_release,
-            self.skip_unreadable,
+            self.how.show_credentials,
+            self.how.record_bytes,
+            self.how.brokers,
+            self.how.captured_release,
+            self.how.skip_unreadable,
         )
         return stages.write(list(map(str, paths)))
 
@@ -339,21 +354,21 @@ class _Job:
     def _table(self, path: Path) -> DataFrame:
         return self.spark.read.parquet(str(path))
 
-    def measure(self, title: str, releases: tuple[str, ...], sums: AnalysisSums | None) -> Facts:
+    def measure(self, sums: AnalysisSums | None) -> Facts:
         """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
         made_at_us = time.time_ns() // 1000
         if sums is None:
-            facts = self._query(title, releases, made_at_us)
+            facts = self._query(made_at_us)
         else:
             with self._stage("Measuring"):
-                audit = self._audited(releases)()
+                audit = self._audited()()
                 facts = facts_of(
-                    sums.parts(self.brokers), audit, title=title, made_at_us=made_at_us
+                    sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
                 )
         write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
         return facts
 
-    def _query(self, title: str, releases: tuple[str, ...], made_at_us: int) -> Facts:
+    def _query(self, made_at_us: int) -> Facts:
         stage = "Measuring"
         steps = Steps(self.progress, stage, QUERIES)
         with self.clock.stage(stage):
@@ -363,12 +378,14 @@ class _Job:
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
                 outcomes=outcomes_of(self.spark, self.tables),
-                audit=self._audited(releases),
-                given=self.brokers,
+                audit=self._audited(),
+                given=self.how.brokers,
             )
-            return gather_facts(measured, title=title, made_at_us=made_at_us, steps=steps)
+            return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)
 
-    def _audited(self, releases: tuple[str, ...]) -> Callable[[], Audit]:
+    def _audited(self) -> Callable[[], Audit]:
         tables = tables_to_audit(self.spark, self.tables)
-        brokers = (self.captured_release,) if self.captured_release else ()
-        return partial(gather_audit, tables, self.tables.message_names(), releases, brokers)
+        brokers = (self.how.captured_release,) if self.how.captured_release else ()
+        return partial(
+            gather_audit, tables, self.tables.message_names(), self.how.releases, brokers
+        )

@@ -334,8 +334,10 @@ def test_the_median_is_exact_and_then_has_four_digits() -> None:
     assert len(whole.values) == 301
 
 
-def _with_headers(keys: Iterable[bytes], value: bytes = b"v", topic: str = "t") -> pa.RecordBatch:
-    lists = [[{"key": key, "value": value}] for key in keys]
+def _with_headers(
+    keys: Iterable[Iterable[bytes]], value: bytes = b"v", topic: str = "t"
+) -> pa.RecordBatch:
+    lists = [[{"key": key, "value": value} for key in of_record] for of_record in keys]
     columns = {
         "headers": pa.array(lists, RECORDS_SCHEMA.field("headers").type),
         "is_control": pa.repeat(False, len(lists)),
@@ -357,18 +359,23 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     keys = [b"key-%03d" % one for one in range(300)] * 2 + [b"long" * 1000]
     source.shuffle(keys)
     batches = [
-        _with_headers(keys[start : start + 60], b"%d" % start, f"topic-{start}")
+        _with_headers(
+            [(key, b"z" + key, key) for key in keys[start : start + 60]],
+            b"%d" % start,
+            f"topic-{start}",
+        )
         for start in range(0, 601, 60)
     ]
     expected = summed(RecordHeaderSums, batches)
     assert len(expected._keys) <= 100
     facts: tuple[RecordHeaderFacts, ...] = expected.facts()
     assert [one.key for one in facts] == [*(f"key-{one:03}" for one in range(50)), OTHER_KEYS]
-    assert sum(one.records for one in facts) == 601
+    # Each record has two keys, of which one is there twice.
+    assert sum(one.records for one in facts) == 2 * 601
     assert len(facts[-1].topics) == 4
     for _ in range(10):
         assert merged(RecordHeaderSums, batches, source).facts() == facts
-    (long,) = summed(RecordHeaderSums, [_with_headers([b"long" * 1000])]).facts()
+    (long,) = summed(RecordHeaderSums, [_with_headers([[b"long" * 1000]])]).facts()
     assert long.key == ("long" * 1000)[: bounded.LONGEST_NAME] + "…"
 
 

@@ -98,6 +98,38 @@ class _Key:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of record headers: of which key and record each is, and what is known of it."""
+
+    codes: Words
+    parents: Words
+    lengths: Words
+    hashes: Words
+    nulls: Words | None
+    texts: Words | None
+
+    @classmethod
+    def of(cls, values: pa.BinaryArray, codes: Words, parents: Words) -> _Values:
+        hashes, texts = hashes_and_texts(values)
+        nulls = bits(values.is_null()) if values.null_count else None
+        are_texts = None if texts.all() else texts
+        return cls(codes, parents, extents(values), hashes, nulls, are_texts)
+
+    def count(self, key: _Key, rows: Words, topics: set[str]) -> None:
+        """Count some rows, in the order of their keys and for each key in that of the records."""
+        codes, parents = self.codes[rows], self.parents[rows]
+        again = (codes[1:] == codes[:-1]) & (parents[1:] == parents[:-1])
+        key.records += len(rows) - int(np.count_nonzero(again))
+        key.topics |= topics
+        if self.nulls is not None:
+            null = self.nulls[rows]
+            key.nulls += int(np.count_nonzero(null))
+            rows = rows[~null]
+        texts = None if self.texts is None else self.texts[rows]
+        key.add(self.lengths[rows], self.hashes[rows], texts)
+
+
 class RecordHeaderSums:
     """Sums up the record headers of rows of the records table, but for those of control records.
 
@@ -109,6 +141,8 @@ class RecordHeaderSums:
     def __init__(self) -> None:
         self._keys: dict[str, _Key] = {}
         self._rest = _Key()
+        # Since there were too many: what comes after this key in the alphabet is not kept.
+        self._last_kept: str | None = None
 
     def add(self, records: pa.RecordBatch) -> None:
         """Take in rows of the records table."""
@@ -136,23 +170,18 @@ class RecordHeaderSums:
         self, entries: pa.StructArray, parents: Words, runs: Words | None, names: list[str]
     ) -> None:
         keys = pc.struct_field(entries, "key").dictionary_encode()
-        values = pc.struct_field(entries, "value")
-        hashes, are_texts = hashes_and_texts(values)
-        texts = None if are_texts.all() else are_texts
-        lengths = extents(values)
-        nulls = bits(values.is_null()) if values.null_count else None
-        order, begins = grouped(_narrow(np.asarray(keys.indices), len(keys.dictionary)))
-        parts = np.split(order, begins[1:])
-        for key, rows in zip(keys.dictionary.to_pylist(), parts, strict=True):
-            one = self._key(shortened(key.decode(errors="replace")))
-            # In the order of records, so that those of one record are side by side.
-            one.records += _runs_in(parents[rows])
-            one.topics |= {names[0]} if runs is None else _topics(runs[rows], names)
-            if nulls is not None:
-                null = nulls[rows]
-                one.nulls += int(np.count_nonzero(null))
-                rows = rows[~null]  # noqa: PLW2901 - those that have a value
-            one.add(lengths[rows], hashes[rows], None if texts is None else texts[rows])
+        codes = _narrow(np.asarray(keys.indices), len(keys.dictionary))
+        values = _Values.of(pc.struct_field(entries, "value"), codes, parents)
+        order, begins = grouped(codes)
+        texts = [shortened(key.decode(errors="replace")) for key in keys.dictionary.to_pylist()]
+        parts = dict(enumerate(np.split(order, begins[1:])))
+        if self._last_kept is not None:
+            beyond = [code for code, text in enumerate(texts) if text > self._last_kept]
+            if beyond:
+                rows = np.concatenate([parts.pop(code) for code in beyond])
+                values.count(self._rest, rows, _topics(runs, rows, names))
+        for code, rows in parts.items():
+            values.count(self._key(texts[code]), rows, _topics(runs, rows, names))
 
     def _key(self, name: str) -> _Key:
         found = self._keys.get(name)
@@ -164,6 +193,8 @@ class RecordHeaderSums:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
         merge_all(self._keys, other._keys, _Key)
         self._rest.merge(other._rest)
+        told = [one for one in (self._last_kept, other._last_kept) if one is not None]
+        self._last_kept = min(told, default=None)
         self._bound()
 
     def _bound(self, *, exactly: bool = False) -> None:
@@ -172,6 +203,8 @@ class RecordHeaderSums:
             one.keep(most)
         if exactly or len(self._keys) > 2 * MOST_KEYS:
             prune(self._keys, MOST_KEYS, lambda _: self._rest, order=str)
+            if len(self._keys) == MOST_KEYS:
+                self._last_kept = max(self._keys)
 
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
         """What the report says of each key, in the order of their text."""
@@ -187,9 +220,8 @@ def _narrow(codes: Words, different: int) -> Words:
     return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
 
 
-def _runs_in(numbers: Words) -> int:
-    return 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
-
-
-def _topics(runs: Words, names: list[str]) -> set[str]:
-    return {names[run] for run in runs[changes(runs)].tolist()}
+def _topics(runs: Words | None, rows: Words, names: list[str]) -> set[str]:
+    if runs is None:
+        return {names[0]}
+    of_rows = runs[rows]
+    return {names[run] for run in of_rows[changes(of_rows)].tolist()}

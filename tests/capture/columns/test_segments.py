@@ -42,7 +42,9 @@ Row = tuple[Any, ...]
 def reference(file: str) -> tuple[list[Row], list[Row]]:
     """The rows of segments and of notes that the reference has of a file."""
     rows = [row for row, _ in _file_rows(file, show_credentials=True)]
-    return [row for row in rows if row[0] is not None], [row for row in rows if row[0] is None]
+    # The last says in which order files are; columns leave that to the survey.
+    segments = [row[:-1] for row in rows if row[0] is not None]
+    return segments, [row for row in rows if row[0] is None]
 
 
 def segment_row(columns: SegmentColumns, row: int) -> Row:

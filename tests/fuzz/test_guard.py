@@ -65,7 +65,7 @@ def test_one_that_fails_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_guard_of_the_tests_is_run_with_every_lie_it_knows() -> None:
     found = {}
-    for path in (ROOT / "tests").glob("*/*guard.py"):
+    for path in (ROOT / "tests").rglob("*guard.py"):
         text = path.read_text(encoding="utf-8")
         if "__main__" in text and not path.name.startswith("test_"):
             choices = re.search(r'"--lie", choices=\[(.*)\]', text)

@@ -88,7 +88,7 @@ def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
         "connection": ["10.0.0.9:4000>10.0.0.1:9092"] * count,
         "broker": ["10.0.0.1:9092"] * count,
         "direction": ["request"] * count,
-        "index": list(range(count)),
+        "frame_index": list(range(count)),
         "message": ["FetchRequest"] * count,
         "api_key": [1] * count,
         "api_version": [4] * count,

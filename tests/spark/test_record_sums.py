@@ -86,7 +86,8 @@ def hostile_rows() -> list[pa.RecordBatch]:
     for at, odd in enumerate([*ODD, *ODD, *ODD]):
         topic, topic_id = source.choice([("a", None), (None, "id"), ("b", "id"), (None, None)])
         name = source.choice(["produce", "fetch", "share_fetch"])
-        of_frame = (name, "x>y", at // 3, 5_000 - at % 4, None, topic, topic_id, at)
+        direction = "request" if name == "produce" else "response"
+        of_frame = (name, "x>y", direction, at // 3, 5_000 - at % 4, None, topic, topic_id, at)
         data = source.choice([b"", some_batch()]) + (odd or b"")
         carried += [(*of_frame, *row) for row, _ in object_rows(data)]
     place = len(RECORDS_SCHEMA) - len(OF_PARTITION) + OF_PARTITION.index("headers")
@@ -232,7 +233,7 @@ def test_failures_are_told_as_of_frames(name: str) -> None:
             "time": row["time"],
             "connection": row["connection"],
             "direction": directions[row["source"]],
-            "index": row["frame_index"],
+            "frame_index": row["frame_index"],
             "message": messages[row["source"]],
             "api_version": None,
             "error": row["error"],
@@ -250,7 +251,8 @@ def test_failures_are_told_as_of_frames(name: str) -> None:
 
 def test_a_batch_in_two_parts_counts_once() -> None:
     table = as_table(
-        ("fetch", "x>y", 1, 0, None, "a", None, 0, *row) for row, _ in object_rows(some_batch(9))
+        ("fetch", "x>y", "response", 1, 0, None, "a", None, 0, *row)
+        for row, _ in object_rows(some_batch(9))
     )
     (batch,) = table.to_batches()
     for first in range(10):
@@ -389,7 +391,7 @@ def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyP
     source = random.Random(4)
     for carried in (few, many):
         table = as_table(
-            (side, "x>y", 1, 0, None, topic, None, partition, *row)
+            (side, "x>y", "response", 1, 0, None, topic, None, partition, *row)
             for side, topic, partition in carried
             for row, _ in object_rows(some_batch(2))
         )

@@ -16,7 +16,7 @@ from flexwire.tables.inputs import opener
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS
 from flexwire.tables.records import record_rows
-from flexwire.tables.survey import Known, Snapshot, known_name, start_name
+from flexwire.tables.survey import NAMES, Known, Snapshot, known_name, start_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,16 +44,18 @@ def decoded(
     else:
         turns = Turns(show_credentials=asked.show_credentials)
         start = Snapshot(None, Flows(brokers=asked.brokers), turns)
-    yield from _Range(asked, known, start).rows()
+    names: dict[str, str] = pickle.loads(kept(NAMES))  # noqa: S301 - see above
+    yield from _Range(asked, known, start, names).rows()
 
 
 class _Range:
     """A range on its way into tables."""
 
-    def __init__(self, asked: Asked, known: Known, start: Snapshot) -> None:
+    def __init__(self, asked: Asked, known: Known, start: Snapshot, names: dict[str, str]) -> None:
         self._asked = asked
         self._known = known
         self._start = start
+        self._names = names
 
     def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         flows, turns = self._start.flows, self._start.turns
@@ -94,7 +96,7 @@ class _Range:
             )
             outcomes.append(_outcomes(rows, messages))
             if name in _OF_RECORDS:
-                for records in record_rows(messages, _OF_RECORDS[name], self._known.names):
+                for records in record_rows(messages, _OF_RECORDS[name], self._names):
                     yield RECORDS, records
             if not self._asked.record_bytes:
                 messages = without_record_bytes(messages)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+NAMES = "names"
+"""The name of what is kept for all ranges: the names of topics by their ids."""
+
 Software = tuple[str | None, str | None]
 
 RANGE_BYTES = 1 << 30
@@ -88,15 +91,14 @@ class Snapshot:
 class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
-    ``files`` are those that it lies in. ``software`` is the name and version of each connection's
-    client, ``names`` those of topics by their ids.
+    ``files`` are those that it lies in, ``software`` is the name and version of each connection's
+    client.
     """
 
     files: tuple[Source, ...]
     stop: Position | None
     told: Told
     software: dict[str, Software]
-    names: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -242,6 +244,7 @@ class Surveyor:
         all_names = self._flows.connections
         is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
         self._survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
+        self._keep(NAMES, pickle.dumps(self._names, pickle.HIGHEST_PROTOCOL))
         first = 0
         for number, one in enumerate(self._ranges):
             last = (
@@ -263,7 +266,7 @@ class Surveyor:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(within, one.stop, told, software, self._names)
+            known = Known(within, one.stop, told, software)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 

@@ -19,9 +19,9 @@ from flexwire.protocol import WITHHELD
 from flexwire.report.facts import LATENCY_EDGES_MS
 from flexwire.spark.sums import ConnectionSums, FailureSums, FrameSums, bucket_us
 from flexwire.spark.sums.connections import SHOWN
+from flexwire.spark.sums.counted import MOST_DIFFERENT
 from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
 from flexwire.spark.sums.groups import Groups, coded
-from flexwire.spark.sums.latencies import DIFFERENT_LATENCIES
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
 from flexwire.storage.listing import list_sources
 from flexwire.tables.connections import connection_rows, packet_rows
@@ -316,7 +316,7 @@ def test_sums_over_other_slices_do_not_merge() -> None:
 def test_many_latencies_keep_four_digits_and_their_order_means_nothing() -> None:
     source = random.Random(2)
     values = [int(source.lognormvariate(10, 3)) for _ in range(40_000)]
-    assert len(set(values)) > DIFFERENT_LATENCIES
+    assert len(set(values)) > MOST_DIFFERENT
     rows = rows_of({"latency_us": values, "api_key": [source.choice([1, 1, 3]) for _ in values]})
     whole = in_order(summed(FrameSums(WIDTH_US), rows).apis())
     for seed in range(5):
@@ -338,7 +338,7 @@ def test_many_latencies_keep_four_digits_and_their_order_means_nothing() -> None
 
 
 def test_latencies_that_were_rounded_round_those_that_they_merge_with() -> None:
-    values = [1_000_000 + number for number in range(DIFFERENT_LATENCIES + 1)]
+    values = [1_000_000 + number for number in range(MOST_DIFFERENT + 1)]
     many = summed(FrameSums(WIDTH_US), rows_of({"latency_us": values}))
     few = summed(FrameSums(WIDTH_US), rows_of({"latency_us": [123_456] * 3 * len(values)}))
     one, other = moved(many), moved(few)
@@ -351,10 +351,10 @@ def test_latencies_that_were_rounded_round_those_that_they_merge_with() -> None:
 
 
 def test_as_many_latencies_as_are_kept_are_exact() -> None:
-    values = [123_451 + 7 * number for number in range(DIFFERENT_LATENCIES)]
+    values = [123_451 + 7 * number for number in range(MOST_DIFFERENT)]
     (api,) = cut(random.Random(1), rows_of({"latency_us": values}), FrameSums(WIDTH_US)).apis()
     assert api.latency is not None
-    assert api.latency.p50_ms == values[DIFFERENT_LATENCIES // 2 - 1] / 1000
+    assert api.latency.p50_ms == values[MOST_DIFFERENT // 2 - 1] / 1000
 
 
 def failed(count: int, **columns: list[Any]) -> pa.RecordBatch:

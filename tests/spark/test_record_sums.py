@@ -17,10 +17,11 @@ import pytest
 
 from flexwire.kernels.engine import kernel
 from flexwire.spark.sums import bounded, headers, records, tagged, values
+from flexwire.spark.sums.failures import SAMPLE_BYTES
 from flexwire.spark.sums.headers import OTHER_KEYS, RecordHeaderSums
 from flexwire.spark.sums.records import OTHER_TOPICS, RecordSums
 from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.spark.sums.undecodable import SAMPLE_BYTES, record_failures
+from flexwire.spark.sums.undecodable import record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS, decoded
@@ -321,14 +322,14 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
 def test_the_median_is_exact_and_then_has_four_digits() -> None:
     for lengths in ([7], [7, 8], [1, 2, 3], [5, 5, 1, 9], [0, 0, 3], [100_000, 3, 2_000_000]):
         sums = Lengths()
-        sums.add(np.array(lengths))
+        sums.add_all(np.array(lengths))
         assert sums.median == sorted(lengths)[(len(lengths) - 1) // 2]
     assert Lengths().median is None
     many = np.arange(100_001, 130_000)
     whole, parts = Lengths(), [Lengths(), Lengths()]
-    whole.add(many)
-    parts[0].add(many[::2])
-    parts[1].add(many[1::2])
+    whole.add_all(many)
+    parts[0].add_all(many[::2])
+    parts[1].add_all(many[1::2])
     parts[1].merge(parts[0])
     assert whole.is_rounded
     assert whole.median == parts[1].median == 115_000

@@ -61,7 +61,7 @@ class _Key:
         self.values += len(lengths)
         self.empty += len(lengths) - int(np.count_nonzero(lengths))
         self.texts += len(lengths) if texts is None else int(np.count_nonzero(texts))
-        self.lengths.add(lengths)
+        self.lengths.add_all(lengths)
         self._span(int(lengths.min()), int(lengths.max()))
         self.distinct.add(hashes, self.most)
 

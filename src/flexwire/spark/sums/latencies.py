@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.report.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
+from flexwire.spark.sums.counted import Counted, occurring
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 BUCKETS = len(LATENCY_EDGES_MS) - 1
 """So many buckets have two edges; bucket -1 is below them, and that of this number above."""
 
-DIFFERENT_LATENCIES = 10_000
 _PERCENTILES = (0.5, 0.9, 0.99)
-_DIGITS = 4
 # Latencies are whole microseconds. Rounded first: an edge that is a whole number is itself.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
 # So many latencies of all api keys wait, so that sorting them into what is known pays.
@@ -38,7 +37,7 @@ class LatencySums:
     """The latencies of each api key.
 
     A percentile is the latency at its rank, counted from the shortest: the least that so many in
-    a hundred do not exceed. It is exact while an api key has no more than `DIFFERENT_LATENCIES`
+    a hundred do not exceed. It is exact while an api key has no more than `MOST_DIFFERENT`
     different ones. With more, all its latencies are taken with four significant digits, and a
     percentile is off by at most 0.05 %. Count, least, most and buckets are always exact.
     """
@@ -85,42 +84,34 @@ class LatencySums:
 
 @dataclass(slots=True)
 class _Latencies:
-    """The latencies of one api key: different ``values`` in order, and how often there is each."""
+    """The latencies of one api key."""
 
-    values: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    counts: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    counted: Counted = field(default_factory=Counted)
     buckets: Array = field(default_factory=lambda: np.zeros(BUCKETS + 2, np.int64))
-    is_rounded: bool = False
     least: int | None = None
     most: int | None = None
 
     def add(self, latencies: Array) -> None:
-        values, counts = np.unique(latencies, return_counts=True)
+        values, counts = occurring(latencies)
         places = np.searchsorted(_EDGES_US, values, side="right")
         buckets = np.bincount(places, weights=counts, minlength=BUCKETS + 2).astype(np.int64)
-        first, last = int(values[0]), int(values[-1])
-        self.merge(_Latencies(values, counts, buckets, least=first, most=last))
+        self.counted.add(values, counts)
+        self._span(buckets, int(values[0]), int(values[-1]))
 
     def merge(self, other: _Latencies) -> None:
-        self.values, self.counts = _united(
-            np.concatenate((self.values, other.values)),
-            np.concatenate((self.counts, other.counts)),
-        )
-        self.is_rounded |= other.is_rounded
-        # What has too many values keeps them rounded, so that the order of merging means nothing.
-        self.is_rounded |= len(self.values) > DIFFERENT_LATENCIES
-        if self.is_rounded:
-            self.values, self.counts = _united(_rounded(self.values), self.counts)
-        self.buckets = self.buckets + other.buckets
-        self.least = min(one for one in (self.least, other.least) if one is not None)
-        self.most = max(one for one in (self.most, other.most) if one is not None)
+        self.counted.merge(other.counted)
+        self._span(other.buckets, other.least, other.most)
+
+    def _span(self, buckets: Array, least: int | None, most: int | None) -> None:
+        self.buckets = self.buckets + buckets
+        self.least = min(one for one in (self.least, least) if one is not None)
+        self.most = max(one for one in (self.most, most) if one is not None)
 
     def facts(self) -> Latency:
-        count = int(self.counts.sum())
+        count = self.counted.total
         least, most = self.least or 0, self.most or 0
-        up_to = np.cumsum(self.counts)
         ranks = [math.ceil(share * count) for share in _PERCENTILES]
-        at = self.values[np.searchsorted(up_to, ranks)].clip(least, most)
+        at = self.counted.at_ranks(ranks).clip(least, most)
         p50, p90, p99 = (value / 1000 for value in at.tolist())
         return Latency(
             count=count,
@@ -135,18 +126,3 @@ class _Latencies:
                 if number
             ),
         )
-
-
-def _united(values: Array, counts: Array) -> tuple[Array, Array]:
-    different, of = np.unique(values, return_inverse=True)
-    return different, np.bincount(of, weights=counts, minlength=len(different)).astype(np.int64)
-
-
-def _rounded(values: Array) -> Array:
-    """Give numbers with four significant digits; those that have no more stay as they are."""
-    sizes = np.abs(values)
-    unit = np.ones(len(values), np.int64)
-    while (is_longer := sizes // unit >= 10**_DIGITS).any():
-        unit[is_longer] *= 10
-    rounded: Array = np.sign(values) * ((sizes + unit // 2) // unit * unit)
-    return rounded

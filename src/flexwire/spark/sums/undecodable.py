@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES
 from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.schema import FRAMES_TABLE
 
-SAMPLE_BYTES: Final = 64
-"""So many bytes are told of what did not decode."""
 _SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
 _MESSAGES = pa.array([one.message for one in RECORDS_FIELDS])
 
@@ -30,18 +26,17 @@ def undecodable(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def record_failures(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the failures among rows of the records table, with columns of the table of frames.
+    """Give the failures among rows of the records table, as `FAILURES`.
 
     ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
     `SAMPLE_BYTES`) are of what did not decode.
     """
     failed = undecodable(records)
     rows, data = len(failed), failed["bytes"]
-    is_request = pc.equal(failed["source"], "produce")
     told = {
         "time": failed["time"],
         "connection": failed["connection"],
-        "direction": pc.if_else(is_request, "request", "response"),
+        "direction": failed["direction"],
         "frame_index": failed["frame_index"],
         "message": _MESSAGES.take(pc.index_in(failed["source"], _SOURCES)),
         "api_version": pa.nulls(rows),
@@ -50,6 +45,5 @@ def record_failures(records: pa.RecordBatch) -> pa.RecordBatch:
         "bytes": pc.binary_slice(data, 0, SAMPLE_BYTES),
         "withheld_credentials": pa.repeat(0, rows),
     }
-    schema = pa.schema([FRAMES_TABLE.field(name) for name in told])
-    columns = [told[one.name].cast(one.type) for one in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    columns = [told[one.name].cast(one.type) for one in FAILURES]
+    return pa.RecordBatch.from_arrays(columns, schema=FAILURES)

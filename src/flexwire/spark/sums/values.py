@@ -13,6 +13,7 @@ import numpy as np
 from flexwire.columnar.program import address
 from flexwire.kernels.columns import hashing_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
+from flexwire.spark.sums.counted import Counted, occurring
 from flexwire.spark.sums.runs import changes
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
     from flexwire.spark.sums.runs import Words
 
-MOST_LENGTHS = 10_000
-"""So many different lengths are counted exactly, and more are rounded to four digits."""
-_KEPT_DIGITS = 4
 _WORD = (1 << 64) - 1
 
 
@@ -134,57 +132,17 @@ def _different(some: Words, others: Words) -> Words:
     return both[changes(both)]
 
 
-@dataclass(slots=True)
-class Lengths:
-    """How often each length occurs; many different ones are rounded to four digits."""
+class Lengths(Counted):
+    """How often each length occurs."""
 
-    values: Words = field(default_factory=lambda: np.zeros(0, np.int64))
-    counts: Words = field(default_factory=lambda: np.zeros(0, np.int64))
-    is_rounded: bool = False
-
-    def add(self, lengths: Words) -> None:
-        """Take in lengths."""
-        if not len(lengths):
-            return
-        if lengths.max() <= 4 * len(lengths):
-            counts = np.bincount(lengths)
-            values = np.flatnonzero(counts)
-            self._add(values, counts[values])
-        else:
-            self._add(*np.unique(lengths, return_counts=True))
-
-    def merge(self, other: Lengths) -> None:
-        """Take in what was counted elsewhere."""
-        self.is_rounded |= other.is_rounded
-        self._add(other.values, other.counts)
-
-    def _add(self, values: Words, counts: Words) -> None:
-        values = np.concatenate([self.values, values.astype(np.int64)])
-        counts = np.concatenate([self.counts, counts.astype(np.int64)])
-        self._set(values, counts)
-        if not self.is_rounded and len(self.values) > MOST_LENGTHS:
-            self.is_rounded = True
-            self._set(self.values, self.counts)
-
-    def _set(self, values: Words, counts: Words) -> None:
-        if self.is_rounded:
-            values = _rounded(values)
-        self.values, places = np.unique(values, return_inverse=True)
-        self.counts = np.zeros(len(self.values), np.int64)
-        np.add.at(self.counts, places, counts)
+    def add_all(self, lengths: Words) -> None:
+        """Take in lengths, one for each time that it occurs."""
+        if len(lengths):
+            self.add(*occurring(lengths))
 
     @property
     def median(self) -> float | None:
         """The least length that half of all do not exceed, as Spark takes it."""
         if not len(self.values):
             return None
-        ends = np.cumsum(self.counts)
-        return float(self.values[np.searchsorted(ends, -(-int(ends[-1]) // 2))])
-
-
-def _rounded(lengths: Words) -> Words:
-    """Lengths to four digits; what is rounded stays as it is."""
-    digits = np.floor(np.log10(np.maximum(lengths, 1))).astype(np.int64) + 1
-    unit = 10 ** np.maximum(digits - _KEPT_DIGITS, 0)
-    rounded: Words = (lengths + unit // 2) // unit * unit
-    return rounded
+        return float(self.at_ranks([-(-self.total // 2)])[0])

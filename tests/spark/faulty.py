@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.spark.manifest import part_name
-from flexwire.spark.places import Listed, LocalPlace
+from flexwire.spark.places import LocalPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.spark.drop import Drop
+    from flexwire.storage.pages import Entry
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
@@ -181,7 +182,7 @@ class Store:
         """Whether there is such an object."""
         return (self.root / name).is_file()
 
-    def entries(self, prefix: str) -> Iterator[Listed]:
+    def entries(self, prefix: str) -> Iterator[Entry]:
         """All objects whose names begin so."""
         return LocalPlace(self.root).entries(prefix)
 

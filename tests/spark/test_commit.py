@@ -260,6 +260,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "tables/_SUCCESS",
         "tables/audit/spark",
         "tables/frames/_a.1234",
+        "tables/frames/.flexwire-1234-a",
         "report.html",
     ):
         place.write(name, b"1")
@@ -270,6 +271,8 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "tables/audit/spark",
         "report.html",
     }
+    # What a process left half-written has payloads too.
+    assert not (tmp_path / "tables/frames/.flexwire-1234-a").exists()
     place.write(kept[1].name, b"22")
     with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, and the task .* counted 1"):
         settle(place, kept)

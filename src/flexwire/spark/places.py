@@ -6,36 +6,19 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from io import BufferedWriter
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from flexwire.errors import FlexwireError
-from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
+from flexwire.storage.local import entries, remove, writing
+from flexwire.storage.private import FILE_MODE, make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from io import FileIO
+    from pathlib import Path
 
-
-class Entry(Protocol):
-    """A file below a place: its name from there, its bytes, and when it was written."""
-
-    @property
-    def name(self) -> str:
-        """With ``/`` between its parts."""
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-
-    @property
-    def modified(self) -> datetime:
-        """By the clock of the place."""
+    from flexwire.storage.pages import Entry
 
 
 class Place(Protocol):
@@ -67,14 +50,6 @@ class Place(Protocol):
         """Remove files; those that are not there are no error."""
 
 
-class Listed(NamedTuple):
-    """An `Entry` of a directory."""
-
-    name: str
-    size: int
-    modified: datetime
-
-
 @dataclass(frozen=True, slots=True)
 class LocalPlace:
     """A directory that exists, on a file system that this process sees."""
@@ -95,28 +70,15 @@ class LocalPlace:
                 os.fsync(finished.fileno())
             local.replace(target)
             return
-        # Another file system: copied beside its place first, that nobody finds a part of it.
-        copied = _beside(target)
-        try:
-            with local.open("rb") as source, BufferedWriter(create_private_file(copied)) as new:
-                shutil.copyfileobj(source, new)
-                _sync(new)
-            copied.replace(target)
-        finally:
-            copied.unlink(missing_ok=True)
+        # Another file system.
+        with writing(target) as new:
+            shutil.copyfile(local, new)
         local.unlink()
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file there, by one rename."""
-        target = self._target(name)
-        new = _beside(target)
-        try:
-            with BufferedWriter(create_private_file(new)) as file:
-                file.write(data)
-                _sync(file)
-            new.replace(target)
-        finally:
-            new.unlink(missing_ok=True)
+        with writing(self._target(name)) as new:
+            new.write_bytes(data)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
@@ -126,36 +88,21 @@ class LocalPlace:
         """Whether there is a file of that name."""
         return (self.path / name).is_file()
 
-    def entries(self, prefix: str) -> Iterator[Listed]:
-        """All files whose names begin so."""
-        # Only the directory that the prefix names is walked.
-        for directory, _, names in os.walk(self.path / prefix.rpartition("/")[0]):
-            for one in names:
-                file = Path(directory, one)
-                name = file.relative_to(self.path).as_posix()
-                if name.startswith(prefix):
-                    found = file.stat()
-                    yield Listed(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """All files whose names begin so, with those that a process left there that was killed."""
+        yield from entries(self.path, prefix)
+        yield from entries(self.path, prefix, unfinished=True)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files."""
+        """Remove files, and directories that are empty without them."""
         for name in names:
-            (self.path / name).unlink(missing_ok=True)
+            remove(self.path, name)
 
     def _target(self, name: str) -> Path:
         check_there(self.path)
         target = self.path / name
         make_private_directory(target.parent)
         return target
-
-
-def _sync(file: BufferedWriter[FileIO]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f"_{target.name}.{secrets.token_hex(4)}")
 
 
 def check_there(path: Path) -> None:

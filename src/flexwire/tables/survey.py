@@ -330,9 +330,12 @@ class _Order:
             self._file, self._clock = segments.file, 0
         clocks = np.maximum.accumulate(np.maximum(segments.timestamp_us, self._clock))
         self._clock = int(clocks[-1])
-        keys, first = np.unique(segments.key, return_index=True)
-        last = len(segments) - 1 - np.unique(segments.key[::-1], return_index=True)[1]
-        columns: Iterable[Array] = (keys, clocks[first], clocks[last])
+        # Of those that are put at one place the last stays.
+        first, last = np.empty((2, len(segments.keys)), np.int64)
+        first[segments.key[::-1]] = clocks[::-1]
+        last[segments.key] = clocks
+        keys = np.flatnonzero(np.bincount(segments.key))
+        columns: Iterable[Array] = (keys, first[keys], last[keys])
         for key, begins, ends in zip(*(one.tolist() for one in columns), strict=True):
             name = segments.keys[key]
             known = self._last.get(name)

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from flexwire.spark.unreadable import Unreadable
     from flexwire.storage.source import Source
 
-# A small job is mostly waiting for Spark to plan and commit it.
-JOBS_AT_ONCE = 4
 # What our tasks rely on, whatever the session's owner has set.
 _CONF = {
     "spark.sql.session.timeZone": "UTC",

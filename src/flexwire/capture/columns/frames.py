@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Told = TypeVar("Told")
+
+
+def taken(told: dict[int, Told], rows: Array) -> dict[int, Told]:
+    """Give what is told of some rows, by their places among ``rows``."""
+    if not told:
+        return {}
+    places = {row: place for place, row in enumerate(rows.tolist())}
+    return {places[row]: one for row, one in told.items() if row in places}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +72,8 @@ class FrameColumns:
 
     def take(self, rows: Array) -> FrameColumns:
         """Give some of the frames, in the order of ``rows``."""
-        error, unplaced = self.error, self.unplaced
-        if error or unplaced:
-            places = {row: place for place, row in enumerate(rows.tolist())}
-            error = {places[row]: why for row, why in error.items() if row in places}
-            unplaced = {places[row] for row in unplaced if row in places}
+        error = taken(self.error, rows)
+        unplaced = set(taken(dict.fromkeys(self.unplaced), rows))
         columns = ("connection", "is_response", "index", "time_us", "first_us", "size")
         some = {name: getattr(self, name)[rows] for name in (*columns, "start", "stop")}
         return replace(self, **some, error=error, unplaced=unplaced)

@@ -26,6 +26,7 @@ from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.served import served_of
 from flexwire.wire.schema import Presence
+from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 from flexwire.wire.types import Integer, String
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
 
 # Where a request's header has these, and nothing else before the client id, a kernel can read it.
 _HEAD = {"INT16": 2, "INT32": 4}
-_HEAD_ENDS = [L.API_VERSION_AT, L.CORRELATION_ID_AT, L.REQUEST_HEAD]
+_HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flexwire.capture.columns.frames import taken
 from flexwire.capture.columns.turns_apis import SECRETS, Apis, apis
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -62,13 +63,9 @@ class Facts:
 
     def take(self, rows: Words) -> Facts:
         """Give what some of the frames say, in the order of ``rows``."""
-        odd = self.odd
-        if odd:
-            places = {row: place for place, row in enumerate(rows.tolist())}
-            odd = {places[row]: told for row, told in odd.items() if row in places}
         names = [name for name, _ in (*_INT32, *_BYTES)]
         some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
-        return replace(self, **some, odd=odd)
+        return replace(self, **some, odd=taken(self.odd, rows))
 
     def tell(self, row: int, told: dict[str, Any], client: int) -> None:
         """Take in what `FrameReader` told of a request, or of what was not read."""

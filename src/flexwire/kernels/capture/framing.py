@@ -186,8 +186,8 @@ def plan(call: int, _unused: int, _also_unused: int) -> int:
 
     The bytes are with those that are held of frames that are not whole yet. Gives 0.
     """
-    runs, order, limit = load_word(call + C_RUNS), load_word(call + C_ORDER), 0
-    frames = size = limit
+    runs, order = load_word(call + C_RUNS), load_word(call + C_ORDER)
+    frames = size = 0
     for number in range(load_word(call + C_RUN_COUNT)):
         run = runs + RUN * number
         sides = load_word(run + R_CONNECTION) + P_SIDES

@@ -22,7 +22,6 @@ from flexwire.kernels.capture.turns_layout import (
     CLASS_SHIFT,
     CLIENT_SHIFT,
     COMPACT_TEXT,
-    CORRELATION_ID_AT,
     E_CLIENT,
     E_INDEX,
     E_TIME,
@@ -119,6 +118,7 @@ from flexwire.kernels.machine import (
 )
 from flexwire.kernels.memory import store_int32_native
 from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, read_length
+from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 
 # FNV-1a, cut to what a word holds.
 _HASH, _HASH_PRIME, _HASH_MASK = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1
@@ -220,7 +220,7 @@ def _describe(call: int, row: int, start: int, stop: int) -> int:
         body += 1
     _put(call, T_API_KEY, row, api_key)
     _put(call, T_API_VERSION, row, version)
-    _put(call, T_CORRELATION_ID, row, load_int32(start + CORRELATION_ID_AT))
+    _put(call, T_CORRELATION_ID, row, load_int32(start + CORRELATION_ID_IN_REQUEST))
     _put(call, T_CLIENT, row, client)
     _put(call, T_HEADER_VERSION, row, code >> VERSION_SHIFT & TWO_BITS)
     _put(call, T_BODY_OFFSET, row, body - start)

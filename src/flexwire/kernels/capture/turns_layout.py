@@ -7,7 +7,7 @@ constants, so a change here is a change of the kernels.
 from __future__ import annotations
 
 # Where the head of every request lies, and of every response: it begins with a correlation id.
-API_KEY_AT, API_VERSION_AT, CORRELATION_ID_AT, REQUEST_HEAD = 0, 2, 4, 8
+API_KEY_AT, API_VERSION_AT, REQUEST_HEAD = 0, 2, 8
 RESPONSE_HEAD = 4
 
 # What a run takes and gives. Of frames, columns of T_END rows, of which T_AT is the next; T_NUMBERS

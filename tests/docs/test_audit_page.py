@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flexwire.protocol.audit import PINS, VERDICTS
 from flexwire.report.audit_files import COLUMNS
-from flexwire.spark.answers.touched import SHOWN
+from flexwire.spark.conducts import SHOWN
 from tests.house.test_readme import blocks, check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")

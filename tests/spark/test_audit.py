@@ -16,7 +16,7 @@ from flexwire.protocol import api_name
 from flexwire.protocol.audit.releases import stable_versions
 from flexwire.schema.catalog import catalog
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import audit, gather_audit, tables_to_audit
+from flexwire.spark.answers import audit, audit_tables, tables_to_audit
 from flexwire.versions import Versions
 from tests.spark.traffic import START_US, Traffic, made, request, response
 
@@ -267,6 +267,12 @@ def test_the_tables_answer_for_other_releases_too(audited: Audited) -> None:
     assert breaks == set()
 
 
+def test_spark_finds_in_the_tables_what_the_sums_of_their_rows_found(audited: Audited) -> None:
+    tables = audited.analysis.tables
+    found = audit_tables(tables_to_audit(audited.session, tables), tables.message_names(), ASKED)
+    assert found == audited.facts.audit
+
+
 def test_without_releases_it_is_every_major_from_the_brokers_on(audited: Audited) -> None:
     found = audit(audited.session, audited.analysis.tables.root).collect()
     assert {row.release for row in found} == {"4.4.0"}
@@ -292,7 +298,7 @@ def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[st
     """By client: the first verdict and its evidence, where the connections are otherwise."""
     tables = tables_to_audit(audited.session, audited.analysis.tables)
     other = dataclasses.replace(tables, connections=tables.connections.withColumns(changes))
-    found = gather_audit(other, audited.analysis.tables.message_names(), ["4.0"]).findings
+    found = audit_tables(other, audited.analysis.tables.message_names(), ["4.0"]).findings
     return {str(one.client.client_id): (one.verdict, one.evidence) for one in reversed(found)}
 
 
@@ -317,7 +323,7 @@ def test_a_refusal_of_api_versions_is_no_offer(audited: Audited) -> None:
             return found
         return found.where("body.error_code != 0")
 
-    found = gather_audit(dataclasses.replace(tables, message=refusals), (), ["4.0"]).findings
+    found = audit_tables(dataclasses.replace(tables, message=refusals), (), ["4.0"]).findings
     verdicts = {one.client.client_id: (one.verdict, one.evidence) for one in reversed(found)}
     assert verdicts["limited"] == ("cannot say", "range not seen")
 
@@ -334,7 +340,7 @@ def test_without_the_broker_s_range_only_the_start_of_a_connection_tells(audited
     )
     verdicts = []
     for one in (blind, late):
-        found = gather_audit(one, (), ["4.0"])
+        found = audit_tables(one, (), ["4.0"])
         assert found.brokers == ()
         verdicts.append(
             {

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -26,24 +28,25 @@ from flexwire.errors import CaptureError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import audit_table, gather_audit, tables_to_audit
+from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
+from flexwire.spark.manifest import TABLES
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import capture_sources, local_files, output_directory
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import range_bytes, write_tables
 from flexwire.spark.session import session
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
-from flexwire.spark.tables import Tables, mark, outcomes_of, write_table
+from flexwire.spark.tables import Tables, mark, outcomes_of
 from flexwire.storage.private import make_private_directory, write_private_text
+from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
@@ -78,6 +81,8 @@ SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 # Where nobody says how many tasks run at once.
 _TASKS_AT_ONCE = 8
+# The audit's table is one file, that the driver writes.
+_AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
 _SMALL_CONF = {
@@ -354,19 +359,28 @@ class _Job:
 
     def measure(self, sums: AnalysisSums | None) -> Facts:
         """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
+        brokers = (self.how.captured_release,) if self.how.captured_release else ()
         made_at_us = time.time_ns() // 1000
         if sums is None:
-            facts = self._query(made_at_us)
+            facts = self._query(made_at_us, brokers)
         else:
             with self._stage("Measuring"):
-                audit = self._audited()()
+                audit = gather_audit(sums.audit, self.how.releases, brokers)
                 facts = facts_of(
                     sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
                 )
-        write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
+        self._write_audit(facts.audit)
         return facts
 
-    def _query(self, made_at_us: int) -> Facts:
+    def _write_audit(self, audit: Audit) -> None:
+        rows = audit_rows(audit)
+        with tempfile.TemporaryDirectory() as scratch:
+            local = Path(scratch, Path(_AUDIT_FILE).name)
+            with TableWriter(local, rows.schema) as writer:
+                writer.write(rows)
+            self.place.files.put(local, _AUDIT_FILE)
+
+    def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:
         stage = "Measuring"
         steps = Steps(self.progress, stage, QUERIES)
         with self.clock.stage(stage):
@@ -376,14 +390,13 @@ class _Job:
                 records=self._table(self.tables.records),
                 packets=self._table(self.tables.packets),
                 outcomes=outcomes_of(self.spark, self.tables),
-                audit=self._audited(),
+                audit=partial(
+                    audit_tables,
+                    tables_to_audit(self.spark, self.tables),
+                    self.tables.message_names(),
+                    self.how.releases,
+                    brokers,
+                ),
                 given=self.how.brokers,
             )
             return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)
-
-    def _audited(self) -> Callable[[], Audit]:
-        tables = tables_to_audit(self.spark, self.tables)
-        brokers = (self.how.captured_release,) if self.how.captured_release else ()
-        return partial(
-            gather_audit, tables, self.tables.message_names(), self.how.releases, brokers
-        )

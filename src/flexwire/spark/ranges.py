@@ -93,7 +93,7 @@ def write_tables(
         work = partial(_decode, replace(asked, files=()), asked.digest, found.span_us)
         for one in run_tasks(spark, found.ranges, work, drop):
             written += one.files
-    sums = AnalysisSums(found.span_us)
+    sums = AnalysisSums(found.span_us, spills=True)
     for name in sorted(entry.name for entry in place.entries(f"{_SUMS}/")):
         # Written by the tasks of this analysis, in a directory of its own.
         sums.merge(pickle.loads(place.read(name)))  # noqa: S301 - see above

@@ -103,7 +103,7 @@ def _of_connections(
     """Give what is known of each frame's connection: its ends, and the software of its client."""
     different = connections.dictionary_encode()
     names = different.dictionary.to_pylist()
-    ends = [_ends(one) for one in names]
+    ends = [ends_of(one) for one in names]
     known = [software.get(one, (None, None)) for one in names]
     return {
         name: pa.array([pair[at] for pair in told], pa.string()).take(different.indices)
@@ -115,6 +115,7 @@ def _of_connections(
     }
 
 
-def _ends(connection: str) -> tuple[str, str]:
+def ends_of(connection: str) -> tuple[str, str]:
+    """Give the client's end and the broker's of a connection, by its name."""
     found = _CONNECTION.fullmatch(connection)
     return (found[1], found[2]) if found else ("", "")

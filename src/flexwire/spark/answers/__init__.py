@@ -5,20 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexwire.spark.answers.evidence import AuditTables
-from flexwire.spark.answers.judging import audit_table, gather_audit
+from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.judging import audit_rows, gather_audit
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.tables import finished_tables
 from flexwire.tables.message_schema import table_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from flexwire.report.audit_facts import Audit
     from flexwire.spark.tables import Tables
 
-__all__ = ["AuditTables", "audit", "audit_table", "gather_audit", "tables_to_audit"]
+__all__ = [
+    "AuditTables",
+    "audit",
+    "audit_rows",
+    "audit_tables",
+    "gather_audit",
+    "tables_to_audit",
+]
 
 
 def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:
@@ -29,8 +37,20 @@ def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ())
     analysis did not finish.
     """
     there = finished_tables(Path(tables))
-    found = gather_audit(tables_to_audit(spark, there), there.message_names(), releases)
-    return audit_table(spark, found)
+    found = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
+    rows = audit_rows(found)
+    return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
+
+
+def audit_tables(
+    tables: AuditTables,
+    messages: Collection[str],
+    releases: Sequence[str] = (),
+    brokers: Sequence[str] = (),
+) -> Audit:
+    """Audit tables as `gather_audit` does; ``messages`` are those that have one."""
+    with table_evidence(tables, messages) as gathered:
+        return gather_audit(gathered, releases, brokers)
 
 
 def tables_to_audit(spark: SparkSession, tables: Tables) -> AuditTables:

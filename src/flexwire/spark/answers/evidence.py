@@ -13,25 +13,31 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.protocol.audit import Conduct, Party, Use, fitting_releases, role_of
+from flexwire.spark.answers.touched import gather_touched
+from flexwire.spark.conducts import (
+    API_VERSIONS,
+    KEY,
+    MECHANISMS_MESSAGE,
+    OFFERS_MESSAGE,
+    PORT,
+    REPLICAS_MESSAGE,
+    SOFTWARE,
+    SeenClient,
+    SeenUse,
+    evidence_of,
+)
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from pyspark.sql import Column, DataFrame, Row
 
-    from flexwire.protocol.audit import Asked
+    from flexwire.protocol.audit import Party
+    from flexwire.spark.conducts import Evidence, Key, Offers, Touched
 
-# Where brokers say what they read, where clients say how they authenticate, and who fetches.
-_OFFERS, _HANDSHAKES, _FETCHES = "ApiVersionsResponse", "SaslHandshakeRequest", "FetchRequest"
-_API_VERSIONS = 18
-_SOFTWARE = ("client_software_name", "client_software_version")
-# What tells clients apart; software is per connection, and a client that never asks has none.
-KEY = ("client_id", "address", "principal")
-_Key = tuple[str | None, str | None, str | None]
-_Software = tuple[str | None, str | None]
-_USED = ("api_key", "api_version", "asked", "from_start", "closed", "is_range_seen")
+_SENT = (*KEY, *SOFTWARE, "api_key", "api_version")
+_AROUND = ("asked", "from_start", "closed", "is_range_seen", "lowest", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,7 @@ class AuditTables:
         is_kafka = self.connections.where("is_kafka")
         return is_kafka.select(
             "connection",
-            # An IPv6 address stands in brackets, and has colons too.
-            F.regexp_replace("client", r":\d+$", "").alias("address"),
+            F.regexp_replace("client", PORT, "").alias("address"),
             "broker",
             F.col("seen_from_start").alias("from_start"),
             (F.col("closed_by") == "broker").alias("closed_by_broker"),
@@ -65,49 +70,56 @@ class AuditTables:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What was seen of every client, and of which releases the brokers may be.
+class TableEvidence:
+    """What an audit is made from, asked of tables by queries.
 
-    ``connections`` are those of each client: "connection" and `KEY`.
+    ``sent`` says of each connection what its clients sent; ``messages`` have a table.
     """
 
-    conducts: dict[Party, Conduct]
-    brokers: tuple[str, ...]
-    connections: DataFrame
+    tables: AuditTables
+    messages: Collection[str]
+    sent: DataFrame
 
-    @property
-    def clients(self) -> dict[Party, Conduct]:
-        """Those that are neither brokers nor controllers."""
-        return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
+    def evidence(self) -> Evidence:
+        """Gather it: three small tables to the driver."""
+        offers = _offers(self.tables)
+        ranges = _ranges(() if offers is None else offers.collect())
+        uses = [SeenUse(*row) for row in _uses(self.sent, offers).collect()]
+        clients = {
+            (row.client_id, row.address, row.principal): SeenClient(
+                row.connections, row.whole, {*(row.mechanisms or ())}, bool(row.is_replica)
+            )
+            for row in _clients(self.sent, self.tables).collect()
+        }
+        return evidence_of(uses, clients, ranges)
+
+    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+        """Which groups and topics these clients named, from the tables of their requests."""
+        connections = self.sent.select("connection", *KEY).distinct()
+        return gather_touched(self.tables.message, self.messages, connections, parties)
 
 
 @contextmanager
-def gathered_evidence(tables: AuditTables) -> Iterator[Evidence]:
-    """Gather all evidence: three small tables to the driver. Spark holds its rows until the end."""
-    offers = _offers(tables)
-    ranges = None if offers is None else offers.collect()
+def table_evidence(tables: AuditTables, messages: Collection[str]) -> Iterator[TableEvidence]:
+    """Give what an audit asks of tables. Spark holds the rows about connections until the end."""
     # Every question is asked of these, and the frames are read once.
     sent = _sent(tables).persist()
     try:
-        uses = _uses(sent, offers).collect()
-        parties = {_key(row): row for row in _parties(sent, tables).collect()}
-        connections = sent.select("connection", *KEY).distinct()
-        yield Evidence(_conducts(uses, parties), _brokers(ranges or ()), connections)
+        yield TableEvidence(tables, messages, sent)
     finally:
         sent.unpersist()
 
 
-def _key(row: Row) -> _Key:
-    return row.client_id, row.address, row.principal
-
-
-def _software(row: Row) -> _Software:
-    return row.client_software_name, row.client_software_version
+def _ranges(rows: Iterable[Row]) -> Offers:
+    found: Offers = defaultdict(dict)
+    for row in rows:
+        found[row.broker][row.api_key] = Versions(row.lowest, row.highest)
+    return found
 
 
 def _offers(tables: AuditTables) -> DataFrame | None:
     """By broker and API: what all of its ApiVersions responses offer, so that no doubt is left."""
-    responses = tables.message(_OFFERS)
+    responses = tables.message(OFFERS_MESSAGE)
     if responses is None:
         return None
     # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
@@ -122,9 +134,9 @@ def _offers(tables: AuditTables) -> DataFrame | None:
 
 def _sent(tables: AuditTables) -> DataFrame:
     """How often each client sent each version on each connection, and how often it was answered."""
-    of_connection = ("connection", "broker", "from_start", "closed_by_broker", *KEY, *_SOFTWARE)
+    of_connection = ("connection", "broker", "from_start", "closed_by_broker")
     requests = tables.requests()
-    return requests.groupBy(*of_connection, "api_key", "api_version").agg(
+    return requests.groupBy(*of_connection, *_SENT).agg(
         F.count("*").alias("requests"),
         F.unix_micros(F.min("time")).alias("first_us"),
         F.unix_micros(F.max("time")).alias("last_us"),
@@ -133,8 +145,8 @@ def _sent(tables: AuditTables) -> DataFrame:
 
 
 def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
-    """How often each client sent each version with the same evidence around it."""
-    asks = F.max(F.col("api_key") == _API_VERSIONS).alias("asked")
+    """How often each client sent each version with the same evidence around it, by `SeenUse`."""
+    asks = F.max(F.col("api_key") == API_VERSIONS).alias("asked")
     sent = sent.join(sent.groupBy("connection").agg(asks), "connection")
     sent = sent.withColumn("closed", _closed())
     if offers is None:
@@ -145,7 +157,7 @@ def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
         seen = offers.select("broker", F.lit(col=True).alias("is_range_seen")).distinct()
         sent = sent.join(F.broadcast(offers), ["broker", "api_key"], "left")
         sent = sent.join(F.broadcast(seen), "broker", "left")
-    return sent.groupBy(*KEY, *_SOFTWARE, *_USED, "lowest", "highest").agg(
+    return sent.groupBy(*_SENT, *_AROUND).agg(
         F.sum("requests").alias("requests"),
         F.min("first_us").alias("first_us"),
         F.max("last_us").alias("last_us"),
@@ -157,18 +169,16 @@ def _closed() -> Column:
     return F.coalesce("closed_by_broker", F.lit(False)) & (F.col("answers") == 0)
 
 
-def _parties(sent: DataFrame, tables: AuditTables) -> DataFrame:
+def _clients(sent: DataFrame, tables: AuditTables) -> DataFrame:
     """What is known of each client besides its requests."""
-    each = sent.groupBy(*KEY, "connection", "from_start").agg(
-        F.collect_set("api_key").alias("api_keys")
-    )
-    each = _joined(each, tables.message(_HANDSHAKES), F.collect_set("body.mechanism"), "mechanisms")
+    each = sent.select(*KEY, "connection", "from_start").distinct()
+    mechanisms = F.collect_set("body.mechanism")
+    each = _joined(each, tables.message(MECHANISMS_MESSAGE), mechanisms, "mechanisms")
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id") >= 0
-    each = _joined(each, tables.message(_FETCHES), F.max(replica), "is_replica")
+    each = _joined(each, tables.message(REPLICAS_MESSAGE), F.max(replica), "is_replica")
     return each.groupBy(*KEY).agg(
         F.count("*").alias("connections"),
         F.min("from_start").alias("whole"),
-        F.array_distinct(F.flatten(F.collect_list("api_keys"))).alias("api_keys"),
         F.array_distinct(F.flatten(F.collect_list("mechanisms"))).alias("mechanisms"),
         F.max("is_replica").alias("is_replica"),
     )
@@ -180,65 +190,3 @@ def _joined(rows: DataFrame, table: DataFrame | None, told: Column, name: str) -
         kind = "array<string>" if name == "mechanisms" else "boolean"
         return rows.withColumn(name, F.lit(None).cast(kind))
     return rows.join(table.groupBy("connection").agg(told.alias(name)), "connection", "left")
-
-
-def _brokers(ranges: Iterable[Row]) -> tuple[str, ...]:
-    """The releases that the brokers may be; none where one of them is of no release."""
-    offered: defaultdict[str, dict[int, Versions]] = defaultdict(dict)
-    for row in ranges:
-        offered[row.broker][row.api_key] = Versions(row.lowest, row.highest)
-    fitting = [fitting_releases(one) for one in offered.values()]
-    if not fitting or not all(fitting):
-        return ()
-    # In the catalog's order, whose names do not sort like numbers.
-    return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
-
-
-def _conducts(uses: list[Row], parties: dict[_Key, Row]) -> dict[Party, Conduct]:
-    named: defaultdict[_Key, set[_Software]] = defaultdict(set)
-    asking = set()
-    for row in uses:
-        if row.client_software_name is not None:
-            named[_key(row)].add(_software(row))
-        if row.asked:
-            asking.add(_key(row))
-    found: defaultdict[Party, list[Use]] = defaultdict(list)
-    for row in uses:
-        key, software = _key(row), _software(row)
-        if software[0] is None and len(named[key]) == 1:
-            # It says so on one of its connections, and is the same client on the others.
-            (software,) = named[key]
-        found[Party(*key, *software)].append(_use(row, is_asking=key in asking))
-    return {
-        party: _conduct(tuple(own), parties[party.client_id, party.address, party.principal])
-        for party, own in found.items()
-    }
-
-
-def _use(row: Row, *, is_asking: bool) -> Use:
-    asked: Asked = "here" if row.asked else "elsewhere" if is_asking else "unseen"
-    if row.from_start and asked == "unseen":
-        asked = "never"
-    offered = Versions.NONE if row.is_range_seen else None
-    if row.highest is not None:
-        offered = Versions(row.lowest, row.highest)
-    return Use(
-        row.api_key,
-        row.api_version,
-        row.requests,
-        row.first_us,
-        row.last_us,
-        asked,
-        offered,
-        closed=row.closed,
-    )
-
-
-def _conduct(uses: tuple[Use, ...], seen: Row) -> Conduct:
-    return Conduct(
-        role_of(seen.api_keys, is_replica=bool(seen.is_replica)),
-        uses,
-        connections=seen.connections,
-        mechanisms=frozenset(seen.mechanisms or ()),
-        whole=bool(seen.whole),
-    )

@@ -1,9 +1,11 @@
-"""From the tables of an analysis to the facts of its audit, and to the table of it."""
+"""From what was gathered of clients to the facts of the audit, and to the rows of its table."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
@@ -18,60 +20,44 @@ from flexwire.protocol.audit import (
 from flexwire.report.audit_facts import Audit, AuditFinding, NewestShare, PinningSetting
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.evidence import gathered_evidence
-from flexwire.spark.answers.touched import Touched, gather_touched
+from flexwire.spark.conducts import Touched, key_of
+from flexwire.tables.schema import AUDIT_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Mapping, Sequence
 
     from flexwire.protocol.audit import Conduct, Finding, Party
-    from flexwire.spark.answers.evidence import AuditTables, Evidence
+    from flexwire.spark.conducts import Evidence, Gathered, Key
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 _Judged = list[tuple["Party", "Conduct", "Finding"]]
 
-TABLE = (
-    "release string, verdict string, evidence string, reason string, role string, "
-    "client_id string, address string, principal string, "
-    "client_software_name string, client_software_version string, "
-    "api_key int, api_name string, api_version int, requests bigint, "
-    "first_time timestamp, last_time timestamp, connections bigint, apis bigint, "
-    "offered string, last_accepting_release string, first_refusing_release string, "
-    "groups array<string>, group_count bigint, topics array<string>, topic_count bigint, "
-    "remedy string, source string"
-)
-
 
 def gather_audit(
-    tables: AuditTables,
-    messages: Collection[str],
-    releases: Sequence[str] = (),
-    brokers: Sequence[str] = (),
+    gathered: Gathered, releases: Sequence[str] = (), brokers: Sequence[str] = ()
 ) -> Audit:
-    """Audit the tables; ``messages`` are the names of the messages that have one.
+    """Audit what was gathered.
 
     ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
     captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
     what they offer in ApiVersions says it. Raises `UnknownMessageError` for one that there is not.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
-    with gathered_evidence(tables) as evidence:
-        running = tuple(brokers) or evidence.brokers
-        chosen = named or audited_releases(running)
-        judged: _Judged = [
-            (party, conduct, finding)
-            for party, conduct in evidence.conducts.items()
-            for release in chosen
-            for finding in judge(party, conduct, release, brokers=running)
-        ]
-        flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
-        touched = gather_touched(tables, messages, evidence.connections, flagged)
+    evidence = gathered.evidence()
+    running = tuple(brokers) or evidence.brokers
+    chosen = named or audited_releases(running)
+    judged: _Judged = [
+        (party, conduct, finding)
+        for party, conduct in evidence.conducts.items()
+        for release in chosen
+        for finding in judge(party, conduct, release, brokers=running)
+    ]
+    flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
+    touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*one, touched) for one in judged]
-    # Spark gives groups in any order, and the same captures should give the same file.
+    # The same captures should give the same file.
     findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
                                    -one.requests, repr(one)))  # fmt: skip
     return Audit(
@@ -88,9 +74,9 @@ def _finding(
     party: Party,
     conduct: Conduct,
     finding: Finding,
-    touched: dict[tuple[str | None, ...], Touched],
+    touched: Mapping[Key, Touched],
 ) -> AuditFinding:
-    own = touched.get((party.client_id, party.address, party.principal), Touched())
+    own = touched.get(key_of(party), Touched())
     return AuditFinding(
         finding.release,
         finding.verdict,
@@ -149,7 +135,7 @@ def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
     )
 
 
-def audit_table(spark: SparkSession, audit: Audit) -> DataFrame:
-    """The findings as a table, one a row, as `TABLE` has its columns."""
-    rows = [tuple(audit_row(one).values()) for one in audit.findings]
-    return spark.createDataFrame(rows, TABLE)
+def audit_rows(audit: Audit) -> pa.RecordBatch:
+    """The findings as rows of their table."""
+    rows = [audit_row(one) for one in audit.findings]
+    return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)

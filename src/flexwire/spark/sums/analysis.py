@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.spark.parts import Parts
+from flexwire.spark.sums.audit import AuditSums
 from flexwire.spark.sums.connections import ConnectionSums
 from flexwire.spark.sums.frames import FrameSums
 from flexwire.spark.sums.headers import RecordHeaderSums
@@ -12,7 +13,7 @@ from flexwire.spark.sums.records import RecordSums
 from flexwire.spark.sums.tagged import TaggedFieldSums
 from flexwire.spark.sums.timeline import bucket_us
 from flexwire.spark.sums.undecodable import record_failures
-from flexwire.tables.decoding import FRAMES, RECORDS
+from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +26,11 @@ CONNECTIONS, PACKETS = "connections", "packets"
 class AnalysisSums:
     """Sums of what one task wrote, or of all that were merged into it.
 
-    ``span_us`` is the time from the first frame of the whole capture to the last.
+    ``span_us`` is the time from the first frame of the whole capture to the last. ``spills``: the
+    sums of all tasks are merged into it, and what does not fit in memory goes to disk.
     """
 
-    def __init__(self, span_us: int) -> None:
+    def __init__(self, span_us: int, *, spills: bool = False) -> None:
         self._frames = FrameSums(bucket_us(span_us))
         self._records = RecordSums()
         self._headers = RecordHeaderSums()
@@ -36,6 +38,8 @@ class AnalysisSums:
         self._connections = ConnectionSums()
         self._packets: dict[str, int] = {}
         self._skipped = 0
+        self.audit = AuditSums(spills=spills)
+        """What the audit is made from."""
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
         """Take in rows of a table, in the order in which they are written."""
@@ -45,12 +49,16 @@ class AnalysisSums:
             self._frames.failures.add(record_failures(rows))
         elif table == CONNECTIONS:
             self._connections.add(rows)
+            self.audit.add_connections(rows)
         elif table == PACKETS:
             self._add_packets(rows)
         else:
             self._tagged.add(rows)
             if table == FRAMES:
                 self._frames.add(rows)
+                self.audit.add_frames(rows)
+            else:
+                self.audit.add_messages(table.removeprefix(f"{MESSAGES}/"), rows)
 
     def _add_packets(self, rows: pa.RecordBatch) -> None:
         for row in rows.to_pylist():
@@ -68,6 +76,7 @@ class AnalysisSums:
         self._connections.merge(other._connections)
         self._packets |= other._packets
         self._skipped += other._skipped
+        self.audit.merge(other.audit)
 
     def parts(self, given: Brokers) -> Parts:
         """What the facts have of all tables; ``given`` are the ends that were given as brokers."""

@@ -48,7 +48,7 @@ def coded_steps(numbers: Array, width: int) -> Coded:
 class Groups:
     """Rows, of which there is one at least; those with the same values in all columns are a group.
 
-    ``of`` is the group of each row, as a number.
+    ``of`` is the group of each row, as a number, and ``first`` the first row of each group.
     """
 
     def __init__(self, *columns: Coded) -> None:
@@ -59,12 +59,12 @@ class Groups:
                 _, codes = np.unique(codes, return_inverse=True)
                 different = int(codes.max()) + 1
             codes, different = codes * len(one.values) + one.codes, different * len(one.values)
-        self._first, self.of = _numbered(codes, different)
+        self.first, self.of = _numbered(codes, different)
 
     def values(self) -> Iterator[Key]:
         """Give what the rows of each group have in the columns."""
         told = (
-            [one.values[code] for code in one.codes[self._first].tolist()] for one in self._columns
+            [one.values[code] for code in one.codes[self.first].tolist()] for one in self._columns
         )
         return zip(*told, strict=True)
 

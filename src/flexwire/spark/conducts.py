@@ -1,0 +1,186 @@
+"""What an audit knows of clients, put together from rows that Spark or the sums of tasks give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from flexwire.protocol.audit import Conduct, Party, Use, fitting_releases, role_of
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from flexwire.protocol.audit import Asked
+
+# Where brokers say what they read, where clients say how they authenticate, and who fetches.
+OFFERS_MESSAGE: Final = "ApiVersionsResponse"
+MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
+REPLICAS_MESSAGE: Final = "FetchRequest"
+API_VERSIONS: Final = 18
+SOFTWARE: Final = ("client_software_name", "client_software_version")
+KEY: Final = ("client_id", "address", "principal")
+"""What tells clients apart; software is per connection, and a client that never asks has none."""
+PORT: Final = r":\d+$"
+"""What an end has after its address. An IPv6 address stands in brackets, and has colons too."""
+SHOWN: Final = 20
+"""The names of a client's groups, and of its topics, that are kept; all are counted."""
+
+Key = tuple[str | None, str | None, str | None]
+Software = tuple[str | None, str | None]
+Offers = dict[str, dict[int, Versions]]
+"""By broker and API: what all of its ApiVersions responses offer, so that no doubt is left."""
+
+
+class SeenUse(NamedTuple):
+    """How often a client sent a version, on connections with the same evidence around it.
+
+    ``asked``: it asked for ApiVersions on them; ``closed``: the broker closed them, and answered
+    no such request. ``lowest`` and ``highest`` are what the broker offers of the API, null where
+    it does not; ``is_range_seen``: whether it was seen to offer anything.
+    """
+
+    client_id: str | None
+    address: str | None
+    principal: str | None
+    client_software_name: str | None
+    client_software_version: str | None
+    api_key: int
+    api_version: int
+    asked: bool
+    from_start: bool
+    closed: bool
+    is_range_seen: bool | None
+    lowest: int | None
+    highest: int | None
+    requests: int
+    first_us: int
+    last_us: int
+
+    @property
+    def key(self) -> Key:
+        """Which client it is."""
+        return self.client_id, self.address, self.principal
+
+    @property
+    def software(self) -> Software:
+        """What the client says that it is, on these connections."""
+        return self.client_software_name, self.client_software_version
+
+
+@dataclass(slots=True)
+class SeenClient:
+    """What is known of a client besides its requests.
+
+    ``whole``: all of its connections were seen from their start.
+    """
+
+    connections: int = 0
+    whole: bool = True
+    mechanisms: set[str] = field(default_factory=set)
+    is_replica: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was seen of every client, and of which releases the brokers may be."""
+
+    conducts: dict[Party, Conduct]
+    brokers: tuple[str, ...]
+
+    @property
+    def clients(self) -> dict[Party, Conduct]:
+        """Those that are neither brokers nor controllers."""
+        return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The groups and topics a client named: the first in alphabetical order, and how many."""
+
+    groups: tuple[str, ...] = ()
+    group_count: int = 0
+    topics: tuple[str, ...] = ()
+    topic_count: int = 0
+
+
+class Gathered(Protocol):
+    """What an audit is made from."""
+
+    def evidence(self) -> Evidence:
+        """What was seen of every client."""
+
+    def touched(self, parties: Collection[Party]) -> Mapping[Key, Touched]:
+        """Which groups and topics these clients named in requests."""
+
+
+def evidence_of(
+    uses: Iterable[SeenUse], clients: Mapping[Key, SeenClient], offers: Offers
+) -> Evidence:
+    """Put the evidence together, in an order that does not depend on how it was gathered."""
+    seen = sorted(uses, key=repr)
+    api_keys: defaultdict[Key, set[int]] = defaultdict(set)
+    for one in seen:
+        api_keys[one.key].add(one.api_key)
+    conducts = {}
+    for party, own in _uses(seen).items():
+        key = key_of(party)
+        client = clients[key]
+        conducts[party] = Conduct(
+            role_of(api_keys[key], is_replica=client.is_replica),
+            tuple(own),
+            connections=client.connections,
+            mechanisms=frozenset(client.mechanisms),
+            whole=client.whole,
+        )
+    return Evidence(conducts, _brokers(offers))
+
+
+def key_of(party: Party) -> Key:
+    """Which client a party is, whatever software it has."""
+    return party.client_id, party.address, party.principal
+
+
+def _brokers(offers: Offers) -> tuple[str, ...]:
+    """The releases that the brokers may be; none where one of them is of no release."""
+    fitting = [fitting_releases(one) for _, one in sorted(offers.items())]
+    if not fitting or not all(fitting):
+        return ()
+    # In the catalog's order, whose names do not sort like numbers.
+    return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
+
+
+def _uses(seen: list[SeenUse]) -> dict[Party, list[Use]]:
+    named: defaultdict[Key, set[Software]] = defaultdict(set)
+    for one in seen:
+        if one.client_software_name is not None:
+            named[one.key].add(one.software)
+    asking = {one.key for one in seen if one.asked}
+    found: defaultdict[Party, list[Use]] = defaultdict(list)
+    for one in seen:
+        software = one.software
+        if software[0] is None and len(named[one.key]) == 1:
+            # It says so on one of its connections, and is the same client on the others.
+            (software,) = named[one.key]
+        found[Party(*one.key, *software)].append(_use(one, is_asking=one.key in asking))
+    return found
+
+
+def _use(seen: SeenUse, *, is_asking: bool) -> Use:
+    asked: Asked = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
+    if seen.from_start and asked == "unseen":
+        asked = "never"
+    offered = Versions.NONE if seen.is_range_seen else None
+    if seen.lowest is not None and seen.highest is not None:
+        offered = Versions(seen.lowest, seen.highest)
+    return Use(
+        seen.api_key,
+        seen.api_version,
+        seen.requests,
+        seen.first_us,
+        seen.last_us,
+        asked,
+        offered,
+        closed=seen.closed,
+    )

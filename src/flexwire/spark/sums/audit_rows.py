@@ -1,0 +1,150 @@
+"""What the rows of tables say of clients, as the audit's sums have it: rows by connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
+from flexwire.spark.sums.by_connection import CONNECTION, Kind
+from flexwire.tables.entities import KINDS, entity_paths
+from flexwire.tables.frames import ends_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+SENT, TOLD, KAFKA = "sent", "told", "kafka"
+REPLICA, MECHANISM, *_ = WHAT = ("replica", "mechanism", *KINDS)
+"""What requests tell of the client that sends on their connection: the column ``what`` of `TOLD`.
+
+A replica has no name.
+"""
+_TEXT = pa.string()
+AUDITED: Final = {
+    SENT: Kind(
+        pa.schema(
+            [
+                *((name, _TEXT) for name in (CONNECTION, "client_id", *SOFTWARE)),
+                *((name, pa.int32()) for name in ("api_key", "api_version")),
+            ]
+        ),
+        {"requests": np.add, "first_us": np.minimum, "last_us": np.maximum, "answers": np.add},
+    ),
+    TOLD: Kind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
+    KAFKA: Kind(
+        pa.schema(
+            [
+                *((name, _TEXT) for name in (CONNECTION, "address", "broker")),
+                *((name, pa.bool_()) for name in ("from_start", "is_closed_by_broker")),
+            ]
+        )
+    ),
+}
+"""The rows that an audit is made from: what was sent, what that told, and connections."""
+
+
+def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
+    """Give what was sent, of rows of the table of frames."""
+    kind = AUDITED[SENT]
+    is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
+    said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
+    time = said["time"].cast(pa.int64())
+    told = {
+        "requests": pa.array(np.ones(len(said), np.int64)),
+        "first_us": time,
+        "last_us": time,
+        "answers": pc.fill_null(said["answered"], fill_value=False).cast(pa.int64()),
+    }
+    columns = [told[name] if name in told else said[name] for name in kind.schema.names]
+    return kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
+
+
+def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
+    """Give the connections that are Kafka, of rows of their table."""
+    known = connections.filter(connections["is_kafka"])
+    is_closed = pc.fill_null(pc.equal(known["closed_by"], "broker"), fill_value=False)
+    columns = [
+        known[CONNECTION],
+        pc.replace_substring_regex(known["client"], PORT, ""),
+        known["broker"],
+        known["seen_from_start"],
+        is_closed,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=AUDITED[KAFKA].schema)
+
+
+def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Give what requests tell, of rows of their table."""
+    body = rows["body"]
+    if message == MECHANISMS_MESSAGE:
+        yield from _told(rows, MECHANISM, pc.struct_field(body, "mechanism"))
+    elif message == REPLICAS_MESSAGE:
+        older, newer = (pc.struct_field(body, path) for path in _REPLICAS)
+        is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
+        replicas = rows.filter(is_replica)
+        yield from _told(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
+    for path, kind in entity_paths(message):
+        found = _at(body, path)
+        if found is not None:
+            names, of = found
+            yield from _told(
+                rows if of is None else rows.select([CONNECTION]).take(of), kind, names
+            )
+
+
+_REPLICAS = ("replica_id", ["replica_state", "replica_id"])
+
+
+def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
+    """Give the values at a path, and of each the row that it stands in, unless that is its own.
+
+    None where no such column is: some versions call it otherwise.
+    """
+    of = None
+    for name in path:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            return None
+        column = pc.struct_field(column, name)
+        if pa.types.is_list(column.type):
+            parents = pc.list_parent_indices(column)
+            of = parents if of is None else of.take(parents)
+            column = pc.list_flatten(column)
+    return column, of
+
+
+def _told(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.RecordBatch]:
+    if what != REPLICA and names.null_count:
+        is_named = names.is_valid()
+        rows, names = rows.filter(is_named), names.filter(is_named)
+    if len(names):
+        kind = AUDITED[TOLD]
+        told = pa.array(np.full(len(names), WHAT.index(what), np.int8))
+        columns = [rows[CONNECTION], told, names]
+        yield kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
+
+
+def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
+    """Give what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
+    # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
+    is_told = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
+    told = rows.filter(is_told)
+    each = pc.struct_field(told["body"], "api_keys")
+    names = told[CONNECTION].take(pc.list_parent_indices(each)).dictionary_encode()
+    ends = [ends_of(one) for one in names.dictionary.to_pylist()]
+    brokers = pa.array([broker for _, broker in ends], _TEXT).take(names.indices)
+    apis = pc.list_flatten(each)
+    fields = ("api_key", "min_version", "max_version")
+    columns = [brokers, *(pc.struct_field(apis, name).cast(pa.int64()) for name in fields)]
+    rows = pa.RecordBatch.from_arrays(columns, schema=_OFFERED.schema)
+    yield from zip(*(one.to_pylist() for one in _OFFERED.united(rows).columns), strict=True)
+
+
+_OFFERED = Kind(
+    pa.schema([("broker", _TEXT), ("api_key", pa.int64())]),
+    {"lowest": np.maximum, "highest": np.minimum},
+)

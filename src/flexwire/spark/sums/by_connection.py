@@ -1,0 +1,182 @@
+"""Rows about connections, of which those that are alike are one: few in memory, the rest on disk.
+
+Some facts belong to a connection as a whole, and any range of a capture may tell one. So rows are
+kept with the name of their connection until all ranges have told theirs. What a task holds is
+bounded by what is different in its range. What the driver holds is `HELD_BYTES` and what one range
+tells: beyond that, rows go to a file without a name, in `BUCKETS` parts by their connection, and in
+the end are read part by part. So a hundred gigabytes of them take one or two of memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.spark.sums.groups import Coded, Groups
+from flexwire.spark.sums.values import hashes_and_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+CONNECTION: Final = "connection"
+HELD_BYTES: Final = 128 << 20
+"""So many bytes of different rows the driver holds in memory."""
+BUCKETS: Final = 64
+# So many bytes are held before rows that are alike are looked for.
+_UNITED_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Rows of one kind: the columns by which they are alike, and how the others are united."""
+
+    keys: pa.Schema
+    sums: Mapping[str, np.ufunc] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns; those that are united are numbers."""
+        return pa.schema([*self.keys, *((name, pa.int64()) for name in self.sums)])
+
+    def united(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Make one of rows that are alike."""
+        if len(rows) < 2:  # noqa: PLR2004 - one row is like no other
+            return rows
+        groups = Groups(*(coded_only(rows[name]) for name in self.keys.names))
+        some = rows.take(pa.array(groups.first))
+        columns = [some[name] for name in self.keys.names]
+        for name, unite in self.sums.items():
+            numbers = rows[name].to_numpy()
+            # A number may be taken in twice by `minimum`, and not by `add`.
+            found = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
+            unite.at(found, groups.of, numbers)
+            columns.append(pa.array(found))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def coded_only(column: pa.Array) -> Coded:
+    """Give a column as numbers, whose values stay in Arrow; null is a value like others."""
+    found = pc.dictionary_encode(column, null_encoding="encode")
+    return Coded(found.indices.to_numpy().astype(np.int64), found.dictionary)
+
+
+class _Rows:
+    """Rows of one kind in memory."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._batches: list[pa.RecordBatch] = []
+        self.bytes = 0
+        self._next = _UNITED_BYTES
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take in rows."""
+        if len(rows):
+            self._batches.append(rows)
+            self.bytes += rows.nbytes
+            if self.bytes > self._next:
+                self._put(self.united())
+                self._next = max(_UNITED_BYTES, 2 * self.bytes)
+
+    def united(self) -> pa.RecordBatch:
+        """Give all rows, those that are alike as one."""
+        if not self._batches:
+            return pa.RecordBatch.from_pylist([], self._kind.schema)
+        return self._kind.united(pa.concat_batches(self._batches))
+
+    def _put(self, rows: pa.RecordBatch) -> None:
+        self._batches, self.bytes = [rows], rows.nbytes
+
+
+class RowsByConnection:
+    """Rows of some kinds; each has the column `CONNECTION`.
+
+    ``spills``: what is too much for memory goes to disk, and then it cannot be pickled any more.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], *, spills: bool = False) -> None:
+        self._kinds = kinds
+        self._rows = {name: _Rows(kind) for name, kind in kinds.items()}
+        self._spilled = _Spilled() if spills else None
+
+    def add(self, name: str, rows: pa.RecordBatch) -> None:
+        """Take in rows of a kind."""
+        self._rows[name].add(rows)
+        if self._spilled is not None and sum(one.bytes for one in self._rows.values()) > HELD_BYTES:
+            self._spill(self._spilled)
+
+    def merge(self, other: RowsByConnection) -> None:
+        """Take in what was told elsewhere, and is in memory there."""
+        for name, rows in other._rows.items():
+            self.add(name, rows.united())
+
+    def parts(self) -> Iterator[dict[str, pa.RecordBatch]]:
+        """Give all rows by their kind, those of one connection together in one part."""
+        if self._spilled is None or not self._spilled.is_used:
+            yield {name: rows.united() for name, rows in self._rows.items()}
+            return
+        self._spill(self._spilled)
+        for bucket in range(BUCKETS):
+            rows = {name: _Rows(kind) for name, kind in self._kinds.items()}
+            for name, batch in self._spilled.read(bucket):
+                rows[name].add(batch)
+            yield {name: one.united() for name, one in rows.items()}
+
+    def _spill(self, to: _Spilled) -> None:
+        for name, rows in self._rows.items():
+            to.write(name, rows.united())
+            self._rows[name] = _Rows(self._kinds[name])
+
+
+class _Spilled:
+    """Rows in a file that nobody else can open, and that is gone with the process."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        # By bucket: of which kind they are, and where.
+        self._places: list[list[tuple[str, int, int]]] = [[] for _ in range(BUCKETS)]
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is anything in it."""
+        return self._file is not None
+
+    def write(self, name: str, rows: pa.RecordBatch) -> None:
+        """Write rows behind the others."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="flexwire-")  # noqa: SIM115 - see the next line
+            finalize(self, self._file.close)
+        for bucket, some in enumerate(_by_bucket(rows)):
+            if len(some):
+                start = self._file.seek(0, 2)
+                with pa.ipc.new_stream(self._file, some.schema) as stream:
+                    stream.write_batch(some)
+                self._places[bucket].append((name, start, self._file.tell() - start))
+
+    def read(self, bucket: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Give the rows of a bucket."""
+        if self._file is None:
+            return
+        for name, start, size in self._places[bucket]:
+            self._file.seek(start)
+            yield name, pa.ipc.open_stream(self._file.read(size)).read_next_batch()
+
+
+def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+    hashes, _ = hashes_and_texts(rows[CONNECTION].cast(pa.binary()))
+    buckets = (hashes % np.uint64(BUCKETS)).astype(np.int64)
+    order = np.argsort(buckets, kind="stable")
+    ends = np.cumsum(np.bincount(buckets, minlength=BUCKETS))
+    ordered = rows.take(pa.array(order))
+    starts: Sequence[int] = [0, *ends[:-1].tolist()]
+    return (
+        ordered.slice(start, end - start) for start, end in zip(starts, ends.tolist(), strict=True)
+    )

@@ -1,0 +1,229 @@
+"""The sums of an audit: what is asked of finished tables too, however their rows are cut."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
+from flexwire.spark.conducts import SHOWN, Touched
+from flexwire.spark.sums import by_connection
+from flexwire.spark.sums.audit import AuditSums
+from flexwire.spark.sums.audit_rows import AUDITED, SENT, TOLD
+from flexwire.storage.listing import list_sources
+from flexwire.tables.connections import connection_rows
+from flexwire.tables.decoding import FRAMES, MESSAGES, decoded
+from flexwire.tables.entities import entity_paths
+from flexwire.tables.survey import Asked, Surveyor
+from tests.capture.exchanges import Talk
+from tests.capture.interleaved import EVERYTHING, LOSSY, MID_STREAM, STRANGE, Shape, write_capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.protocol.audit import Party
+
+MANY = Shape(connections=40, talk=Talk(sasl=0.4, any_api=0.6, strange=0.2), reuse=0.3, begun=0.2)
+SHAPES = {
+    "LOSSY": LOSSY,
+    "MID_STREAM": MID_STREAM,
+    "STRANGE": STRANGE,
+    "EVERYTHING": EVERYTHING,
+    "MANY": MANY,
+}
+CONNECTIONS = "connections"
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The rows of a capture's tables by the table's name, in the order in which they come."""
+
+    batches: list[tuple[str, pa.RecordBatch]]
+
+    def table(self, name: str) -> pa.Table | None:
+        found = [rows for table, rows in self.batches if table == name]
+        return pa.Table.from_batches(found) if found else None
+
+    def messages(self) -> list[str]:
+        found = {table for table, _ in self.batches if table.startswith(MESSAGES)}
+        return sorted(one.removeprefix(f"{MESSAGES}/") for one in found)
+
+
+@pytest.fixture(scope="module", params=sorted(SHAPES))
+def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    files = write_capture(tmp_path_factory.mktemp("capture"), 5, SHAPES[request.param])
+    asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
+    kept: dict[str, bytes] = {}
+    survey = Surveyor(asked, kept.__setitem__).run()
+    assert survey.ranges == 1
+    rows = connection_rows(survey.connections)
+    return Captured([(CONNECTIONS, rows), *decoded(asked, 0, kept.__getitem__)])
+
+
+def add(sums: AuditSums, table: str, rows: pa.RecordBatch) -> None:
+    if table == CONNECTIONS:
+        sums.add_connections(rows)
+    elif table == FRAMES:
+        sums.add_frames(rows)
+    elif table.startswith(MESSAGES):
+        sums.add_messages(table.removeprefix(f"{MESSAGES}/"), rows)
+
+
+def summed(captured: Captured) -> AuditSums:
+    sums = AuditSums()
+    for table, rows in captured.batches:
+        add(sums, table, rows)
+    return sums
+
+
+def everyone(sums: AuditSums) -> set[Party]:
+    return set(sums.evidence().conducts)
+
+
+def cut(rows: pa.RecordBatch, chance: random.Random) -> Iterator[pa.RecordBatch]:
+    start = 0
+    while start < len(rows):
+        count = chance.randrange(1, len(rows) + 1)
+        yield rows.slice(start, count)
+        start += count
+
+
+@pytest.mark.parametrize("spills", [False, True])
+def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
+    captured: Captured, monkeypatch: pytest.MonkeyPatch, *, spills: bool
+) -> None:
+    if spills:
+        monkeypatch.setattr(by_connection, "HELD_BYTES", 2_000)
+    monkeypatch.setattr(by_connection, "_UNITED_BYTES", 500)
+    chance = random.Random(7)
+    parts = [AuditSums() for _ in range(5)]
+    for table, rows in captured.batches:
+        for some in cut(rows, chance):
+            add(chance.choice(parts), table, some)
+    merged = AuditSums(spills=spills)
+    for one in parts:
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
+    whole = summed(captured)
+    assert merged.evidence() == whole.evidence()
+    parties = everyone(whole)
+    assert parties
+    assert merged.touched(parties) == whole.touched(parties)
+    assert (merged._rows._spilled is not None and merged._rows._spilled.is_used) == spills
+
+
+def test_every_request_and_every_name_counts_once(captured: Captured) -> None:
+    """Beside a loop over plain rows that knows nothing of groups."""
+    frames = captured.table(FRAMES)
+    connections = captured.table(CONNECTIONS)
+    assert frames is not None
+    assert connections is not None
+    kafka = {one["connection"]: one for one in connections.to_pylist() if one["is_kafka"]}
+    sent = [
+        one
+        for one in frames.to_pylist()
+        if one["direction"] == "request"
+        and one["api_key"] is not None
+        and one["connection"] in kafka
+    ]
+    clients: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
+    requests: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    for one in sent:
+        address, _, _ = kafka[one["connection"]]["client"].rpartition(":")
+        clients[one["client_id"], address].add(one["connection"])
+        requests[one["client_id"], address, one["api_key"], one["api_version"]] += 1
+    found: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    sums = summed(captured)
+    for party, conduct in sums.evidence().conducts.items():
+        own = clients[party.client_id, party.address]
+        assert conduct.connections == len(own)
+        assert conduct.whole == all(kafka[name]["seen_from_start"] for name in own)
+        for use in conduct.uses:
+            found[party.client_id, party.address, use.api_key, use.version] += use.requests
+    assert found == requests
+    named: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for message in (one for one in captured.messages() if one.endswith("Request")):
+        table = captured.table(f"{MESSAGES}/{message}")
+        assert table is not None
+        for row in table.to_pylist():
+            for path, kind in entity_paths(message):
+                for key, names in clients.items():
+                    if row["connection"] in names:
+                        named[*key, kind] |= set(at(row["body"], path))
+    touched = sums.touched(everyone(sums))
+    for client in clients:
+        told = touched.get((*client, None), Touched())
+        groups, topics = named[*client, "groups"], named[*client, "topics"]
+        assert (told.group_count, told.topic_count) == (len(groups), len(topics))
+        assert told.groups == tuple(sorted(groups)[:SHOWN])
+        assert told.topics == tuple(sorted(topics)[:SHOWN])
+
+
+def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """The texts at a path, through whatever arrays."""
+    if isinstance(value, list):
+        for one in value:
+            yield from at(one, path)
+    elif isinstance(value, dict):
+        yield from at(value.get(path[0]), path[1:])
+    elif value is not None and not path:
+        yield value
+
+
+@pytest.mark.spark
+def test_spark_says_the_same_of_the_tables(spark: SparkSession, captured: Captured) -> None:
+    def table(name: str) -> DataFrame | None:
+        rows = captured.table(name)
+        return None if rows is None else spark.createDataFrame(rows)
+
+    frames, connections = table(FRAMES), table(CONNECTIONS)
+    assert frames is not None
+    assert connections is not None
+    tables = AuditTables(frames, connections, lambda name: table(f"{MESSAGES}/{name}"))
+    found = audit_tables(tables, captured.messages(), ["4.0"])
+    assert found == gather_audit(summed(captured), ["4.0"])
+
+
+def test_rows_that_are_alike_become_one() -> None:
+    kind = AUDITED[SENT]
+    told = {
+        "connection": ["a", "a", "b", "a"],
+        "client_id": [None, None, None, "x"],
+        "api_key": [1, 1, 1, 1],
+        "requests": [2, 3, 1, 1],
+        "first_us": [-5, -7, 1, 1],
+        "last_us": [4, 2, 1, 1],
+        "answers": [0, 1, 0, 0],
+    }
+    arrays = [pa.array(told.get(one.name, [None] * 4), one.type) for one in kind.schema]
+    rows = kind.united(pa.RecordBatch.from_arrays(arrays, schema=kind.schema)).to_pylist()
+    columns = ("connection", "client_id", "requests", "first_us", "last_us", "answers")
+    assert {tuple(row[name] for name in columns) for row in rows} == {
+        ("a", None, 5, -7, 4, 1),
+        ("b", None, 1, 1, 1, 0),
+        ("a", "x", 1, 1, 1, 0),
+    }
+    assert len(rows) == 3
+
+
+def test_memory_is_bounded_by_what_the_driver_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_connection, "HELD_BYTES", 100_000)
+    held = by_connection.RowsByConnection(AUDITED, spills=True)
+    kind = AUDITED[TOLD]
+    for number in range(100):
+        names = [f"c{number}-{row}" for row in range(500)]
+        told = np.zeros(500, np.int8)
+        columns = [pa.array(names), pa.array(told), pa.array(names)]
+        held.add(TOLD, pa.RecordBatch.from_arrays(columns, schema=kind.schema))
+        assert sum(one.bytes for one in held._rows.values()) <= 100_000
+    parts = [part[TOLD] for part in held.parts()]
+    assert max(map(len, parts)) < 2 * 50_000 / by_connection.BUCKETS
+    assert len(set(pa.concat_batches(parts)["connection"].to_pylist())) == 50_000

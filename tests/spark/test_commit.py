@@ -53,11 +53,21 @@ def runs_out_of_memory(number: int, drop: Drop) -> int:
     raise MemoryError(f"nothing left for {len(kept)}")
 
 
+@pytest.fixture(params=["job of an RDD", "writer of a data source"])
+def either(
+    request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> SparkSession:
+    """A session that runs tasks in one of the two ways; Spark Connect has the second alone."""
+    if request.param != "job of an RDD":
+        monkeypatch.setattr(commit, "is_connect", lambda _: True)
+    return spark
+
+
 def test_every_task_is_run_once_and_its_files_and_value_are_told(
-    spark: SparkSession, tmp_path: Path
+    either: SparkSession, tmp_path: Path
 ) -> None:
     place = LocalPlace(tmp_path)
-    committed = run_tasks(spark, 5, write, Drop(place))
+    committed = run_tasks(either, 5, write, Drop(place))
     assert [(one.number, one.value) for one in committed] == [(n, n * n) for n in range(5)]
     told = [file for one in committed for file in one.files]
     assert {one.name for one in told} == names(5)
@@ -99,14 +109,14 @@ def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Pa
     } == {name: (tmp_path / "local" / name).read_bytes() for name in names(3)}
 
 
-def test_a_value_is_at_most_a_mebibyte(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> None:
     small, large = b"x" * (LARGEST_VALUE - 1000), b"x" * (LARGEST_VALUE + 1)
-    committed = run_tasks(spark, 2, partial(returns, small), Drop(LocalPlace(tmp_path)))
+    committed = run_tasks(either, 2, partial(returns, small), Drop(LocalPlace(tmp_path)))
     assert [one.value for one in committed] == [None, small]
     with pytest.raises(
         Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
     ):
-        run_tasks(spark, 2, partial(returns, large), Drop(LocalPlace(tmp_path)))
+        run_tasks(either, 2, partial(returns, large), Drop(LocalPlace(tmp_path)))
 
 
 def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
@@ -123,11 +133,11 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     assert {one.value for one in again} == {bundled}
 
 
-def test_two_at_once_in_one_session(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_at_once_in_one_session(either: SparkSession, tmp_path: Path) -> None:
     values: dict[str, list[int]] = {}
 
     def one(name: str, count: int) -> None:
-        values[name] = run(spark, tmp_path / name, count, write)
+        values[name] = run(either, tmp_path / name, count, write)
 
     threads = [threading.Thread(target=one, args=(f"out{count}", count)) for count in (3, 4)]
     for thread in threads:

@@ -38,7 +38,7 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_that_is_written_is_its_owners_alone(out: Path) -> None:
     written = list(out.rglob("*"))
-    assert {one.suffix for one in written} >= {".parquet", ".crc", ".html", ".json", ".csv"}
+    assert {one.suffix for one in written} >= {".parquet", ".html", ".json", ".csv"}
     for path in written:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
     assert out.stat().st_mode & 0o777 == 0o755

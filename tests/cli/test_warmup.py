@@ -1,7 +1,8 @@
-"""warmup says what it compiled, or why there is nothing to compile."""
+"""warmup says what it compiled and kept, or why there is nothing to compile."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from flexwire.cli.app import app
 from flexwire.errors import FlexwireError
 from flexwire.kernels import cache as kernel_cache
 from flexwire.kernels import engine
+from flexwire.spark import archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +27,25 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have nothing compiled."""
     monkeypatch.setattr(kernel_cache, "load", object)
     monkeypatch.setattr(engine, "kernel", lambda _: object())
+    monkeypatch.setattr(archive, "make_archive", lambda _: Path("kept"))
 
 
-def test_all_kernels_are_compiled() -> None:
+def test_all_kernels_are_compiled_and_the_classes_of_spark_are_kept() -> None:
     assert [line.split(":")[0] for line in warmup().splitlines()] == [
         "messages as objects",
         "messages, records and captures as columns",
+        "Spark's classes",
     ]
+
+
+def test_a_java_that_keeps_no_classes_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "make_archive", lambda _: None)
+    assert warmup().splitlines()[-1] == "Spark's classes: not kept"
+
+
+def test_without_spark_there_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flexwire.cli.warmup.find_spec", lambda _: None)
+    assert len(warmup().splitlines()) == 2
 
 
 @pytest.mark.parametrize(

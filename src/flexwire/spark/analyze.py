@@ -29,6 +29,7 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
+from flexwire.spark.archive import with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
@@ -212,7 +213,7 @@ def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
 
 
 def _session(memory: str, worker_memory: str | None, *, is_small: bool) -> SparkSession:
-    conf = SMALL_JAVA if is_small else None
+    conf = with_archive(SMALL_JAVA if is_small else {})
     return session(memory=memory, worker_memory=worker_memory, conf=conf)
 
 

@@ -61,7 +61,7 @@ def find_java() -> Path:
     """
     tried: list[str] = []
     deprecated: Java | None = None
-    for origin, executable in _candidates(tried):
+    for origin, executable in candidates(tried):
         try:
             java = probe(executable)
         except JavaError as error:
@@ -101,7 +101,7 @@ def without_vector(home: Path) -> Path:
     )
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     tried: list[str] = []
-    for directory in _cache_directories():
+    for directory in cache_directories():
         wrapped = directory / name
         try:
             _write_script(wrapped / "bin" / "java", script)
@@ -147,7 +147,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
     return (dict(_SETTING.findall(output)) if answer.returncode == 0 else {}), output
 
 
-def _candidates(tried: list[str]) -> Iterator[tuple[str, Path]]:
+def candidates(tried: list[str]) -> Iterator[tuple[str, Path]]:
     """Every java there may be, best first; a place that has none is noted in ``tried``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
@@ -171,7 +171,8 @@ def _usable(java: Java) -> Path:
     return java.home if java.has_vector else without_vector(java.home)
 
 
-def _cache_directories() -> Iterator[Path]:
+def cache_directories() -> Iterator[Path]:
+    """Where flexwire may keep what this user alone writes, the best first."""
     # One user must never be made to run what another has written to a shared directory.
     user = os.getuid()
     chosen = os.environ.get("XDG_CACHE_HOME", "")

@@ -1,0 +1,128 @@
+"""Spark's classes as Java has them once it has loaded and verified them, kept for all its starts.
+
+Half of the processor time of a start of Spark is Java loading some ten thousand classes. What one
+Java leaves in such an archive when it ends, another one maps, if it is the same Java with the same
+jars; else it takes no notice of it. `flexwire warmup` makes it, in the user's cache directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark
+
+from flexwire.spark.java import cache_directories, candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+# An archive that does not fit is nobody's fault, and Java would say so on the terminal.
+_QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+_SUFFIX: Final = ".jsa"
+_ROOT, _OTHERS_WRITE = 0, 0o022
+# Dumping takes ten seconds; a machine that others use is forgiven, a hang is not.
+_TIMEOUT_S = 300
+
+
+def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a session that starts Java, with the archive if one is kept."""
+    found = kept_archive()
+    if found is None:
+        return dict(settings)
+    options = f'-XX:SharedArchiveFile="{found}" {_QUIET}'
+    return {**settings, _OPTIONS: f"{settings.get(_OPTIONS, '')} {options}".strip()}
+
+
+def kept_archive() -> Path | None:
+    """The archive for the Java and the Spark that there are here, if one is kept."""
+    directory = next(cache_directories())
+    with suppress(OSError):
+        for found in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
+            # Java maps it, and one that is cut off would end it.
+            if _is_ours(directory) and _is_ours(found) and found == _finished(found):
+                return found
+    return None
+
+
+def make_archive(settings: Mapping[str, str]) -> Path | None:
+    """Keep an archive, unless there is one; None where Java makes none, or it can be kept nowhere.
+
+    ``settings`` are those of the sessions that it is for. It takes a start of Spark, and 120 MB.
+    """
+    found = kept_archive()
+    if found is not None:
+        return found
+    directory = next(cache_directories())
+    with suppress(OSError):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".spark-", dir=directory) as scratch:
+            draft = Path(scratch, "draft")
+            if _dumped(draft, settings):
+                draft.chmod(0o600)
+                draft.replace(directory / _finished(draft).name)
+    return kept_archive()
+
+
+def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
+    """Have a Java of its own start Spark, run a task and leave an archive."""
+    options = f'{settings.get(_OPTIONS, "")} -XX:ArchiveClassesAtExit="{draft}" -Xlog:disable'
+    command = [sys.executable, "-m", __name__, options.strip()]
+    with suppress(subprocess.SubprocessError):
+        subprocess.run(  # noqa: S603 - it is this very module
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=True
+        )
+    return draft.is_file()
+
+
+def _finished(draft: Path) -> Path:
+    """The name that a whole archive has."""
+    return draft.with_name(f"{_name()}-{draft.stat().st_size}{_SUFFIX}")
+
+
+def _name() -> str:
+    """What tells archives apart that are for other Javas, or for another Spark."""
+    told = hashlib.sha256(f"{pyspark.__version__} {pyspark.__file__}".encode())
+    for _, java in candidates([]):
+        told.update(f"{java} ".encode() + _release(java))
+    return f"spark-{told.hexdigest()[:16]}"
+
+
+def _release(java: Path) -> bytes:
+    with suppress(OSError):
+        return (java.resolve().parents[1] / "release").read_bytes()
+    return b""
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether only this user and root can write to it: what Java maps, it runs."""
+    status = path.lstat()
+    return status.st_uid in {os.getuid(), _ROOT} and not status.st_mode & _OTHERS_WRITE
+
+
+def _start_once(options: str) -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - only the process that dumps starts Spark
+
+    from flexwire.spark.session import session  # noqa: PLC0415 - see above
+
+    spark = session(conf={_OPTIONS: options})
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
+        raise AssertionError("a task of Spark gives what it was given")
+    spark.stop()
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to Java's process
+    gateway.shutdown()
+    # Java ends when nobody can tell it anything any more, and dumps before.
+    gateway.proc.stdin.close()
+    gateway.proc.wait(_TIMEOUT_S)
+
+
+if __name__ == "__main__":
+    _start_once(sys.argv[1])

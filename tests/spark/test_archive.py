@@ -1,0 +1,118 @@
+"""The archive of Spark's classes: taken where it is whole, one's own and of this Java and Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.spark import archive
+from flexwire.spark.analyze import SMALL_JAVA
+from flexwire.spark.archive import kept_archive, make_archive, with_archive
+from flexwire.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS = "spark.driver.defaultJavaOptions"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory in which nothing is kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    directory = tmp_path / "flexwire"
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+def keep(cache: Path, data: bytes = b"classes", size: int | None = None) -> Path:
+    kept = cache / f"{archive._name()}-{len(data) if size is None else size}.jsa"
+    kept.write_bytes(data)
+    kept.chmod(0o600)
+    return kept
+
+
+def test_without_an_archive_settings_are_as_they_were() -> None:
+    assert kept_archive() is None
+    assert with_archive(SMALL_JAVA) == SMALL_JAVA
+    assert with_archive({}) == {}
+
+
+def test_java_is_told_where_it_is_and_says_nothing_where_it_does_not_fit(cache: Path) -> None:
+    kept = keep(cache)
+    assert kept_archive() == kept
+    settings = with_archive({**SMALL_JAVA, "spark.ui.enabled": "false"})
+    assert settings.keys() == {*SMALL_JAVA, "spark.ui.enabled"}
+    options = settings[OPTIONS]
+    assert options.startswith(f'{SMALL_JAVA[OPTIONS]} -XX:SharedArchiveFile="{kept}" ')
+    assert "-Xshare:auto" in options
+    assert with_archive({})[OPTIONS] == options.removeprefix(f"{SMALL_JAVA[OPTIONS]} ")
+
+
+def test_what_is_cut_off_is_not_taken(cache: Path) -> None:
+    keep(cache, b"class", size=7)
+    assert kept_archive() is None
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_what_others_can_write_is_not_taken(cache: Path, mode: int) -> None:
+    kept = keep(cache)
+    kept.chmod(mode)
+    assert kept_archive() is None
+    kept.chmod(0o600)
+    cache.chmod(0o700 | mode & 0o022)
+    assert kept_archive() is None
+    cache.chmod(0o700)
+    assert kept_archive() == kept
+
+
+def test_what_another_java_or_another_user_made_is_not_taken(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(cache)
+    with monkeypatch.context() as other:
+        other.setattr(os, "getuid", lambda: 4711)
+        other.setattr(archive, "_ROOT", 4711)
+        assert kept_archive() is None
+    assert kept_archive() == kept
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    assert kept_archive() is None
+    other_java = keep(cache)
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.99"\n')
+    assert kept_archive() is None
+    shutil.rmtree(tmp_path / "jdk")
+    assert kept_archive() == other_java
+
+
+def test_where_java_leaves_none_there_is_none(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_dumped", lambda *_: False)
+    assert make_archive(SMALL_JAVA) is None
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_one_java_leaves_another_one_maps(cache: Path) -> None:
+    kept = make_archive(SMALL_JAVA)
+    java = find_java() / "bin" / "java"
+    base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"
+    if not base.exists():
+        # As in images that jlink makes: an archive is always on top of Java's own.
+        assert kept is None
+        return
+    assert kept is not None
+    assert [one.name for one in cache.glob("spark*")] == [kept.name]
+    assert make_archive(SMALL_JAVA) == kept
+    log = cache / "loaded"
+    logged = {OPTIONS: f"{SMALL_JAVA[OPTIONS]} -Xlog:class+load:file={log}"}
+    subprocess.run(
+        [sys.executable, "-m", archive.__name__, with_archive(logged)[OPTIONS]], check=True
+    )
+    loaded = log.read_text().splitlines()
+    assert sum("shared objects file (top)" in line for line in loaded) > len(loaded) / 2 > 1000

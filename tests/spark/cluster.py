@@ -47,6 +47,7 @@ class Cluster:
     """The processes of a cluster, and where each writes."""
 
     root: Path
+    has_kernels: bool = True
     url: str = ""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -76,6 +77,7 @@ class Cluster:
             "spark-internal",
             # What plans a Python data source, and commits it, runs beside the server.
             PYSPARK_PYTHON=sys.executable,
+            SPARK_DAEMON_MEMORY="1g",
             PYTHONPATH=python_path(),
         )
         return "sc://" + _found(self.root / "connect" / "log", _CONNECT, server)
@@ -98,8 +100,6 @@ class Cluster:
         settings = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            # In a HOME of its own each would compile the kernels, for a minute.
-            "XDG_CACHE_HOME": str(cache_directory().parents[1]),
             "JAVA_HOME": str(_quiet_java()),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": host,
@@ -108,6 +108,9 @@ class Cluster:
             # It has a port of its own, always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
+        if self.has_kernels:
+            # In a HOME of its own each worker would compile them, for a minute.
+            settings["XDG_CACHE_HOME"] = str(cache_directory().parents[1])
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
         with (home / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -135,9 +138,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
+def cluster(root: Path, workers: int = 2, *, has_kernels: bool = True) -> Iterator[Cluster]:
     """A cluster with so many workers, stopped in the end."""
-    made = Cluster(root)
+    made = Cluster(root, has_kernels)
     try:
         made.start(workers)
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import pyarrow as pa
+
 from flexwire.spark import commit
 from flexwire.spark.analyze import analyze
 from flexwire.tables.survey import Asked
 from tests.spark.faulty import begin, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 _Job = commit._Job
@@ -62,3 +67,13 @@ class _Faulty(_Job):
             (Path(self.flags) / WAITING).write_text(os.environ["SPARK_LOCAL_DIRS"])
             wait_for((Path(self.flags) / "go").exists)
         return done
+
+
+def address_space(spark: SparkSession) -> int:
+    """The bytes of address space that a Python worker may have."""
+    return int(spark.range(1).mapInArrow(_limits, "bytes bigint").collect()[0].bytes)
+
+
+def _limits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.record_batch({"bytes": [resource.getrlimit(resource.RLIMIT_AS)[0]]})

@@ -63,6 +63,7 @@ def flags(tmp_path: Path) -> Path:
 def test_a_cluster_gives_the_analysis_of_one_machine(
     driver: Driver, capture: list[str], here: Path, tmp_path: Path
 ) -> None:
+    assert driver.ask("tests.spark.on_cluster:address_space") == 2 << 30
     heard = driver.ask(ANALYZED, capture, str(tmp_path / "out"))
     assert heard["Decoding captures"] > 2, heard
     assert len(list((tmp_path / "out/tables/frames").glob("*.parquet"))) > 2

@@ -39,6 +39,7 @@ _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 # More rows than any cluster runs tasks at once.
 _MANY = 1_000_000
 _HERE = "local[*]"
+_BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
@@ -100,12 +101,12 @@ def session(
     remote = remote_of(master)
     if remote is not None:
         return _connected(app_name, remote, conf or {})
-    settings = {} if worker_memory is None else {"spark.executor.pyspark.memory": worker_memory}
+    bound = {} if worker_memory is None else {_BOUND: worker_memory}
     if is_submitted():
-        return _started(app_name, _not_submitted({**settings, **(conf or {})}))
+        return _started(app_name, conf or {}, bound)
     where = master or _HERE
     os.environ["JAVA_HOME"] = str(_quiet_java())
-    settings |= {**_start_settings(memory), "spark.master": where}
+    settings = {**_start_settings(memory), "spark.master": where}
     threads = local_threads(where)
     if threads:
         # Otherwise workers run the `python3` on the path, which need not have pyarrow.
@@ -115,7 +116,7 @@ def session(
     else:
         # Where the machines of a cluster have another one, its user has said so.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return _started(app_name, {**settings, **(conf or {})})
+    return _started(app_name, {**settings, **(conf or {})}, bound)
 
 
 def is_submitted() -> bool:
@@ -156,9 +157,25 @@ def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSess
     return started
 
 
-def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
+def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
+    all_settings = {**_ALWAYS, **settings}
+    ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
+    # It starts Java unless that runs; a SparkConf knows nothing before.
+    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
+    # What spark-submit was given, or stands in Spark's own files.
+    given = SparkConf()
+    if is_submitted():
+        # Java runs, with its own memory.
+        all_settings = {
+            key: value
+            for key, value in all_settings.items()
+            if key in _ALWAYS or not (given.contains(key) or key.startswith("spark.driver."))
+        }
+    cores = int(all_settings.get(_CORES) or given.get(_CORES, "1"))
+    for key, value in bound.items():
+        all_settings[key] = times(value, cores)
     builder = SparkSession.builder.appName(app_name)
-    for key, value in {**_ALWAYS, **settings}.items():
+    for key, value in all_settings.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
     # It prints a traceback when Java ends, of which the caller of Java hears anyway.
@@ -166,15 +183,13 @@ def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     return started
 
 
-def _not_submitted(settings: Mapping[str, str]) -> dict[str, str]:
-    """Those settings that `spark-submit` was not given; Java runs, with its own."""
-    SparkContext._ensure_initialized()  # noqa: SLF001 - otherwise a SparkConf is empty
-    given = SparkConf()
-    return {
-        key: value
-        for key, value in settings.items()
-        if not given.contains(key) and not key.startswith("spark.driver.")
-    }
+def times(memory: str, cores: int) -> str:
+    """The memory of all workers of an executor, which Spark divides by the cores it is told of.
+
+    >>> times("2g", 4)
+    '8g'
+    """
+    return re.sub(r"\d+", lambda size: str(cores * int(size[0])), memory, count=1)
 
 
 def _say_nothing(request: object, client_address: object) -> None:

@@ -9,13 +9,16 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test lint kernels bench bench-pipeline fuzz guard lock clean environment
+.PHONY: help run fast test cluster pyspark-versions lint kernels bench bench-pipeline fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
-LONG = spark or compiles or guard or slow
+LONG = spark or compiles or guard or cluster or slow
+# What holds an analysis on each version of PySpark.
+OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
+  tests/spark/test_connect.py tests/spark/test_equality.py tests/spark/test_faults.py tests/spark/test_session.py
 # Tests start a hundred processes, and without these files each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -23,6 +26,9 @@ help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make fast   after each change, in a minute: lint, types, import directions, and the quick tests"
 	@echo "make test   all of it: the same with Spark, compiling, guard pages and random search"
+	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
+	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"
+	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
@@ -42,6 +48,17 @@ fast: environment
 test: environment
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(PYTEST) $(PYTEST_ARGS)
+
+# What pyproject.toml has `make test` leave out.
+cluster: kernels
+	.venv/bin/pytest -n 0 -m cluster $(PYTEST_ARGS) tests/spark
+
+# The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
+pyspark-versions: kernels
+	.venv/bin/python -m tools.oldest_pyspark
+	.build/oldest-pyspark/bin/python -m pytest -n 0 -m "" -W ignore::ResourceWarning \
+	  -W ignore::pytest.PytestUnraisableExceptionWarning $(PYTEST_ARGS) $(OF_SPARK)
+	.venv/bin/pytest -n 0 -m "" $(PYTEST_ARGS) $(OF_SPARK)
 
 # Before the tests, that their processes do not compile the same beside each other.
 kernels: environment

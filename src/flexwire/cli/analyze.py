@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.options import memory_option, worker_memory_option
+from flexwire.cli.options import master_option, memory_option, worker_memory_option
 from flexwire.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
+    from flexwire.spark.analyze import Analysis
 
 
 def _ends(
@@ -49,6 +50,7 @@ def _ends(
     help="The release of the captured brokers, where you know it: a few versions were laid out "
     "anew under their old number, and are read as it wrote them.",
 )
+@master_option
 @memory_option
 @worker_memory_option
 @click.option(
@@ -84,6 +86,7 @@ def analyze(
     out: str,
     releases: tuple[str, ...],
     captured_release: str | None,
+    master: str | None,
     memory: str,
     worker_memory: str | None,
     ports: tuple[int, ...],
@@ -99,13 +102,16 @@ def analyze(
     every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
     offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
 
+    On a cluster, all machines must see the captures and OUT by the same paths, and have flexwire:
+    docs/cluster.md says how. What else a cluster needs is given to spark-submit, or stands in its
+    spark-defaults.conf.
+
     With --port or --broker, connections with such an end are Kafka; without, those on which
     something reads as Kafka. All others are only listed, with their bytes.
 
     An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
     fails or is ended; tables/_SUCCESS exists once they are complete. Only you may read them.
     """
-    from flexwire.cli.audit import print_audit
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
@@ -113,6 +119,7 @@ def analyze(
             paths,
             out,
             progress=progress,
+            master=master,
             memory=memory,
             worker_memory=worker_memory,
             show_credentials=show_credentials,
@@ -123,6 +130,12 @@ def analyze(
             record_bytes=record_bytes,
             skip_unreadable=skip_unreadable,
         )
+    _tell(done)
+
+
+def _tell(done: Analysis) -> None:
+    from flexwire.cli.audit import print_audit
+
     others = done.facts.connections
     totals = done.facts.totals
     print(

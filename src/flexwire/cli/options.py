@@ -159,13 +159,19 @@ memory_option = click.option(
     type=_Memory(512),
     default="2g",
     show_default=True,
-    help="How much memory Java gets for the analysis.",
+    help="How much memory Java gets for the analysis; on a cluster, the driver's.",
 )
 worker_memory_option = click.option(
     "--worker-memory",
     type=_Memory(1024),
     help="How much address space each Python worker may have, one a processor; by default what "
     "the system gives.",
+)
+master_option = click.option(
+    "--master",
+    metavar="URL",
+    help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for "
+    "Spark Connect. By default where spark-submit says, or here on all processors.",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -39,12 +40,28 @@ KERNELS = {
 }
 
 
+class _Process:
+    lacks_kernels = False
+
+
 @cache
 def kernel(name: str) -> Kernel | None:
     """Give a kernel, compiled (many seconds, once a machine) or from the cache.
 
     None without kernels, as `flexwire.kernels.cache` says: the reference executor does it all.
     """
+    found = _found(name)
+    if found is None and os.environ.get("FLEXWIRE_KERNELS") != "off":
+        _Process.lacks_kernels = True
+    return found
+
+
+def lacks_kernels() -> bool:
+    """Whether a kernel was asked for in this process that it does not have, though it may."""
+    return _Process.lacks_kernels
+
+
+def _found(name: str) -> Kernel | None:
     if not is_supported() or find_spec("numba") is None:
         return None
     module, function = KERNELS[name]

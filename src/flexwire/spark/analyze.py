@@ -19,12 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.errors import CaptureError
+from flexwire.errors import ArgumentError, CaptureError, short
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
@@ -38,8 +37,8 @@ from flexwire.spark.manifest import TABLES
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import capture_sources, local_files, output_directory
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
-from flexwire.spark.ranges import range_bytes, write_tables
-from flexwire.spark.session import session
+from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
+from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
 from flexwire.spark.tables import Tables, mark, outcomes_of
 from flexwire.storage.private import make_private_directory, write_private_text
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 # What our tasks rely on, whatever the session's owner has set.
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
-    # Without it mapInArrow takes columns by position, whatever they are called.
+    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     # The default is INT96, which readers take for nanoseconds without a time zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -80,8 +79,6 @@ _LARGE_CONF = {
 # Spark reads all of it, and where it only does the audit.
 SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
-# Where nobody says how many tasks run at once.
-_TASKS_AT_ONCE = 8
 # The audit's table is one file, that the driver writes.
 _AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
 # Of a compressed file's size, about what is in it.
@@ -114,6 +111,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     out: str | Path,
     *,
     spark: SparkSession | None = None,
+    master: str | None = None,
     progress: Progress = silent,
     memory: str = "2g",
     worker_memory: str | None = None,
@@ -134,8 +132,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     report says which were left out. What does not decode is a row with the reason and its bytes.
     Credentials are withheld, and so are bytes that may hold some, unless ``show_credentials``. An
     earlier analysis in ``out`` is replaced as a whole, once this one is complete. What is written
-    is for its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory``
-    that of each Python worker, at least "1g", unless a session runs already.
+    is for its owner alone to read.
+
+    The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
+    "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
+    and stopped in the end; all machines of a cluster must see the files and ``out`` by the same
+    paths. ``memory`` is then the driver's Java's, at least "512m", and ``worker_memory`` that of
+    each Python worker, at least "1g".
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
@@ -159,7 +162,10 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         tuple(_release(one) for one in to_list(releases, "releases", "a list of releases")),
         to_text(title, "title"),
     )
-    return _run(paths, out, spark, progress, (memory, worker_memory), how)
+    if spark is not None and master is not None:
+        raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
+    start = Start(None if master is None else to_text(master, "master"), memory, worker_memory)
+    return _run(paths, out, spark, progress, start, how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +187,19 @@ def _run(
     out: str | Path,
     spark: SparkSession | None,
     progress: Progress,
-    memory: tuple[str, str | None],
+    start: Start,
     how: _How,
 ) -> Analysis:
     to, files = output_directory(out), _files(paths, by_objects=how.by_objects)
     is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
-    explain = partial(explained, lambda: clock.current, *(memory if is_ours else (None, None)))
+    explain = partial(
+        explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
+    )
     with staging(to) as place:
         with explain(), clock.stage("Starting Spark"):
-            running = spark or _session(*memory, is_small=is_small)
+            running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
             _stopped(running) if is_ours else nullcontext(),
             explain(),
@@ -212,11 +220,6 @@ def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
     return files
 
 
-def _session(memory: str, worker_memory: str | None, *, is_small: bool) -> SparkSession:
-    conf = with_archive(SMALL_JAVA if is_small else {})
-    return session(memory=memory, worker_memory=worker_memory, conf=conf)
-
-
 def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
     return Brokers.parse(
         [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
@@ -230,14 +233,6 @@ def _release(asked: str) -> str:
 
 def _analysis(out: Path, facts: Facts, clock: Clock) -> Analysis:
     return Analysis(Tables(out / "tables"), out / REPORT, out / FACTS, facts, clock.seconds)
-
-
-def _tasks_at_once(spark: SparkSession) -> int:
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except PySparkException:
-        # Spark Connect does not say.
-        return _TASKS_AT_ONCE
 
 
 def _size(file: Source) -> int:
@@ -321,7 +316,7 @@ class _Job:
             release=self.how.captured_release,
             show_credentials=self.how.show_credentials,
             record_bytes=self.how.record_bytes,
-            range_bytes=range_bytes(total, _tasks_at_once(self.spark)),
+            range_bytes=range_bytes(total, self._tasks_at_once(total)),
             skip_unreadable=self.how.skip_unreadable,
         )
         with self._stage("Decoding captures"):
@@ -330,6 +325,10 @@ class _Job:
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
+
+    def _tasks_at_once(self, total: int) -> int:
+        # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
+        return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     def _write_by_objects(self, files: list[Source]) -> Unreadable:
         paths = local_files(

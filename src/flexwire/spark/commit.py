@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import pickle
 import secrets
 import struct
@@ -28,6 +29,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from flexwire.errors import AnalysisError
+from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import Committed
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from flexwire.spark.places import Place
 
 R = TypeVar("R")
+
+_LOGGER: Final = logging.getLogger("flexwire")
 
 # What a task's work returns goes through Java and lies in the driver's memory.
 LARGEST_VALUE: Final = 1 << 20
@@ -63,7 +67,8 @@ def run_tasks(
     hands them over with `Drop.put`, and returns a value that can be pickled, of at most 1 MiB. A
     task may run more than once, even at the same time as itself; what is returned, in the order of
     the numbers, is what the one attempt that counts wrote and returned. Files that it does not
-    name are to be removed with `settle`. Tasks have the catalog of this process.
+    name are to be removed with `settle`. Tasks have the catalog of this process. How many ran
+    without kernels is logged.
 
     Raises what Spark raises where a task fails, however often it was tried; what was written until
     then stays, and whoever made the drop's place removes it.
@@ -72,7 +77,9 @@ def run_tasks(
         return []
     job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32))
     found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
-    return _checked(found, count)
+    committed = _checked(found, count)
+    _tell_of_kernels(committed)
+    return committed
 
 
 def _collected(spark: SparkSession, count: int, job: _Job) -> list[tuple[int, bytes]]:
@@ -108,6 +115,17 @@ def _written(spark: SparkSession, count: int, job: _Job) -> Iterator[tuple[int, 
     data = job.place.read(job.results)
     job.place.remove([job.results])
     return job.opened(data)
+
+
+def _tell_of_kernels(committed: list[Committed[Any]]) -> None:
+    without = sum(not one.has_kernels for one in committed)
+    if without:
+        _LOGGER.warning(
+            "%d of %d tasks ran without kernels, which takes many times as long; `flexwire warmup` "
+            "with their Python, on their machine, says why",
+            without,
+            len(committed),
+        )
 
 
 @contextmanager
@@ -190,7 +208,7 @@ class _Job:
                 f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
                 "the driver; what is larger belongs into a file"
             )
-        return _pickled(Committed(number, tuple(drop.files), value))
+        return _pickled(Committed(number, tuple(drop.files), value, not lacks_kernels()))
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
         """Leave what was committed for the caller, signed."""

@@ -30,7 +30,7 @@ _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # A line of a Python traceback; numpy and pyarrow have kinds of their own.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 # It is written for a person as it stands.
-_OURS = re.compile(r"flexwire\.errors\.(?:Storage|Capture)Error: ")
+_OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
 _EXIT_SECONDS = 10

@@ -35,11 +35,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[T]):
-    """The one attempt of a task that counts: its files, and the value that its work returned."""
+    """The one attempt of a task that counts: its files, and the value that its work returned.
+
+    Without kernels it took many times as long.
+    """
 
     number: int
     files: tuple[Written, ...]
     value: T
+    has_kernels: bool = True
 
 
 def part_name(digest: str, number: int, part: int) -> str:

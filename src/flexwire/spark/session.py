@@ -1,4 +1,7 @@
-"""The local Spark session of flexwire's jobs: found Java, quiet terminal, loopback only."""
+"""The Spark session of flexwire's jobs: here, on a cluster, or on a server of Spark Connect.
+
+Here Java is found, the terminal is quiet, and nothing listens but on loopback.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,17 @@ import re
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
 
-from flexwire.errors import JavaError
+from flexwire.errors import ArgumentError, JavaError
 from flexwire.spark.java import find_java, without_vector
+from flexwire.spark.progress import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,50 +31,165 @@ _ALWAYS = {
     # Times in captures are UTC, and the Arrow batches we yield say so.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Without it mapInArrow takes columns by position, whatever they are called.
+    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
 }
+# spark-submit tells a program so where its Java listens, and a client of Spark Connect its server.
+_GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
+# More rows than any cluster runs tasks at once.
+_MANY = 1_000_000
+_HERE = "local[*]"
+_BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where an analysis starts Spark unless a session runs, and with how much memory."""
+
+    master: str | None
+    memory: str
+    worker_memory: str | None
+
+    def session(self, conf: Mapping[str, str] | None) -> SparkSession:
+        """The session that runs, or else the one that is started so."""
+        return session(
+            master=self.master, memory=self.memory, worker_memory=self.worker_memory, conf=conf
+        )
+
+    def memories(self) -> tuple[str | None, str | None]:
+        """What Java and Python workers have because we said so, where no session runs yet."""
+        if remote_of(self.master) is not None:
+            return None, None
+        # On a cluster most of Java's is that of the executors.
+        is_local = not is_submitted() and local_threads(self.master or _HERE)
+        return self.memory if is_local else None, self.worker_memory
 
 
 def session(
     app_name: str = "flexwire",
     *,
-    master: str = "local[*]",
+    master: str | None = None,
     memory: str = "2g",
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session, started on the Java that `find_java` finds unless one runs already.
 
+    A session that runs is returned with the settings that can still change. ``master`` is where
+    Spark is to run: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or
+    on a server of Spark Connect ("sc://host:15002"); by default where `spark-submit` or
+    ``SPARK_REMOTE`` says, and else here on all processors.
+
     ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
     ("2g") is the address space that each Python worker may have, of which it needs 0.7 GB before it
-    holds anything; in local mode there is one worker a thread, beside Java. ``conf`` wins over
-    everything set here. A session that runs already is returned with the settings that can still
-    change; `JavaError` when there is no Java to start one on.
+    holds anything; there is one worker for each task that runs at once, beside Java. ``conf`` wins
+    over everything set here, but what was given to `spark-submit` wins over both. A server of Spark
+    Connect has its memory from whoever started it.
+
+    Raises `ArgumentError` for a ``master`` where something else says it, `JavaError` without a Java
+    to start on.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         for key, value in {**_ALWAYS, **(conf or {})}.items():
             running.conf.set(key, value)
         return running
+    if master is not None and (is_submitted() or _REMOTE in os.environ):
+        told = "spark-submit" if is_submitted() else _REMOTE
+        raise ArgumentError(f"{told} says where Spark runs, so leave the master {master!r} out")
+    remote = remote_of(master)
+    if remote is not None:
+        return _connected(app_name, remote, conf or {})
+    bound = {} if worker_memory is None else {_BOUND: worker_memory}
+    if is_submitted():
+        return _started(app_name, conf or {}, bound)
+    where = master or _HERE
     os.environ["JAVA_HOME"] = str(_quiet_java())
-    # Otherwise workers run the `python3` on the path, which need not have pyarrow.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = {**_ALWAYS, **_start_settings(memory)}
-    if worker_memory is not None:
-        settings["spark.executor.pyspark.memory"] = worker_memory
-    threads = _local_threads(master)
+    settings = {**_start_settings(memory), "spark.master": where}
+    threads = local_threads(where)
     if threads:
+        # Otherwise workers run the `python3` on the path, which need not have pyarrow.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= _local_settings(threads)
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in {**settings, **(conf or {})}.items():
+    else:
+        # Where the machines of a cluster have another one, its user has said so.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return _started(app_name, {**settings, **(conf or {})}, bound)
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` has started this process, and Java before it."""
+    return _GATEWAY in os.environ
+
+
+def remote_of(master: str | None) -> str | None:
+    """The address of Spark Connect's server, if a master or ``SPARK_REMOTE`` says one.
+
+    >>> remote_of("sc://127.0.0.1:15002"), remote_of("yarn")
+    ('sc://127.0.0.1:15002', None)
+    """
+    if master is None:
+        return os.environ.get(_REMOTE) or None
+    return master if master.startswith("sc://") else None
+
+
+def tasks_at_once(spark: SparkSession) -> int:
+    """How many tasks Spark runs at the same time, or is set to plan for."""
+    if is_connect(spark):
+        # It does not say, but cuts a range into so many parts where nobody says how many.
+        numbers = spark.range(_MANY).select(spark_partition_id())
+        return max(1, numbers.distinct().count())
+    context = spark.sparkContext
+    if not local_threads(str(context.master)):
+        # Executors register while the first job waits for one.
+        spark.range(1).count()
+    return int(context.defaultParallelism)
+
+
+def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
+    started = SparkSession.builder.appName(app_name).remote(remote).getOrCreate()
+    for key, value in {**_ALWAYS, **conf}.items():
+        # Those of Java, which runs already, are no concern of the server's.
+        if started.conf.isModifiable(key):
+            started.conf.set(key, value)
+    return started
+
+
+def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
+    all_settings = {**_ALWAYS, **settings}
+    ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
+    # It starts Java unless that runs; a SparkConf knows nothing before.
+    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
+    # What spark-submit was given, or stands in Spark's own files.
+    given = SparkConf()
+    if is_submitted():
+        # Java runs, with its own memory.
+        all_settings = {
+            key: value
+            for key, value in all_settings.items()
+            if key in _ALWAYS or not (given.contains(key) or key.startswith("spark.driver."))
+        }
+    cores = int(all_settings.get(_CORES) or given.get(_CORES, "1"))
+    for key, value in bound.items():
+        all_settings[key] = times(value, cores)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in all_settings.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
     # It prints a traceback when Java ends, of which the caller of Java hears anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
+
+
+def times(memory: str, cores: int) -> str:
+    """The memory of all workers of an executor, which Spark divides by the cores it is told of.
+
+    >>> times("2g", 4)
+    '8g'
+    """
+    return re.sub(r"\d+", lambda size: str(cores * int(size[0])), memory, count=1)
 
 
 def _say_nothing(request: object, client_address: object) -> None:
@@ -105,10 +227,10 @@ def _local_settings(threads: int) -> dict[str, str]:
     }
 
 
-def _local_threads(master: str) -> int:
+def local_threads(master: str) -> int:
     """How many threads a local master runs; 0 when ``master`` is a cluster.
 
-    >>> _local_threads("local[4]"), _local_threads("local"), _local_threads("yarn")
+    >>> local_threads("local[4]"), local_threads("local"), local_threads("yarn")
     (4, 1, 0)
     """
     match = _LOCAL.fullmatch(master)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.batches import spark_schema
 
@@ -23,13 +24,19 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
     """Give ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
     A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
-    none takes what is missing there from the bundled one.
+    none takes what is missing there from the bundled one. Columns of other names than the schema's,
+    or in another order, are an `AnalysisError`.
     """
-    return rows.mapInArrow(partial(_run, catalog().carried, task), spark_schema(schema))
+    run = partial(_run, catalog().carried, task, schema.names)
+    return rows.mapInArrow(run, spark_schema(schema))
 
 
 def _run(
-    carried: Carried | None, task: Task, batches: Iterator[pa.RecordBatch]
+    carried: Carried | None, task: Task, names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     use_carried(carried)
-    yield from task(batches)
+    for batch in task(batches):
+        if batch.schema.names != names:
+            # Spark takes columns by position; of its 4.0 no setting says otherwise.
+            raise AnalysisError(f"expected the columns {names}, got {batch.schema.names}")
+        yield batch

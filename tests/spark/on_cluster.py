@@ -1,0 +1,79 @@
+"""A whole analysis in a driver's process on a cluster, with tasks that end in the middle."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from flexwire.spark import commit
+from flexwire.spark.analyze import analyze
+from flexwire.tables.survey import Asked
+from tests.spark.faulty import begin, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_Job = commit._Job
+WAITING = "waiting"
+
+
+def analyzed(
+    spark: SparkSession, captures: list[str], out: str, fault: str = "", flags: str = ""
+) -> dict[str, int]:
+    """Analyze in many small ranges; gives how many steps of each stage were heard of."""
+    heard: dict[str, int] = {}
+
+    def hear(stage: str, done: int, total: int) -> None:
+        heard[stage] = max(heard.get(stage, 0), done, total)
+
+    with (
+        patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
+        patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
+        patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
+    ):
+        analyze(captures, out, spark=spark, progress=hear)
+    return heard
+
+
+@dataclass(frozen=True, slots=True)
+class _Faulty(_Job):
+    """What travels to the tasks; of each action the one numbered 1 ends as it is told, once."""
+
+    fault: str = ""
+    flags: str = ""
+
+    def run(self, number: int) -> bytes:
+        """Do a task, and end where that is the fault."""
+        flags = Path(self.flags, self.tag)
+        if not self.fault or number != 1:
+            return _Job.run(self, number)
+        flags.mkdir(exist_ok=True)
+        is_first = begin(flags, number)
+        # It has written all of its files, and nobody has heard of it.
+        done = _Job.run(self, number)
+        if is_first and self.fault == "task_killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if is_first and self.fault == "worker_killed":
+            (Path(self.flags) / WAITING).write_text(os.environ["SPARK_LOCAL_DIRS"])
+            wait_for((Path(self.flags) / "go").exists)
+        return done
+
+
+def address_space(spark: SparkSession) -> int:
+    """The bytes of address space that a Python worker may have."""
+    return int(spark.range(1).mapInArrow(_limits, "bytes bigint").collect()[0].bytes)
+
+
+def _limits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.record_batch({"bytes": [resource.getrlimit(resource.RLIMIT_AS)[0]]})

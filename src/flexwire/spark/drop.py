@@ -61,6 +61,8 @@ class Drop:
         noted = Written(
             full, table, local.stat().st_size, _rows(local) if rows is None else rows, _crc(local)
         )
+        if self.place.path is not None:
+            check_there(self.place.path)
         self.place.put(local, full)
         local.unlink(missing_ok=True)
         self.files.append(noted)

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.places import LocalPlace
 from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
+from flexwire.storage.place import Place
 from flexwire.storage.private import FILE_MODE, make_private_directory, make_tree_private
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Staging:
         return self.place / "new"
 
     @property
-    def files(self) -> LocalPlace:
+    def files(self) -> Place:
         """The same, for tasks that put files there."""
-        return LocalPlace(self.new)
+        return Place(str(self.new))
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.

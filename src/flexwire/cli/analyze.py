@@ -32,8 +32,8 @@ def _ends(
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False),
-    help="The directory for the tables and report.html, on this machine.",
+    metavar="OUT",
+    help="The directory for the tables and report.html: a path, or s3://, gs:// or abfs://.",
 )
 @click.option(
     "--release",
@@ -103,7 +103,8 @@ def analyze(
     something reads as Kafka. All others are only listed, with their bytes.
 
     An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
-    fails or is ended; tables/_SUCCESS exists once they are complete. Only you may read them.
+    fails or is ended; tables/_SUCCESS exists once they are complete. Here only you may read them;
+    in a store it is as the bucket says, and OUT/current.json says which output is the current one.
     """
     from flexwire.cli.audit import print_audit
     from flexwire.spark.analyze import analyze as run
@@ -135,8 +136,8 @@ def analyze(
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
     print_audit(done.facts)
-    print(f"Tables: {done.tables.root}")
-    print(f"Report: {done.report}")
+    print(f"Tables: {done.output.where('tables')}")
+    print(f"Report: {done.output.where('report.html')}")
 
 
 def _left_out(facts: Facts) -> str:

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.errors import CaptureError
+from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
@@ -32,26 +32,29 @@ from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources, local_files, output_directory
+from flexwire.spark.paths import capture_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import range_bytes, write_tables
 from flexwire.spark.session import session
-from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
-from flexwire.spark.tables import Tables, mark, outcomes_of, write_table
-from flexwire.storage.private import make_private_directory, write_private_text
+from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, Staging, staging
+from flexwire.spark.stored import StoredStaging, stored_staging
+from flexwire.spark.tables import Tables, mark_place, outcomes_of, put_table, write_table
+from flexwire.storage.private import make_private_directory
+from flexwire.tables.reading import Output
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.spark.progress import Progress
     from flexwire.spark.ranges import Surveyed
-    from flexwire.spark.staging import Staging
     from flexwire.spark.sums.analysis import AnalysisSums
     from flexwire.spark.unreadable import Unreadable
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
 # What our tasks rely on, whatever the session's owner has set.
@@ -78,6 +81,7 @@ SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 # Where nobody says how many tasks run at once.
 _TASKS_AT_ONCE = 8
+_LOCAL_ONLY = "writes to a directory on this machine only, for now; choose one as --out"
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
 _SMALL_CONF = {
@@ -94,13 +98,37 @@ SMALL_JAVA = {
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analysis wrote, its facts, and the seconds that each stage took."""
+    """What an analysis wrote, its facts, and the seconds that each stage took.
 
-    tables: Tables
-    report: Path
-    facts_file: Path
+    ``output`` reads it, wherever it is. Of one on this machine there are paths too.
+    """
+
+    output: Output
     facts: Facts
     seconds: dict[str, float] = field(compare=False)
+
+    @property
+    def tables(self) -> Tables:
+        """The tables, by path; `FlexwireError` where they are in a store."""
+        return Tables(self._path("tables"))
+
+    @property
+    def report(self) -> Path:
+        """The path of the report; `FlexwireError` where it is in a store."""
+        return self._path(REPORT)
+
+    @property
+    def facts_file(self) -> Path:
+        """The path of the facts; `FlexwireError` where they are in a store."""
+        return self._path(FACTS)
+
+    def _path(self, name: str) -> Path:
+        root = self.output.place.path
+        if root is None:
+            raise FlexwireError(
+                f"{self.output.where(name)} is in a store, and has no path; `output` reads it"
+            )
+        return root / name
 
 
 def analyze(  # noqa: PLR0913 - each is an option of the command, and given by name
@@ -123,13 +151,14 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, here or by URL (`flexwire.storage`); ``out`` is a
-    directory here. A file that is not a capture fails the analysis; with ``skip_unreadable`` the
-    report says which were left out. What does not decode is a row with the reason and its bytes.
-    Credentials are withheld, and so are bytes that may hold some, unless ``show_credentials``. An
-    earlier analysis in ``out`` is replaced as a whole, once this one is complete. What is written
-    is for its owner alone to read. ``memory`` is Java's, at least "512m", and ``worker_memory``
-    that of each Python worker, at least "1g", unless a session runs already.
+    ``paths`` are files, directories and patterns, ``out`` is a directory; each is here or in a
+    store, by URL (`flexwire.storage`). A file that is not a capture fails the analysis; with
+    ``skip_unreadable`` the report says which were left out. What does not decode is a row with the
+    reason and its bytes. Credentials are withheld, and so are bytes that may hold some, unless
+    ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one is
+    complete. What is written here is for its owner alone to read. ``memory`` is Java's, at least
+    "512m", and ``worker_memory`` that of each Python worker, at least "1g", unless a session runs
+    already.
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
@@ -140,8 +169,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     reads as the reference does, in many times the time, and only files here.
 
     Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
-    address, `StorageError` when files cannot be listed or ``out`` is a URL, `FlexwireError` when
-    ``out`` is not flexwire's or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    address, `StorageError` when files cannot be listed or ``out`` not be written, `FlexwireError`
+    when ``out`` is not flexwire's or in use, `JavaError` without Java, `AnalysisError` when Spark
+    fails.
     """
     how = _How(
         to_flag(show_credentials, "show_credentials"),
@@ -178,12 +208,14 @@ def _run(
     memory: tuple[str, str | None],
     how: _How,
 ) -> Analysis:
-    to, files = output_directory(out), _files(paths, by_objects=how.by_objects)
+    to, files = output_place(out), _files(paths, by_objects=how.by_objects)
+    if how.by_objects and to.path is None:
+        raise StorageError(f"by_objects {_LOCAL_ONLY}", url=str(to))
     is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(explained, lambda: clock.current, *(memory if is_ours else (None, None)))
-    with staging(to) as place:
+    with _staging(to) as place:
         with explain(), clock.stage("Starting Spark"):
             running = spark or _session(*memory, is_small=is_small)
         with (
@@ -196,7 +228,7 @@ def _run(
             facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
-    return _analysis(place.out, facts, clock)
+    return Analysis(Output(place.published), facts, clock.seconds)
 
 
 def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
@@ -222,8 +254,8 @@ def _release(asked: str) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _analysis(out: Path, facts: Facts, clock: Clock) -> Analysis:
-    return Analysis(Tables(out / "tables"), out / REPORT, out / FACTS, facts, clock.seconds)
+def _staging(out: Place) -> AbstractContextManager[Staging | StoredStaging[Place]]:
+    return stored_staging(out) if out.path is None else staging(out.path)
 
 
 def _tasks_at_once(spark: SparkSession) -> int:
@@ -249,7 +281,7 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging | StoredStaging[Place], facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -257,8 +289,8 @@ def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
         AUDIT_JSON: audit_json(facts.audit),
     }
     for name, text in texts.items():
-        write_private_text(place.new / name, text)
-    mark(Tables(place.new / "tables"), [one.name for one in files])
+        place.files.write(name, text.encode())
+    mark_place(place.files.child("tables"), [one.name for one in files])
     place.publish()
 
 
@@ -284,14 +316,22 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    place: Staging | StoredStaging[Place]
     progress: Progress
     clock: Clock
     how: _How
 
     @property
+    def here(self) -> Staging:
+        """The same where it is on this machine, as what Spark itself writes must be."""
+        if isinstance(self.place, Staging):
+            return self.place
+        reason = "the captures overlap in time and show the same connections; such an analysis "
+        raise StorageError(reason + _LOCAL_ONLY, url=str(self.place.out))
+
+    @property
     def tables(self) -> Tables:
-        return Tables(self.place.new / "tables")
+        return Tables(self.here.new / "tables")
 
     def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
@@ -333,7 +373,7 @@ class _Job:
         )
         stages = ObjectTables(
             self.spark,
-            self.place,
+            self.here,
             self.progress,
             self.clock,
             self.how.show_credentials,
@@ -363,7 +403,11 @@ class _Job:
                 facts = facts_of(
                     sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
                 )
-        write_table(audit_table(self.spark, facts.audit).coalesce(1), self.tables.audit)
+        rows = audit_table(self.spark, facts.audit)
+        if isinstance(self.place, Staging):
+            write_table(rows.coalesce(1), self.tables.audit)
+        else:
+            put_table(rows, self.place.files, "tables/audit/part-0000.parquet")
         return facts
 
     def _query(self, made_at_us: int) -> Facts:
@@ -382,8 +426,7 @@ class _Job:
             return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)
 
     def _audited(self) -> Callable[[], Audit]:
-        tables = tables_to_audit(self.spark, self.tables)
+        written = self.tables if isinstance(self.place, Staging) else Output(self.place.files)
+        tables = tables_to_audit(self.spark, written)
         brokers = (self.how.captured_release,) if self.how.captured_release else ()
-        return partial(
-            gather_audit, tables, self.tables.message_names(), self.how.releases, brokers
-        )
+        return partial(gather_audit, tables, written.message_names(), self.how.releases, brokers)

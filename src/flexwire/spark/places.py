@@ -6,7 +6,7 @@ is, by path or URL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from flexwire.errors import FlexwireError
 
@@ -25,7 +25,7 @@ class Place(Protocol):
     def path(self) -> Path | None:
         """The directory, where it is one that programs can open by its path."""
 
-    def child(self, name: str) -> Place:
+    def child(self, name: str) -> Self:
         """The place below this one."""
 
     def put(self, local: Path, name: str, /) -> None:

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
+from flexwire.spark.tables import TABLES, check_ours
 from flexwire.storage.place import Place
 from flexwire.storage.private import FILE_MODE, make_private_directory, make_tree_private
+from flexwire.tables.reading import MARKER, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,11 @@ class Staging:
     def files(self) -> Place:
         """The same, for tasks that put files there."""
         return Place(str(self.new))
+
+    @property
+    def published(self) -> Place:
+        """Where it is to be found in the end."""
+        return Place(str(self.out))
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.

@@ -17,19 +17,24 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.spark.batches import spark_schema
-from flexwire.storage.private import write_private_text
+from flexwire.storage.place import Place
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.reading import MARKER, SUCCESS, check_finished
 from flexwire.tables.schema import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.spark.places import Place as Files
 
 # A frame may have 100 MiB, and a row between two of them a hundred bytes. Parquet's writer looks at
 # the size of what it holds after 100 rows, and then as late as the rows before let it hope, up to
@@ -41,8 +46,6 @@ _SIZES_CHECKED = {
     # A reader holds a row group of each of its files, compressed, and the default is 128 MiB.
     "parquet.block.size": str(32 * 1024 * 1024),
 }
-# Spark leaves names with an underscore before them alone.
-MARKER, SUCCESS = "_flexwire.json", "_SUCCESS"
 FORMAT = 3
 TABLES = ("frames", "connections", "records", "packets", "messages", "audit")
 
@@ -96,29 +99,25 @@ class Tables:
 
 def finished_tables(root: Path) -> Tables:
     """The tables below a directory, `FlexwireError` unless they are there and complete."""
-    if not (root / MARKER).is_file():
-        raise FlexwireError(
-            f"{root} holds no tables of flexwire, as it has no {MARKER}; give the tables/ of an "
-            "analysis"
-        )
-    if not (root / SUCCESS).is_file():
-        raise FlexwireError(
-            f"{root} is unfinished, as it has no {SUCCESS}: its analysis was ended in the middle, "
-            "or goes on; run flexwire analyze again"
-        )
+    check_finished(Place(str(root)))
     return Tables(root)
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
     """Write the marks of tables that are complete: whose they are, and of which analysis."""
+    mark_place(Place(str(tables.root)), sources)
+
+
+def mark_place(tables: Files, sources: Iterable[str]) -> None:
+    """The same, by the place that the tables are in."""
     told = {
         "format": FORMAT,
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
         "sources": [*sources],
     }
-    write_private_text(tables.root / MARKER, json.dumps({"format": FORMAT}) + "\n")
-    write_private_text(tables.root / SUCCESS, json.dumps(told, indent=1) + "\n")
+    tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
+    tables.write(SUCCESS, json.dumps(told, indent=1).encode() + b"\n")
 
 
 def check_ours(root: Path) -> None:
@@ -143,6 +142,17 @@ def write_table(rows: DataFrame, path: Path, *partitions: str) -> None:
     """Write a table as zstd-compressed Parquet, in bounded memory however long its values are."""
     writer = rows.write.options(**_SIZES_CHECKED)
     writer.parquet(str(path), partitionBy=list(partitions) or None, compression="zstd")
+
+
+def put_table(rows: DataFrame, place: Files, name: str) -> None:
+    """Write a small table as one Parquet file into a place that Spark itself cannot write to."""
+    table = rows.toArrow()
+    with TemporaryDirectory(prefix="flexwire-") as directory:
+        local = Path(directory, "part.parquet")
+        with TableWriter(local, table.schema) as writer:
+            for batch in table.to_batches():
+                writer.write(batch)
+        place.put(local, name)
 
 
 def outcomes_of(spark: SparkSession, tables: Tables) -> DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
@@ -52,9 +52,9 @@ class Place:
         """The directory, where it is on this machine."""
         return None if scheme_of(self.url) else Path(self.url)
 
-    def child(self, name: str) -> Place:
+    def child(self, name: str) -> Self:
         """A directory in this one."""
-        return Place(self._url(name))
+        return replace(self, url=self._url(name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:

@@ -170,7 +170,7 @@ def test_an_output_is_a_directory_here_or_in_a_store(
     ):
         with pytest.raises(StorageError, match=told):
             analyze([tmp_path], out)
-    with pytest.raises(StorageError, match="by_objects writes to a directory on this machine only"):
+    with pytest.raises(StorageError, match="an analysis by objects is written in format parquet"):
         analyze([tmp_path], "s3://bucket/out", by_objects=True)
     assert [one.name for one in tmp_path.iterdir()] == ["a.pcap"]
     assert output_place("a:b/c").path == tmp_path / "a:b/c"

@@ -11,6 +11,7 @@ from flexwire.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
+    from flexwire.spark.analyze import Analysis
 
 
 def _ends(
@@ -34,6 +35,18 @@ def _ends(
     required=True,
     metavar="OUT",
     help="The directory for the tables and report.html: a path, or s3://, gs:// or abfs://.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="Write tables that are replaced as a whole, or Delta tables that grow.",
+)
+@click.option(
+    "--append",
+    is_flag=True,
+    help="With --format delta: add to the tables in OUT. What is in already is not added again.",
 )
 @click.option(
     "--release",
@@ -82,6 +95,8 @@ def analyze(
     *,
     paths: tuple[str, ...],
     out: str,
+    format: str,  # noqa: A002 - the option's own name
+    append: bool,
     releases: tuple[str, ...],
     captured_release: str | None,
     memory: str,
@@ -105,14 +120,23 @@ def analyze(
     An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
     fails or is ended; tables/_SUCCESS exists once they are complete. Here only you may read them;
     in a store it is as the bucket says, and OUT/current.json says which output is the current one.
+
+    With --format delta and --append the tables in OUT grow: each analysis adds its rows once, and
+    OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
-    from flexwire.cli.audit import print_audit
+    if append and format != "delta":
+        raise click.UsageError(
+            "--append adds to Delta tables, so give --format delta too; an output in Parquet is "
+            "replaced as a whole"
+        )
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
         done = run(
             paths,
             out,
+            format=format,
+            append=append,
             progress=progress,
             memory=memory,
             worker_memory=worker_memory,
@@ -124,6 +148,14 @@ def analyze(
             record_bytes=record_bytes,
             skip_unreadable=skip_unreadable,
         )
+    _print(done)
+
+
+def _print(done: Analysis) -> None:
+    from flexwire.cli.audit import print_audit
+
+    if not done.is_new:
+        print("This input is in the tables already; nothing was done. Its report says:")
     others = done.facts.connections
     totals = done.facts.totals
     print(

@@ -15,6 +15,7 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -22,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.errors import CaptureError, FlexwireError, StorageError
+from flexwire.errors import CaptureError, FlexwireError
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
@@ -31,31 +32,38 @@ from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
+from flexwire.spark.outputs import (
+    PARQUET,
+    begun,
+    check_here,
+    facts_of_known,
+    found,
+    here,
+    to_format,
+    written,
+)
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import capture_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import range_bytes, write_tables
 from flexwire.spark.session import session
-from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, Staging, staging
-from flexwire.spark.stored import StoredStaging, stored_staging
-from flexwire.spark.tables import Tables, mark_place, outcomes_of, put_table, write_table
+from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, Staging
+from flexwire.spark.tables import Tables, outcomes_of, put_table, write_table
 from flexwire.storage.private import make_private_directory
-from flexwire.tables.reading import Output
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
+    from flexwire.spark.outputs import Writing
     from flexwire.spark.progress import Progress
     from flexwire.spark.ranges import Surveyed
     from flexwire.spark.sums.analysis import AnalysisSums
     from flexwire.spark.unreadable import Unreadable
-    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
+    from flexwire.tables.reading import Output
 
 # What our tasks rely on, whatever the session's owner has set.
 _CONF = {
@@ -81,7 +89,6 @@ SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 # Where nobody says how many tasks run at once.
 _TASKS_AT_ONCE = 8
-_LOCAL_ONLY = "writes to a directory on this machine only, for now; choose one as --out"
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
 _SMALL_CONF = {
@@ -100,12 +107,14 @@ SMALL_JAVA = {
 class Analysis:
     """What an analysis wrote, its facts, and the seconds that each stage took.
 
-    ``output`` reads it, wherever it is. Of one on this machine there are paths too.
+    ``output`` reads it, wherever it is. Of one on this machine there are paths too. It is not new
+    where its input was in the tables before, and nothing was done.
     """
 
     output: Output
     facts: Facts
     seconds: dict[str, float] = field(compare=False)
+    is_new: bool = True
 
     @property
     def tables(self) -> Tables:
@@ -123,12 +132,11 @@ class Analysis:
         return self._path(FACTS)
 
     def _path(self, name: str) -> Path:
-        root = self.output.place.path
-        if root is None:
+        if self.output.place.path is None:
             raise FlexwireError(
                 f"{self.output.where(name)} is in a store, and has no path; `output` reads it"
             )
-        return root / name
+        return Path(self.output.where(name))
 
 
 def analyze(  # noqa: PLR0913 - each is an option of the command, and given by name
@@ -148,17 +156,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     record_bytes: bool = False,
     by_objects: bool = False,
     skip_unreadable: bool = False,
+    format: str = PARQUET,  # noqa: A002 - the option's own name
+    append: bool = False,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, ``out`` is a directory; each is here or in a
-    store, by URL (`flexwire.storage`). A file that is not a capture fails the analysis; with
-    ``skip_unreadable`` the report says which were left out. What does not decode is a row with the
-    reason and its bytes. Credentials are withheld, and so are bytes that may hold some, unless
+    ``paths`` are files, directories and patterns, ``out`` is a directory; each here or in a store
+    (`flexwire.storage`). A file that is not a capture fails the analysis; with ``skip_unreadable``
+    the report says which were left out. What does not decode is a row with the reason and its
+    bytes. Credentials are withheld, and so are bytes that may hold some, unless
     ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one is
-    complete. What is written here is for its owner alone to read. ``memory`` is Java's, at least
-    "512m", and ``worker_memory`` that of each Python worker, at least "1g", unless a session runs
-    already.
+    complete; with ``format`` "delta" and ``append`` its tables grow (`flexwire.spark.delta`), and
+    facts and report are about this input alone. What is written here is for its owner alone.
+    ``memory`` is Java's, at least "512m", and ``worker_memory`` that of each Python worker, at
+    least "1g", unless a session runs already.
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
@@ -169,9 +180,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     reads as the reference does, in many times the time, and only files here.
 
     Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
-    address, `StorageError` when files cannot be listed or ``out`` not be written, `FlexwireError`
-    when ``out`` is not flexwire's or in use, `JavaError` without Java, `AnalysisError` when Spark
-    fails.
+    address, `StorageError` when files cannot be listed or written, `FlexwireError` when ``out`` is
+    not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     how = _How(
         to_flag(show_credentials, "show_credentials"),
@@ -182,6 +192,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         None if captured_release is None else _release(captured_release),
         tuple(_release(one) for one in to_list(releases, "releases", "a list of releases")),
         to_text(title, "title"),
+        *to_format(format, append),
     )
     return _run(paths, out, spark, progress, (memory, worker_memory), how)
 
@@ -198,6 +209,8 @@ class _How:
     captured_release: str | None
     releases: tuple[str, ...]
     title: str
+    format: str
+    append: bool
 
 
 def _run(
@@ -209,13 +222,15 @@ def _run(
     how: _How,
 ) -> Analysis:
     to, files = output_place(out), _files(paths, by_objects=how.by_objects)
-    if how.by_objects and to.path is None:
-        raise StorageError(f"by_objects {_LOCAL_ONLY}", url=str(to))
+    if how.by_objects:
+        check_here(to, how.format, "an analysis by objects")
     is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(explained, lambda: clock.current, *(memory if is_ours else (None, None)))
-    with _staging(to) as place:
+    with begun(to, files, how.format, append=how.append) as place:
+        if place.known:
+            return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or _session(*memory, is_small=is_small)
         with (
@@ -228,7 +243,7 @@ def _run(
             facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
-    return Analysis(Output(place.published), facts, clock.seconds)
+    return Analysis(found(place), facts, clock.seconds)
 
 
 def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
@@ -254,10 +269,6 @@ def _release(asked: str) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _staging(out: Place) -> AbstractContextManager[Staging | StoredStaging[Place]]:
-    return stored_staging(out) if out.path is None else staging(out.path)
-
-
 def _tasks_at_once(spark: SparkSession) -> int:
     try:
         return int(spark.sparkContext.defaultParallelism)
@@ -281,7 +292,7 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _publish(place: Staging | StoredStaging[Place], facts: Facts, files: list[Source]) -> None:
+def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -290,7 +301,7 @@ def _publish(place: Staging | StoredStaging[Place], facts: Facts, files: list[So
     }
     for name, text in texts.items():
         place.files.write(name, text.encode())
-    mark_place(place.files.child("tables"), [one.name for one in files])
+    place.mark([one.name for one in files])
     place.publish()
 
 
@@ -316,22 +327,20 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging | StoredStaging[Place]
+    place: Writing
     progress: Progress
     clock: Clock
     how: _How
 
     @property
-    def here(self) -> Staging:
-        """The same where it is on this machine, as what Spark itself writes must be."""
-        if isinstance(self.place, Staging):
-            return self.place
-        reason = "the captures overlap in time and show the same connections; such an analysis "
-        raise StorageError(reason + _LOCAL_ONLY, url=str(self.place.out))
+    def local(self) -> Staging:
+        return here(
+            self.place, "an analysis of captures that overlap in time and show the same connections"
+        )
 
     @property
     def tables(self) -> Tables:
-        return Tables(self.here.new / "tables")
+        return Tables(self.local.new / "tables")
 
     def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
@@ -359,7 +368,7 @@ class _Job:
             skip_unreadable=self.how.skip_unreadable,
         )
         with self._stage("Decoding captures"):
-            found, sums = write_tables(self.spark, asked, self.place.files, total)
+            found, sums = write_tables(self.spark, asked, self.place.drop, total)
         found.unreadable.check(len(files), skip=self.how.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
@@ -373,7 +382,7 @@ class _Job:
         )
         stages = ObjectTables(
             self.spark,
-            self.here,
+            self.local,
             self.progress,
             self.clock,
             self.how.show_credentials,
@@ -426,7 +435,7 @@ class _Job:
             return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)
 
     def _audited(self) -> Callable[[], Audit]:
-        written = self.tables if isinstance(self.place, Staging) else Output(self.place.files)
-        tables = tables_to_audit(self.spark, written)
+        there = self.tables if isinstance(self.place, Staging) else written(self.place)
+        tables = tables_to_audit(self.spark, there)
         brokers = (self.how.captured_release,) if self.how.captured_release else ()
-        return partial(gather_audit, tables, written.message_names(), self.how.releases, brokers)
+        return partial(gather_audit, tables, there.message_names(), self.how.releases, brokers)

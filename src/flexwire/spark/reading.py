@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
@@ -22,11 +23,10 @@ from flexwire.spark.batches import BATCH_ROWS, spark_schema
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
 from flexwire.tables.conforming import conform
-from flexwire.tables.reading import Output, output
+from flexwire.tables.reading import Output, is_delta, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -46,12 +46,20 @@ def table(
     With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
     Raises `FlexwireError` where there is no complete analysis, or no such table.
     """
-    found = output(out)
+    found = _output(out)
     schema = found.schema(to_text(name, "name"))
     if columns is not None:
         named = to_list(columns, "columns", "a list of columns")
         schema = pa.schema([schema.field(one) for one in named])
     return read(spark, found, name, schema)
+
+
+def _output(out: str | Path) -> Output:
+    if isinstance(out, str | Path) and is_delta(Place(str(out))):
+        from flexwire.spark import delta  # noqa: PLC0415 - an extra
+
+        return delta.output(out)
+    return output(out)
 
 
 def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> DataFrame:
@@ -62,7 +70,7 @@ def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> Da
         _REGISTERED.add(spark)
     files = [(one.name, one.size) for one in found.files(name)]
     reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
-    return reader.option(_PLACE, found.place.url).option(_FILES, json.dumps(files)).load()
+    return reader.option(_PLACE, found.root.url).option(_FILES, json.dumps(files)).load()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +117,20 @@ class _TablesReader(DataSourceReader):
             pq.ParquetFile(opened) as file,
         ):
             there = [one for one in wanted.names if one in file.schema_arrow.names]
+            keys = dict(one.split("=", 1) for one in partition.file.split("/") if "=" in one)
             groups = range(partition.number, file.num_row_groups, partition.of)
             for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=there):
                 arrays = [
                     conform(batch.column(one.name), one.type)
                     if one.name in there
-                    else pa.nulls(len(batch), one.type)
+                    else _repeated(keys.get(one.name), len(batch), one.type)
                     for one in wanted
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
+    """A column that the file lacks: what its directories say of its partition, or null."""
+    return pa.repeat(
+        pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
+    )

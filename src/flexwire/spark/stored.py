@@ -22,13 +22,15 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from flexwire.errors import FlexwireError
+from flexwire.spark.drop import Drop
+from flexwire.spark.tables import mark_place
 from flexwire.tables.reading import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flexwire.spark.places import Place
 
@@ -36,13 +38,14 @@ P = TypeVar("P", bound="Place")
 
 # Longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
-_STAGING: Final = "_staging"
+STAGING: Final = "_staging"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredStaging(Generic[P]):
     """Where one analysis writes, until `publish`."""
 
+    known: ClassVar[None] = None
     out: P
     run: str
 
@@ -56,6 +59,15 @@ class StoredStaging(Generic[P]):
         """Where it is to be found in the end, which is the same."""
         return self.files
 
+    @property
+    def drop(self) -> Drop:
+        """Where tasks hand over what they wrote."""
+        return Drop(self.files)
+
+    def mark(self, sources: Iterable[str]) -> None:
+        """Say that the tables are complete, and of which captures."""
+        mark_place(self.files.child("tables"), sources)
+
     def publish(self) -> None:
         """Make this run the output, once all its files are there and its marker is."""
         if not self.files.exists(f"tables/{SUCCESS}"):
@@ -65,12 +77,17 @@ class StoredStaging(Generic[P]):
         self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
 
 
+def new_run() -> str:
+    """A name for a run; in the order of time, and nobody else's."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+
+
 @contextmanager
 def stored_staging(out: P, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging[P]]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
-    run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    run = new_run()
     # Before its first file, that whatever it leaves is found.
-    out.write(f"{_STAGING}/{run}", b"")
+    out.write(f"{STAGING}/{run}", b"")
     staging = StoredStaging(out, run)
     try:
         sweep(out, run, abandoned)
@@ -88,7 +105,7 @@ def stored_staging(out: P, abandoned: float = ABANDONED_SECONDS) -> Iterator[Sto
 
 def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
     """Remove what analyses that are over have left in ``out``."""
-    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{_STAGING}/")}
+    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
     current = current_run(out)
     kept = {own, current.get("run"), current.get("before")}
     for run, first in began.items():
@@ -105,4 +122,4 @@ def _remove(out: Place, run: str) -> None:
     files.remove([one.name for one in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))
     # Last: what is left where this is ended is found again.
-    out.remove([f"{_STAGING}/{run}"])
+    out.remove([f"{STAGING}/{run}"])

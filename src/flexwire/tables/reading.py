@@ -34,6 +34,7 @@ MARKER: Final = "_flexwire.json"
 SUCCESS: Final = "_SUCCESS"
 CURRENT: Final = "current.json"
 RUNS: Final = "runs"
+LEDGER: Final = "ledger"
 CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
@@ -70,6 +71,11 @@ class Output:
 
     place: Place
 
+    @property
+    def root(self) -> Place:
+        """Where the names of `files` begin."""
+        return self.place
+
     def where(self, name: str) -> str:
         """The path or URL of a file or directory in it."""
         return str(self.place.child(name))
@@ -85,7 +91,7 @@ class Output:
         return [one.removeprefix(start) for one in self.names if one.startswith(start)]
 
     def files(self, name: str) -> list[Entry]:
-        """The files of a table, by their names below `place`. `FlexwireError` without the table."""
+        """The files of a table, by their names below `root`. `FlexwireError` without the table."""
         found = self._listed.get(name) if isinstance(name, str) else None
         if found is None:
             raise refuse("name", f"a table of {self.place}", name)
@@ -147,7 +153,17 @@ def output(out: str | Path) -> Output:
     place = Place(str(out))
     if place.path is not None and (place.path / MARKER).is_file():
         place = Place(str(place.path.parent))
+    if is_delta(place):
+        raise FlexwireError(
+            f"{place} holds Delta tables; flexwire.spark.delta.output reads them, and so does "
+            "whatever reads Delta"
+        )
     return Output(published(place))
+
+
+def is_delta(out: Place) -> bool:
+    """Whether the tables in ``out`` are Delta's, to which analyses are added."""
+    return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
 
 
 def published(out: F) -> F:

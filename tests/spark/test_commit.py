@@ -21,7 +21,7 @@ from flexwire.spark import commit
 from flexwire.spark.commit import LARGEST_VALUE, run_tasks
 from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import Committed, Written, part_name, settle
-from flexwire.spark.places import LocalPlace
+from flexwire.storage.place import Place
 from tests.schema.own import own_catalog
 from tests.spark import faulty
 from tests.spark.faulty import Full, Store, names, write
@@ -67,7 +67,7 @@ def either(
 def test_every_task_is_run_once_and_its_files_and_value_are_told(
     either: SparkSession, tmp_path: Path
 ) -> None:
-    place = LocalPlace(tmp_path)
+    place = Place(str(tmp_path))
     committed = run_tasks(either, 5, write, Drop(place))
     assert [(one.number, one.value) for one in committed] == [(n, n * n) for n in range(5)]
     told = [file for one in committed for file in one.files]
@@ -86,7 +86,7 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
     trees = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        place = LocalPlace(tmp_path / name)
+        place = Place(str(tmp_path / name))
         first = run_tasks(spark, 3, write, Drop(place))
         trees.append(tree(tmp_path / name))
         # And in the same place: a task that runs again overwrites what it wrote.
@@ -96,12 +96,12 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
 
 
 def test_no_tasks_are_no_action(tmp_path: Path) -> None:
-    assert run_tasks(None, 0, write, Drop(LocalPlace(tmp_path))) == []  # type: ignore[arg-type]  # it is not touched
+    assert run_tasks(None, 0, write, Drop(Place(str(tmp_path)))) == []  # type: ignore[arg-type]  # it is not touched
 
 
 def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "local").mkdir()
-    local = run_tasks(spark, 3, write, Drop(LocalPlace(tmp_path / "local")))
+    local = run_tasks(spark, 3, write, Drop(Place(str(tmp_path / "local"))))
     assert run_tasks(spark, 3, write, Drop(Store(tmp_path / "store"))) == local
     assert {
         path.relative_to(tmp_path / "store").as_posix(): path.read_bytes()
@@ -112,12 +112,12 @@ def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Pa
 
 def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> None:
     small, large = b"x" * (LARGEST_VALUE - 1000), b"x" * (LARGEST_VALUE + 1)
-    committed = run_tasks(either, 2, partial(returns, small), Drop(LocalPlace(tmp_path)))
+    committed = run_tasks(either, 2, partial(returns, small), Drop(Place(str(tmp_path))))
     assert [one.value for one in committed] == [None, small]
     with pytest.raises(
         Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
     ):
-        run_tasks(either, 2, partial(returns, large), Drop(LocalPlace(tmp_path)))
+        run_tasks(either, 2, partial(returns, large), Drop(Place(str(tmp_path))))
 
 
 def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     place.mkdir()
     use_catalog(own_catalog(tmp_path))
     try:
-        own = run_tasks(spark, 2, api_keys, Drop(LocalPlace(place)))
+        own = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
         assert {one.value for one in own} == {len(catalog().api_keys())} != {bundled}
     finally:
         use_catalog(None)
-    again = run_tasks(spark, 2, api_keys, Drop(LocalPlace(place)))
+    again = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
     assert {one.value for one in again} == {bundled}
 
 
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     out = tmp_path / "out"
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
-    monkeypatch.setattr("flexwire.spark.staging.LocalPlace", Full)
+    monkeypatch.setattr("flexwire.spark.staging.Place", Full)
     with pytest.raises(AnalysisError, match=r"Writing: .*No space left on device"):
         run(spark, out, 3, write)
     assert tree(out) == before
@@ -167,7 +167,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
 
 def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"elsewhere is not there; an output must be on a file"):
-        run_tasks(spark, 1, nothing, Drop(LocalPlace(tmp_path / "elsewhere")))
+        run_tasks(spark, 1, nothing, Drop(Place(str(tmp_path / "elsewhere"))))
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -191,12 +191,12 @@ def test_names_stay_below_the_tables(tmp_path: Path, table: str) -> None:
     local = tmp_path / "x"
     local.touch()
     with pytest.raises(ArgumentError, match="begin with neither dot nor underscore, got"):
-        Drop(LocalPlace(tmp_path)).put(local, table, "a.parquet", rows=0)
+        Drop(Place(str(tmp_path))).put(local, table, "a.parquet", rows=0)
     assert local.exists()
 
 
 def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
-    drop = Drop(LocalPlace(tmp_path))
+    drop = Drop(Place(str(tmp_path)))
     for _ in range(2):
         (tmp_path / "x").write_bytes(b"1")
         if not drop.files:
@@ -206,7 +206,7 @@ def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_finished_is_not_placed(tmp_path: Path) -> None:
-    drop = Drop(LocalPlace(tmp_path))
+    drop = Drop(Place(str(tmp_path)))
     writer = pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"n": pa.int64()}))
     writer.write_table(pa.table({"n": [1]}))
     with pytest.raises(pa.ArrowInvalid, match="Parquet"):
@@ -250,7 +250,7 @@ def test_that_there_are_no_kernels_is_told(
         monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     if kernels == "missing":
         monkeypatch.setattr(engine, "find_spec", lambda _: None)
-    place = LocalPlace(tmp_path)
+    place = Place(str(tmp_path))
     (tmp_path / "tables").mkdir()
     jobs = [commit._Job(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
     done = commit._checked(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
@@ -279,7 +279,7 @@ def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
 
 
 def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
-    place = LocalPlace(tmp_path)
+    place = Place(str(tmp_path))
     ours, others = (commit._Job(None, write, place, os.urandom(32)) for _ in range(2))
     ours.leave([(0, b"abc"), (1, b"")])
     data = place.read(ours.results)
@@ -292,7 +292,7 @@ def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
 
 
 def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path) -> None:
-    place = LocalPlace(tmp_path)
+    place = Place(str(tmp_path))
     kept = [Written(f"tables/{table}/a", table, 1, 1, 0) for table in ("frames", "messages/X")]
     for name in (
         *(one.name for one in kept),
@@ -342,10 +342,10 @@ def test_a_file_appears_whole_from_another_file_system(
         told[2] += path == local  # the device
         return os.stat_result(told)
 
-    LocalPlace(out).write("deep/a", b"old")
+    Place(str(out)).write("deep/a", b"old")
     monkeypatch.setattr(Path, "stat", stat)
     with (out / "deep" / "a").open("rb") as reader:
-        LocalPlace(out).put(local, "deep/a")
+        Place(str(out)).put(local, "deep/a")
         # A reader that has opened the one before goes on in that.
         assert reader.read() == b"old"
     assert not local.exists()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.places import LocalPlace
+    from flexwire.storage.place import Place
 
 pytestmark = pytest.mark.spark
 
@@ -129,7 +129,7 @@ def _broken_plan(frames: DataFrame, _: str, **__: object) -> DataFrame:
     return frames.select("absent")
 
 
-def _broken_task(spark: SparkSession, _: object, place: LocalPlace, __: int) -> Any:
+def _broken_task(spark: SparkSession, _: object, place: Place, __: int) -> Any:
     return run_tasks(spark, 1, _raise, Drop(place))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
-from flexwire.spark.places import LocalPlace
 from flexwire.spark.progress import is_connect, watched_tasks
+from flexwire.storage.place import Place
 from tests.spark import faulty
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_a_classic_session_is_asked(spark: SparkSession, tmp_path: Path) -> None
 
     work = partial(faulty.waits, tmp_path / "flags")
     with watched_tasks(spark, hear, "Writing"):
-        run_tasks(spark, 2, work, Drop(LocalPlace(tmp_path)))
+        run_tasks(spark, 2, work, Drop(Place(str(tmp_path))))
     assert heard[0] == ("Writing", 0, 0)
     # The tasks wait until they were heard of.
     assert ("Writing", 0, 2) in heard

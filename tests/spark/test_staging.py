@@ -14,7 +14,8 @@ import pytest
 from flexwire.errors import FlexwireError
 from flexwire.spark import staging as module
 from flexwire.spark.staging import LOCK, PARTS, PREFIX, Staging, staging
-from flexwire.spark.tables import MARKER, SUCCESS, TABLES, Tables, finished_tables, mark
+from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
+from flexwire.tables.reading import MARKER, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

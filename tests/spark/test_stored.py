@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.stored import CURRENT, StoredStaging, published, stored_staging
+from flexwire.spark.stored import StoredStaging, stored_staging
+from flexwire.tables.reading import CURRENT, published
 from tests.spark.faulty import Store
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def out(tmp_path: Path) -> Path:
     return place
 
 
-def write(staging: StoredStaging, text: str) -> None:
+def write(staging: StoredStaging[Store], text: str) -> None:
     for name in NAMES:
         staging.files.write(name, text.encode())
 

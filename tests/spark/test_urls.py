@@ -8,20 +8,25 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 
+from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark import paths
-from flexwire.spark.analyze import analyze
+from flexwire.spark.analyze import SMALL_JAVA, analyze
+from flexwire.spark.answers import audit
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.paths import capture_sources, output_directory
+from flexwire.spark.paths import capture_sources, output_place
+from flexwire.spark.reading import table
+from flexwire.spark.session import session
 from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
-from flexwire.storage.urls import STORES
+from flexwire.tables.reading import output
 from tests.capture.interleaved import CLEAN, write_capture
-from tests.spark.equality import assert_equal_tables, facts_of, tables_of
+from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+AS_ONE = "from tests.spark.test_urls import run_and_read; run_and_read"
 WRONG = "not a capture, whatever the name"
 
 
@@ -45,14 +51,26 @@ def bucket() -> Iterator[str]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, in a process whose Spark has the environment of now."""
-    command = [sys.executable, "-m", "flexwire", "analyze", *map(str, arguments)]
+    """The command, in a process whose Spark has the environment of now; then it reads there."""
+    command = [sys.executable, "-c", f"{AS_ONE}({list(map(str, arguments))})"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def run_and_read(arguments: list[str]) -> None:
+    """Analyze in a session that goes on, and let it count in what was written."""
+    spark = session("flexwire tests", master="local[2]", memory="1g", conf=SMALL_JAVA)
+    command.main(arguments, standalone_mode=False)
+    out = arguments[arguments.index("--out") + 1]
+    frames = table(spark, out, "frames", ["direction"])
+    requests = frames.where("direction = 'request'").count()
+    findings = audit(spark, out).count()
+    sys.stdout.write(json.dumps({"requests": requests, "findings": findings}) + "\n")
+    spark.stop()
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_bucket_is_analyzed_as_the_same_files_here(
+def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     spark: SparkSession, captures: list[Path], bucket: str, tmp_path: Path
 ) -> None:
     place = Place(f"{bucket}/day")
@@ -60,15 +78,26 @@ def test_a_bucket_is_analyzed_as_the_same_files_here(
         place.write(file.name, file.read_bytes())
     (tmp_path / "notes.pcap").write_text(WRONG)
     wrong = f"{tmp_path / 'notes.pcap'}"
+    out = f"{bucket}/out"
     there = [f"{bucket}/day/*.pcapng", wrong]
-    ran = run(*there, "--out", tmp_path / "there", "--skip-unreadable", "--record-bytes")
+    ran = run(*there, "--out", out, "--skip-unreadable", "--record-bytes")
     assert ran.returncode == 0, ran.stderr
     assert f"1 file was not read and left out: {wrong}: neither pcap nor pcapng" in ran.stdout
+    found = output(out)
+    assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
+    # Nothing else is in the bucket.
+    others = {"current.json", f"_staging/{found.place.url.rpartition('/')[2]}"}
+    entries = [one.name for one in Place(out).entries()]
+    assert {name for name in entries if not name.startswith("runs/")} == others
+    for entry in found.place.entries():
+        assert not entry.name.startswith("_")
+        Place(str(tmp_path / "there")).write(entry.name, found.read(entry.name))
     analyze([*captures, wrong], tmp_path / "here", spark=spark, skip_unreadable=True,
-            record_bytes=True)  # fmt: skip
+                   record_bytes=True)  # fmt: skip
     tables = [tables_of(tmp_path / name) for name in ("here", "there")]
     packets = [table.pop("packets") for table in tables]
     assert_equal_tables(tables[0], tables[1], without={"source"})
+    assert schemas_of(tmp_path / "here") == schemas_of(tmp_path / "there")
     urls = [f"{bucket}/day/{file.name}" for file in captures]
     counted = [sorted((row["packets"], row["reason"] or "") for row in rows) for rows in packets]
     assert counted[0] == counted[1]
@@ -76,6 +105,12 @@ def test_a_bucket_is_analyzed_as_the_same_files_here(
     assert {row["source"] for row in tables[1]["frames"]} == set(urls)
     told = json.loads((tmp_path / "there/tables/_SUCCESS").read_text())
     assert sorted(told["sources"]) == sorted([wrong, *urls])
+    # What Spark read there in the same process.
+    counts = json.loads(ran.stdout.splitlines()[-1])
+    assert counts == {
+        "requests": found.dataset("frames").count_rows(pc.field("direction") == "request"),
+        "findings": len(tables[0]["audit"]),
+    }
 
 
 @pytest.mark.spark
@@ -122,16 +157,32 @@ def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("out", [*(f"{scheme}://bucket/out" for scheme in STORES), "S3:/bucket"])
-def test_an_output_in_a_store_is_refused_for_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+def test_an_output_is_a_directory_here_or_in_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StorageError, match="expected a directory on a file system of this machine"):
-        analyze([tmp_path], out)
-    assert list(tmp_path.iterdir()) == []
-    assert output_directory("a:b/c") == tmp_path / "a:b/c"
-    assert output_directory(f"file://{tmp_path}/out") == tmp_path / "out"
+    (tmp_path / "a.pcap").write_text(WRONG)
+    for out, told in (
+        ("memory://out", "expected a directory or a store that every process sees"),
+        ("S3:/bucket", "expected two slashes after the scheme: s3://"),
+        ("ftp://host/out", "expected a path, file://, s3://"),
+        ("s3://key:secret@bucket/out", "got a key or password in the URL"),
+    ):
+        with pytest.raises(StorageError, match=told):
+            analyze([tmp_path], out)
+    with pytest.raises(StorageError, match="an analysis by objects is written in format parquet"):
+        analyze([tmp_path], "s3://bucket/out", by_objects=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.pcap"]
+    assert output_place("a:b/c").path == tmp_path / "a:b/c"
+    assert output_place(f"file://{tmp_path}/out").path == tmp_path / "out"
+
+
+def test_an_output_that_cannot_be_written_says_so_before_spark_starts(
+    captures: list[Path], bucket: str
+) -> None:
+    out = bucket.replace("captures", "missing") + "/out"
+    with pytest.raises(StorageError, match=r"s3://missing/out/_staging/.*: cannot write: "):
+        analyze(captures, out)
 
 
 def test_a_bucket_that_is_missing_says_so_before_spark_starts(tmp_path: Path, bucket: str) -> None:

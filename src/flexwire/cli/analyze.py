@@ -33,8 +33,20 @@ def _ends(
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False),
-    help="The directory for the tables and report.html, on this machine.",
+    metavar="OUT",
+    help="The directory for the tables and report.html: a path, or s3://, gs:// or abfs://.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="Write tables that are replaced as a whole, or Delta tables that grow.",
+)
+@click.option(
+    "--append",
+    is_flag=True,
+    help="With --format delta: add to the tables in OUT. What is in already is not added again.",
 )
 @click.option(
     "--release",
@@ -84,6 +96,8 @@ def analyze(
     *,
     paths: tuple[str, ...],
     out: str,
+    format: str,  # noqa: A002 - the option's own name
+    append: bool,
     releases: tuple[str, ...],
     captured_release: str | None,
     master: str | None,
@@ -110,14 +124,25 @@ def analyze(
     something reads as Kafka. All others are only listed, with their bytes.
 
     An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
-    fails or is ended; tables/_SUCCESS exists once they are complete. Only you may read them.
+    fails or is ended; tables/_SUCCESS exists once they are complete. Here only you may read them;
+    in a store it is as the bucket says, and OUT/current.json says which output is the current one.
+
+    With --format delta and --append the tables in OUT grow: each analysis adds its rows once, and
+    OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
+    if append and format != "delta":
+        raise click.UsageError(
+            "--append adds to Delta tables, so give --format delta too; an output in Parquet is "
+            "replaced as a whole"
+        )
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
         done = run(
             paths,
             out,
+            format=format,
+            append=append,
             progress=progress,
             master=master,
             memory=memory,
@@ -136,6 +161,8 @@ def analyze(
 def _tell(done: Analysis) -> None:
     from flexwire.cli.audit import print_audit
 
+    if not done.is_new:
+        print("This input is in the tables already; nothing was done. Its report says:")
     others = done.facts.connections
     totals = done.facts.totals
     print(
@@ -148,8 +175,8 @@ def _tell(done: Analysis) -> None:
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
     print_audit(done.facts)
-    print(f"Tables: {done.tables.root}")
-    print(f"Report: {done.report}")
+    print(f"Tables: {done.output.where('tables')}")
+    print(f"Report: {done.output.where('report.html')}")
 
 
 def _left_out(facts: Facts) -> str:

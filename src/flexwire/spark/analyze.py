@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.errors import ArgumentError, CaptureError, short
+from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
@@ -34,14 +34,23 @@ from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import SPARK_ERRORS, explained
 from flexwire.spark.manifest import TABLES
+from flexwire.spark.outputs import (
+    PARQUET,
+    begun,
+    check_here,
+    facts_of_known,
+    found,
+    here,
+    to_format,
+)
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources, local_files, output_directory
+from flexwire.spark.paths import capture_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT, staging
-from flexwire.spark.tables import Tables, mark, outcomes_of
-from flexwire.storage.private import make_private_directory, write_private_text
+from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
+from flexwire.spark.tables import Tables, outcomes_of
+from flexwire.storage.private import make_private_directory
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import Asked
 
@@ -50,12 +59,14 @@ if TYPE_CHECKING:
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
+    from flexwire.spark.outputs import Writing
     from flexwire.spark.progress import Progress
     from flexwire.spark.ranges import Surveyed
     from flexwire.spark.staging import Staging
     from flexwire.spark.sums.analysis import AnalysisSums
     from flexwire.spark.unreadable import Unreadable
     from flexwire.storage.source import Source
+    from flexwire.tables.reading import Output
 
 # What our tasks rely on, whatever the session's owner has set.
 _CONF = {
@@ -97,13 +108,38 @@ SMALL_JAVA = {
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analysis wrote, its facts, and the seconds that each stage took."""
+    """What an analysis wrote, its facts, and the seconds that each stage took.
 
-    tables: Tables
-    report: Path
-    facts_file: Path
+    ``output`` reads it, wherever it is. Of one on this machine there are paths too. It is not new
+    where its input was in the tables before, and nothing was done.
+    """
+
+    output: Output
     facts: Facts
     seconds: dict[str, float] = field(compare=False)
+    is_new: bool = True
+
+    @property
+    def tables(self) -> Tables:
+        """The tables, by path; `FlexwireError` where they are in a store."""
+        return Tables(self._path("tables"))
+
+    @property
+    def report(self) -> Path:
+        """The path of the report; `FlexwireError` where it is in a store."""
+        return self._path(REPORT)
+
+    @property
+    def facts_file(self) -> Path:
+        """The path of the facts; `FlexwireError` where they are in a store."""
+        return self._path(FACTS)
+
+    def _path(self, name: str) -> Path:
+        if self.output.place.path is None:
+            raise FlexwireError(
+                f"{self.output.where(name)} is in a store, and has no path; `output` reads it"
+            )
+        return Path(self.output.where(name))
 
 
 def analyze(  # noqa: PLR0913 - each is an option of the command, and given by name
@@ -124,21 +160,24 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     record_bytes: bool = False,
     by_objects: bool = False,
     skip_unreadable: bool = False,
+    format: str = PARQUET,  # noqa: A002 - the option's own name
+    append: bool = False,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, here or by URL (`flexwire.storage`); ``out`` is a
-    directory here. A file that is not a capture fails the analysis; with ``skip_unreadable`` the
-    report says which were left out. What does not decode is a row with the reason and its bytes.
-    Credentials are withheld, and so are bytes that may hold some, unless ``show_credentials``. An
-    earlier analysis in ``out`` is replaced as a whole, once this one is complete. What is written
-    is for its owner alone to read.
+    ``paths`` are files, directories and patterns, ``out`` is a directory; each here or in a store
+    (`flexwire.storage`). A file that is not a capture fails the analysis; with ``skip_unreadable``
+    the report says which were left out. What does not decode is a row with the reason and its
+    bytes. Credentials are withheld, and so are bytes that may hold some, unless
+    ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one is
+    complete; with ``format`` "delta" and ``append`` its tables grow (`flexwire.spark.delta`), and
+    facts and report are about this input alone. What is written here is for its owner alone.
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
     and stopped in the end; all machines of a cluster must see the files and ``out`` by the same
-    paths. ``memory`` is then the driver's Java's, at least "512m", and ``worker_memory`` that of
-    each Python worker, at least "1g".
+    paths or URLs. ``memory`` is then the driver's Java's, at least "512m", and ``worker_memory``
+    that of each Python worker, at least "1g".
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
@@ -149,8 +188,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     reads as the reference does, in many times the time, and only files here.
 
     Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
-    address, `StorageError` when files cannot be listed or ``out`` is a URL, `FlexwireError` when
-    ``out`` is not flexwire's or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    address, `StorageError` when files cannot be listed or written, `FlexwireError` when ``out`` is
+    not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     how = _How(
         to_flag(show_credentials, "show_credentials"),
@@ -161,6 +200,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         None if captured_release is None else _release(captured_release),
         tuple(_release(one) for one in to_list(releases, "releases", "a list of releases")),
         to_text(title, "title"),
+        *to_format(format, append),
     )
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
@@ -180,6 +220,8 @@ class _How:
     captured_release: str | None
     releases: tuple[str, ...]
     title: str
+    format: str
+    append: bool
 
 
 def _run(
@@ -190,14 +232,18 @@ def _run(
     start: Start,
     how: _How,
 ) -> Analysis:
-    to, files = output_directory(out), _files(paths, by_objects=how.by_objects)
+    to, files = output_place(out), _files(paths, by_objects=how.by_objects)
+    if how.by_objects:
+        check_here(to, how.format, "an analysis by objects")
     is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with staging(to) as place:
+    with begun(to, files, how.format, append=how.append) as place:
+        if place.known:
+            return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
@@ -210,7 +256,7 @@ def _run(
             facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
-    return _analysis(place.out, facts, clock)
+    return Analysis(found(place), facts, clock.seconds)
 
 
 def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
@@ -231,10 +277,6 @@ def _release(asked: str) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _analysis(out: Path, facts: Facts, clock: Clock) -> Analysis:
-    return Analysis(Tables(out / "tables"), out / REPORT, out / FACTS, facts, clock.seconds)
-
-
 def _size(file: Source) -> int:
     return file.size * (_INFLATION if file.url.endswith(".gz") else 1)
 
@@ -250,7 +292,7 @@ def _stopped(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -258,8 +300,8 @@ def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
         AUDIT_JSON: audit_json(facts.audit),
     }
     for name, text in texts.items():
-        write_private_text(place.new / name, text)
-    mark(Tables(place.new / "tables"), [one.name for one in files])
+        place.files.write(name, text.encode())
+    place.mark([one.name for one in files])
     place.publish()
 
 
@@ -285,14 +327,20 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    place: Writing
     progress: Progress
     clock: Clock
     how: _How
 
     @property
+    def local(self) -> Staging:
+        return here(
+            self.place, "an analysis of captures that overlap in time and show the same connections"
+        )
+
+    @property
     def tables(self) -> Tables:
-        return Tables(self.place.new / "tables")
+        return Tables(self.local.new / "tables")
 
     def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
@@ -320,7 +368,7 @@ class _Job:
             skip_unreadable=self.how.skip_unreadable,
         )
         with self._stage("Decoding captures"):
-            found, sums = write_tables(self.spark, asked, self.place.files, total)
+            found, sums = write_tables(self.spark, asked, self.place.drop, total)
         found.unreadable.check(len(files), skip=self.how.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
@@ -338,7 +386,7 @@ class _Job:
         )
         stages = ObjectTables(
             self.spark,
-            self.place,
+            self.local,
             self.progress,
             self.clock,
             self.how.show_credentials,

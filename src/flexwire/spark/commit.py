@@ -31,7 +31,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.drop import Drop
+from flexwire.spark.drop import Drop, as_it_is
 from flexwire.spark.manifest import Committed
 from flexwire.spark.progress import is_connect
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
+    from flexwire.spark.drop import Arrange
     from flexwire.spark.places import Place
 
 R = TypeVar("R")
@@ -75,7 +76,7 @@ def run_tasks(
     """
     if count == 0:
         return []
-    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32))
+    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32), drop.arrange)
     found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
     committed = _checked(found, count)
     _tell_of_kernels(committed)
@@ -178,6 +179,7 @@ class _Job:
     work: Callable[[int, Drop], object]
     place: Place
     key: bytes
+    arrange: Arrange = as_it_is
 
     @property
     def tag(self) -> str:
@@ -194,7 +196,7 @@ class _Job:
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
         use_carried(self.carried)
-        with Drop(self.place).opened(number) as drop:
+        with Drop(self.place, arrange=self.arrange).opened(number) as drop:
             try:
                 value = self.work(number, drop)
             except MemoryError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
 
     from flexwire.spark.places import Place
 
-_SCRATCH: Final = "_scratch"
+SCRATCH: Final = "_scratch"
 _CHUNK: Final = 1 << 20
+
+
+Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
+"""The files that a finished one of a table becomes, from its path, table, name and rows."""
+
+
+def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
+    """Leave it one file."""
+    return ((local, name, rows),)
 
 
 @dataclass(slots=True)
@@ -43,13 +53,21 @@ class Drop:
     place: Place
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
+    arrange: Arrange = as_it_is
 
     def put(self, local: Path, table: str, name: str, rows: int | None = None) -> None:
         """Hand over a file of a table; it is gone from where it was.
 
         ``name`` must follow from the task's input alone, as `part_name` does, and so must the
-        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given.
+        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given. What is
+        placed are the files that `arrange` makes of it.
         """
+        count = _rows(local) if rows is None else rows
+        for part, part_name, part_rows in self.arrange(local, table, name, count):
+            self._put(part, table, part_name, part_rows)
+        local.unlink(missing_ok=True)
+
+    def _put(self, local: Path, table: str, name: str, rows: int) -> None:
         full = f"{TABLES}/{table}/{name}"
         if any(not part or part.startswith((".", "_")) for part in full.split("/")):
             raise ArgumentError(
@@ -58,9 +76,9 @@ class Drop:
             )
         if any(one.name == full for one in self.files):
             raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
-        noted = Written(
-            full, table, local.stat().st_size, _rows(local) if rows is None else rows, _crc(local)
-        )
+        noted = Written(full, table, local.stat().st_size, rows, _crc(local))
+        if self.place.path is not None:
+            check_there(self.place.path)
         self.place.put(local, full)
         local.unlink(missing_ok=True)
         self.files.append(noted)
@@ -74,11 +92,11 @@ class Drop:
             base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
         else:
             check_there(root)
-            base = root / _SCRATCH
+            base = root / SCRATCH
             make_private_directory(base)
         scratch = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=base))
         try:
-            yield Drop(self.place, scratch)
+            yield Drop(self.place, scratch, arrange=self.arrange)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

@@ -6,6 +6,7 @@ So a task that runs twice writes the same files, and what counts is what its man
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from flexwire.errors import AnalysisError
@@ -82,3 +83,5 @@ def settle(place: Place, written: Iterable[Written], others: Collection[str] = (
             "removes files from it"
         )
     place.remove(orphans)
+    # Nobody waits for an attempt that still writes.
+    place.sweep(datetime.max.replace(tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What the paths on a command line mean: captures by path or URL, and a directory for output."""
+"""What the paths on a command line mean: captures, and where the output goes, by path or URL."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import StorageError
 from flexwire.storage.listing import SUFFIXES, list_sources
-from flexwire.storage.urls import STORES, local_path, scheme_of, shown
+from flexwire.storage.place import Place
+from flexwire.storage.urls import scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.storage.source import Source
 
-__all__ = ["SUFFIXES", "capture_files", "capture_sources", "local_files", "output_directory"]
+__all__ = ["SUFFIXES", "capture_files", "capture_sources", "local_files", "output_place"]
 
 
 def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
@@ -42,15 +43,12 @@ def local_files(sources: Iterable[Source], expected: str) -> list[Path]:
     return files
 
 
-def output_directory(out: str | Path) -> Path:
-    """Where an analysis writes. `StorageError` for a URL: only captures are in stores as yet."""
+def output_place(out: str | Path) -> Place:
+    """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
     text = str(out)
-    # A Path has one slash where a URL had two.
-    scheme, slash, _ = text.partition(":/")
-    if slash and (scheme.lower() in STORES or scheme_of(text)):
+    if scheme_of(text) == "memory":
         raise StorageError(
-            "expected a directory on a file system of this machine; an analysis writes to no "
-            "other for now",
+            "expected a directory or a store that every process sees; memory:// is of one alone",
             url=shown(text),
         )
-    return local_path(text).absolute()
+    return Place(text)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
 from flexwire.spark.manifest import part_name, settle
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.unreadable import Unreadable
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from flexwire.spark.drop import Drop
     from flexwire.spark.manifest import Committed
     from flexwire.spark.places import Place
     from flexwire.tables.survey import Asked, Survey
@@ -77,14 +77,14 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 
 
 def write_tables(
-    spark: SparkSession, asked: Asked, place: Place, total: int
+    spark: SparkSession, asked: Asked, drop: Drop, total: int
 ) -> tuple[Surveyed, AnalysisSums]:
-    """Write the tables of a capture of ``total`` bytes below ``place``, and sum up their rows.
+    """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
 
     Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none, and
     none where files are unreadable that are not to be skipped.
     """
-    drop = Drop(place)
+    place = drop.place
     is_whole = total <= asked.range_bytes
     survey: Committed[Surveyed]
     (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
@@ -100,6 +100,7 @@ def write_tables(
     for folder in (_KEPT, _SUMS):
         place.remove([entry.name for entry in place.entries(f"{folder}/")])
     settle(place, written)
+    drop.files += written
     return found, sums
 
 

@@ -21,15 +21,17 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.places import LocalPlace
-from flexwire.spark.tables import MARKER, SUCCESS, TABLES, check_ours
+from flexwire.spark.drop import Drop
+from flexwire.spark.tables import TABLES, check_ours, mark_place
+from flexwire.storage.place import Place
 from flexwire.storage.private import FILE_MODE, make_private_directory, make_tree_private
+from flexwire.tables.reading import MARKER, SUCCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # Spark leaves names with an underscore before them alone.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
@@ -45,6 +47,7 @@ _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 class Staging:
     """Where one analysis writes, until `publish`."""
 
+    known: ClassVar[None] = None
     out: Path
     place: Path
 
@@ -59,9 +62,23 @@ class Staging:
         return self.place / "new"
 
     @property
-    def files(self) -> LocalPlace:
+    def files(self) -> Place:
         """The same, for tasks that put files there."""
-        return LocalPlace(self.new)
+        return Place(str(self.new))
+
+    @property
+    def published(self) -> Place:
+        """Where it is to be found in the end."""
+        return Place(str(self.out))
+
+    @property
+    def drop(self) -> Drop:
+        """Where tasks hand over what they wrote."""
+        return Drop(self.files)
+
+    def mark(self, sources: Iterable[str]) -> None:
+        """Say that the tables are complete, and of which captures."""
+        mark_place(self.files.child("tables"), sources)
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.
@@ -111,7 +128,7 @@ def staging(out: Path) -> Iterator[Staging]:
     is_new = not out.exists()
     make_private_directory(out)
     try:
-        with _locked(out):
+        with locked(out):
             check_ours(out / "tables")
             sweep(out)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
@@ -152,7 +169,8 @@ def _remove(left: Path) -> None:
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def locked(out: Path) -> Iterator[None]:
+    """Hold the lock of an output; `FlexwireError` where another analysis into it is under way."""
     path = out / LOCK
     lock = _lock(path)
     while not _is_at(lock, path):

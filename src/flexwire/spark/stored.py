@@ -17,65 +17,77 @@ a day; and so is an output after the next but one, that whoever reads it has the
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.tables import SUCCESS
+from flexwire.spark.drop import Drop
+from flexwire.spark.tables import mark_place
+from flexwire.tables.reading import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flexwire.spark.places import Place
 
-CURRENT: Final = "current.json"
+P = TypeVar("P", bound="Place")
+
 # Longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
-_STAGING, _RUNS, _FORMAT = "_staging", "runs", 1
-_RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+STAGING: Final = "_staging"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredStaging:
+class StoredStaging(Generic[P]):
     """Where one analysis writes, until `publish`."""
 
-    out: Place
+    known: ClassVar[None] = None
+    out: P
     run: str
 
     @property
-    def files(self) -> Place:
+    def files(self) -> P:
         """For what is to be published, each part at the place that it has in the output."""
-        return self.out.child(f"{_RUNS}/{self.run}")
+        return self.out.child(f"{RUNS}/{self.run}")
+
+    @property
+    def published(self) -> P:
+        """Where it is to be found in the end, which is the same."""
+        return self.files
+
+    @property
+    def drop(self) -> Drop:
+        """Where tasks hand over what they wrote."""
+        return Drop(self.files)
+
+    def mark(self, sources: Iterable[str]) -> None:
+        """Say that the tables are complete, and of which captures."""
+        mark_place(self.files.child("tables"), sources)
 
     def publish(self) -> None:
         """Make this run the output, once all its files are there and its marker is."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             raise FlexwireError(f"{self.run} is unfinished, as it has no tables/{SUCCESS}")
-        told = {"format": _FORMAT, "run": self.run, "before": _current(self.out).get("run")}
+        before = current_run(self.out).get("run")
+        told = {"format": CURRENT_FORMAT, "run": self.run, "before": before}
         self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
 
 
-def published(out: Place) -> Place:
-    """The output below ``out`` that is complete; `FlexwireError` where there is none."""
-    run = _current(out).get("run")
-    if run is None:
-        raise FlexwireError(
-            f"there is no complete analysis, as there is no {CURRENT}: none was made, or it was "
-            "ended in the middle, or goes on"
-        )
-    return out.child(f"{_RUNS}/{run}")
+def new_run() -> str:
+    """A name for a run; in the order of time, and nobody else's."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 @contextmanager
-def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging]:
+def stored_staging(out: P, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging[P]]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
-    run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    run = new_run()
     # Before its first file, that whatever it leaves is found.
-    out.write(f"{_STAGING}/{run}", b"")
+    out.write(f"{STAGING}/{run}", b"")
     staging = StoredStaging(out, run)
     try:
         sweep(out, run, abandoned)
@@ -84,49 +96,30 @@ def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator
         # The store may have taken a PUT whose answer was lost; where it is gone, the next one
         # sweeps.
         with suppress(Exception):
-            if _current(out).get("run") != run:
+            if current_run(out).get("run") != run:
                 _remove(out, run)
         raise
-    if _current(out).get("run") != run and _current(out).get("before") != run:
+    if current_run(out).get("run") != run and current_run(out).get("before") != run:
         _remove(out, run)
 
 
 def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
     """Remove what analyses that are over have left in ``out``."""
-    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{_STAGING}/")}
-    current = _current(out)
+    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
+    current = current_run(out)
     kept = {own, current.get("run"), current.get("before")}
     for run, first in began.items():
-        if run in kept or not _RUN.fullmatch(run):
+        if run in kept or not RUN.fullmatch(run):
             continue
-        newest = max([first, *(one.modified for one in out.entries(f"{_RUNS}/{run}/"))])
+        newest = max([first, *(one.modified for one in out.entries(f"{RUNS}/{run}/"))])
         # By the store's own clock: ours may be another.
         if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
 
 
 def _remove(out: Place, run: str) -> None:
-    out.remove([one.name for one in out.entries(f"{_RUNS}/{run}/")])
+    files = out.child(f"{RUNS}/{run}")
+    files.remove([one.name for one in files.entries("")])
+    files.sweep(datetime.max.replace(tzinfo=UTC))
     # Last: what is left where this is ended is found again.
-    out.remove([f"{_STAGING}/{run}"])
-
-
-def _current(out: Place) -> dict[str, str | None]:
-    if not out.exists(CURRENT):
-        return {}
-    try:
-        told = json.loads(out.read(CURRENT))
-        runs = {name: told[name] for name in ("run", "before")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise _not_ours() from error
-    if told.get("format") != _FORMAT or not all(
-        run is None or (isinstance(run, str) and _RUN.fullmatch(run)) for run in runs.values()
-    ):
-        raise _not_ours()
-    return runs
-
-
-def _not_ours() -> FlexwireError:
-    return FlexwireError(
-        f"{CURRENT} was not written by this version of flexwire; choose another --out"
-    )
+    out.remove([f"{STAGING}/{run}"])

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.spark.batches import spark_schema
-from flexwire.storage.private import write_private_text
+from flexwire.storage.place import Place
+from flexwire.tables.reading import MARKER, SUCCESS, check_finished
 from flexwire.tables.schema import OUTCOMES
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.spark.places import Place as Files
 
 # A frame may have 100 MiB, and a row between two of them a hundred bytes. Parquet's writer looks at
 # the size of what it holds after 100 rows, and then as late as the rows before let it hope, up to
@@ -41,8 +44,6 @@ _SIZES_CHECKED = {
     # A reader holds a row group of each of its files, compressed, and the default is 128 MiB.
     "parquet.block.size": str(32 * 1024 * 1024),
 }
-# Spark leaves names with an underscore before them alone.
-MARKER, SUCCESS = "_flexwire.json", "_SUCCESS"
 FORMAT = 3
 TABLES = ("frames", "connections", "records", "packets", "messages", "audit")
 
@@ -96,29 +97,25 @@ class Tables:
 
 def finished_tables(root: Path) -> Tables:
     """The tables below a directory, `FlexwireError` unless they are there and complete."""
-    if not (root / MARKER).is_file():
-        raise FlexwireError(
-            f"{root} holds no tables of flexwire, as it has no {MARKER}; give the tables/ of an "
-            "analysis"
-        )
-    if not (root / SUCCESS).is_file():
-        raise FlexwireError(
-            f"{root} is unfinished, as it has no {SUCCESS}: its analysis was ended in the middle, "
-            "or goes on; run flexwire analyze again"
-        )
+    check_finished(Place(str(root)))
     return Tables(root)
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
     """Write the marks of tables that are complete: whose they are, and of which analysis."""
+    mark_place(Place(str(tables.root)), sources)
+
+
+def mark_place(tables: Files, sources: Iterable[str]) -> None:
+    """The same, by the place that the tables are in."""
     told = {
         "format": FORMAT,
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
         "sources": [*sources],
     }
-    write_private_text(tables.root / MARKER, json.dumps({"format": FORMAT}) + "\n")
-    write_private_text(tables.root / SUCCESS, json.dumps(told, indent=1) + "\n")
+    tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
+    tables.write(SUCCESS, json.dumps(told, indent=1).encode() + b"\n")
 
 
 def check_ours(root: Path) -> None:

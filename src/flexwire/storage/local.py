@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.storage.pages import Entry
-from flexwire.storage.private import create_private_file, make_private_directory
+from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 from flexwire.storage.source import version_here
 
 if TYPE_CHECKING:
@@ -40,6 +41,24 @@ def writing(target: Path) -> Iterator[Path]:
             growing.unlink()
         raise
     _sync_directory(target.parent)
+
+
+def move(file: Path, target: Path) -> None:
+    """Put a finished file in the place of ``target``, by one rename; it is gone from where it was.
+
+    From another file system it is copied.
+    """
+    make_private_directory(target.parent)
+    if file.stat().st_dev != target.parent.stat().st_dev:
+        with writing(target) as growing:
+            shutil.copyfile(file, growing)
+        file.unlink()
+        return
+    file.chmod(FILE_MODE)
+    with file.open("rb") as finished:
+        # A machine that stops must not leave a name without the bytes.
+        os.fsync(finished.fileno())
+    file.replace(target)
 
 
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[Entry]:

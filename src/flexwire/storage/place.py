@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
@@ -53,9 +52,9 @@ class Place:
         """The directory, where it is on this machine."""
         return None if scheme_of(self.url) else Path(self.url)
 
-    def child(self, name: str) -> Place:
+    def child(self, name: str) -> Self:
         """A directory in this one."""
-        return Place(self._url(name))
+        return replace(self, url=self._url(name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
@@ -78,15 +77,18 @@ class Place:
             Path(growing_name).unlink(missing_ok=True)
 
     def put(self, file: Path, name: str) -> None:
-        """Copy a local file to ``name``, in the place of one that is there."""
+        """Put a finished local file at ``name``, in the place of one that is there.
+
+        Here it is moved, and into a store it is copied.
+        """
         url = self._url(name)
         if (path := self.path) is None:
             opened = door(url)
             with reported(url, "write"):
                 uploads.put_file(opened, opened.key(url), file)
             return
-        with self._told(name, "write"), local.writing(path / name) as growing:
-            shutil.copyfile(file, growing)
+        with self._told(name, "write"):
+            local.move(file, path / name)
 
     def write(self, name: str, data: bytes) -> None:
         """Write ``name`` with this content, in the place of one that is there."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.spark.answers.judging import audit_rows, gather_audit
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.tables import finished_tables
+from flexwire.spark.reading import read as read_stored
+from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
+from flexwire.tables.reading import MESSAGES, Output, output
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.report.audit_facts import Audit
-    from flexwire.spark.tables import Tables
 
 __all__ = [
     "AuditTables",
@@ -30,15 +31,18 @@ __all__ = [
 
 
 def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:
-    """Who breaks on these releases, and by which evidence, from ``OUT/tables``: a row a finding.
+    """Who breaks on these releases, and by which evidence, from ``OUT``: a row a finding.
 
-    The same as the table ``audit`` of the analysis, for other releases than it was asked about.
-    Raises `UnknownMessageError` for a release that there is not, `FlexwireError` for tables whose
-    analysis did not finish.
+    ``OUT`` is an analysis by path or URL; ``OUT/tables`` here will do. It is the same as the table
+    ``audit`` of the analysis, for other releases than that was asked about. Raises
+    `UnknownMessageError` for a release that there is not, `FlexwireError` for tables whose analysis
+    did not finish.
     """
-    there = finished_tables(Path(tables))
-    found = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
-    rows = audit_rows(found)
+    found = output(tables)
+    root = found.place.path
+    there = found if root is None else Tables(root / "tables")
+    findings = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
+    rows = audit_rows(findings)
     return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
 
 
@@ -53,8 +57,10 @@ def audit_tables(
         return gather_audit(gathered, releases, brokers)
 
 
-def tables_to_audit(spark: SparkSession, tables: Tables) -> AuditTables:
-    """The tables below a directory, as an audit reads them."""
+def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables:
+    """The tables below a directory, or of an output in a store, as an audit reads them."""
+    if isinstance(tables, Output):
+        return _stored_tables(spark, tables)
     names = set(tables.message_names())
 
     def message(name: str) -> DataFrame | None:
@@ -66,3 +72,16 @@ def tables_to_audit(spark: SparkSession, tables: Tables) -> AuditTables:
 
     read = spark.read.parquet
     return AuditTables(read(str(tables.frames)), read(str(tables.connections)), message)
+
+
+def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
+    names = set(tables.message_names())
+
+    def message(name: str) -> DataFrame | None:
+        table = f"{MESSAGES}/{name}"
+        return read_stored(spark, tables, table, table_schema(name)) if name in names else None
+
+    frames, connections = (
+        read_stored(spark, tables, name, tables.schema(name)) for name in ("frames", "connections")
+    )
+    return AuditTables(frames, connections, message)

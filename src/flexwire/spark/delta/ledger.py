@@ -1,0 +1,143 @@
+"""Which analyses are in a grown output: one row each, the only truth about it.
+
+A change reads the table, and commits what it made of it only if nobody has committed meanwhile;
+else it begins again. So of two analyses of the same input one is in, and the other one learns it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+import flexwire
+from flexwire.errors import FlexwireError, StorageError
+from flexwire.spark.delta.logs import open_table
+from flexwire.spark.delta.options import storage_options, table_url
+from flexwire.storage.doors import reason_of
+from flexwire.tables.reading import LEDGER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from flexwire.storage.place import Place
+    from flexwire.storage.source import Source
+
+IN: Final = "in"
+ABANDONED: Final = "abandoned"
+COLUMNS: Final = pa.schema(
+    [
+        ("analysis", pa.string()),
+        ("state", pa.string()),
+        ("input", pa.string()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("flexwire", pa.string()),
+        # Of each file of the input, eight bytes of a digest of its URL, size and version.
+        ("files", pa.list_(pa.int64())),
+        (
+            "tables",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("name", pa.string()),
+                        ("version", pa.int64()),
+                        ("files", pa.int64()),
+                        ("rows", pa.int64()),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+_TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One analysis: its run, whether it is in, of which input, and what it added to which table."""
+
+    analysis: str
+    state: str
+    input: str
+    time: datetime
+    flexwire: str
+    files: list[int]
+    tables: list[dict[str, Any]]
+
+
+def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()) -> Entry:
+    """An entry of now."""
+    return Entry(
+        run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
+    )  # fmt: skip
+
+
+def fingerprint(source: Source) -> int:
+    """A number for a file as it was listed; another one where it is another file.
+
+    Eight bytes of a digest: of a million files two are alike once in 37 million times.
+    """
+    told = f"{source.url}\0{source.size}\0{source.version}".encode()
+    return int.from_bytes(hashlib.sha256(told).digest()[:8], "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger of the grown output in ``out``."""
+
+    out: Place
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return self.out.child(LEDGER)
+
+    def entries(self) -> list[Entry]:
+        """All entries; none before the first."""
+        table = open_table(self.place)
+        return [] if table is None else _entries(table)
+
+    def change(self, made: Callable[[list[Entry]], list[Entry] | None]) -> list[Entry]:
+        """Replace all entries by what ``made`` makes of them; gives what it is then.
+
+        ``made`` may be called several times, and gives None where there is nothing to change. What
+        it raises leaves the ledger as it is.
+        """
+        for _ in range(_TRIES):
+            table = open_table(self.place)
+            old = [] if table is None else _entries(table)
+            new = made(old)
+            if new is None:
+                return old
+            rows = pa.Table.from_pylist([asdict(one) for one in new], COLUMNS)
+            try:
+                if table is None:
+                    write_deltalake(
+                        table_url(self.place), rows, mode="error", name=LEDGER,
+                        storage_options=storage_options(self.place),
+                    )  # fmt: skip
+                else:
+                    # Without trying again: deltalake would not call `made` again.
+                    properties = CommitProperties(max_commit_retries=0)
+                    write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
+            except CommitFailedError:
+                continue
+            except DeltaError as error:
+                if table is None and open_table(self.place) is not None:
+                    continue  # another one was the first
+                raise StorageError(
+                    reason_of(error), url=str(self.place), tried="commit to"
+                ) from None
+            return new
+        raise FlexwireError(f"{self.place} is changed by others all the time; try again later")
+
+
+def _entries(table: Any) -> list[Entry]:
+    rows = table.to_pyarrow_table().select(COLUMNS.names).to_pylist()
+    found = [Entry(**row) for row in rows]
+    return sorted(found, key=lambda one: (one.time, one.analysis))

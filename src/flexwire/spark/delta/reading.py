@@ -1,0 +1,113 @@
+"""Reads a grown output: of each table the rows of those analyses that its ledger says are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from flexwire.arguments import refuse
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta.ledger import IN, Entry, Ledger
+from flexwire.spark.delta.logs import Log, added
+from flexwire.spark.delta.place import ANALYSIS, TABLES, DeltaPlace, split
+from flexwire.storage.pages import Entry as File
+from flexwire.storage.place import Place
+from flexwire.tables.reading import LEDGER, RUNS, Output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    from deltalake import DeltaTable
+
+
+# When a file was written, no table says.
+_NEVER: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True)
+class DeltaOutput(Output):
+    """All tables of ``out``; the files beside them are of one analysis, whose place this is.
+
+    What the ledger said when it was first asked is what is read.
+    """
+
+    out: Place
+
+    @property
+    def root(self) -> Place:
+        """Where the names of `files` begin."""
+        return self.out
+
+    def where(self, name: str) -> str:
+        """The path or URL of a file or directory in it."""
+        inner = name.split("/", maxsplit=1)[0] == TABLES
+        return str((self.out if inner else self.place).child(name))
+
+    @property
+    def names(self) -> list[str]:
+        """The tables to which one of the analyses has added."""
+        return sorted({one["name"] for entry in self.entries for one in entry.tables})
+
+    def files(self, name: str) -> list[File]:
+        """The files of a table that are in."""
+        runs = {one.analysis for one in self.entries}
+        found = added(self._table(name))
+        return [
+            File(f"{TABLES}/{name}/{one['path']}", one["size"], _NEVER, "")
+            for one in found
+            if one[ANALYSIS] in runs
+        ]
+
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a table, ``day`` and ``analysis`` the last."""
+        return self.dataset(name).schema
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table as a dataset of pyarrow."""
+        runs = [one.analysis for one in self.entries]
+        table = self._table(name)
+        return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
+
+    def _table(self, name: str) -> DeltaTable:
+        table = Log(self.out, name).open() if name in self.names else None
+        if table is None:
+            raise refuse("name", f"a table of {self.out}", name)
+        return table
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The analyses that are in, the first one first."""
+        return [one for one in Ledger(self.out).entries() if one.state == IN]
+
+
+@dataclass(frozen=True)
+class RunOutput(Output):
+    """What one analysis has written into tables to which it is not yet added; ``place`` is all."""
+
+    run: DeltaPlace
+
+    @cached_property
+    def _listed(self) -> dict[str, list[File]]:
+        found: dict[str, list[File]] = {}
+        for one in self.run.entries(f"{TABLES}/"):
+            found.setdefault(split(one.name)[0], []).append(
+                one._replace(name=self.run.at(one.name))
+            )
+        return found
+
+
+def output(out: str | Path) -> DeltaOutput:
+    """The grown output in ``out``, by path or URL, with the report of the last analysis."""
+    if not isinstance(out, str) and not hasattr(out, "__fspath__"):
+        raise refuse("out", "a str or Path", out)
+    place = Place(str(out))
+    found = [one for one in Ledger(place).entries() if one.state == IN]
+    if not found:
+        raise FlexwireError(
+            f"there is no complete analysis in {place}: its {LEDGER} is not there, or has none"
+        )
+    return DeltaOutput(place.child(f"{RUNS}/{found[-1].analysis}"), place)

@@ -1,0 +1,214 @@
+"""One analysis that adds to tables, from its first file to its entry in the ledger."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta.days import by_day
+from flexwire.spark.delta.ledger import ABANDONED, IN, Entry, Ledger, entry, fingerprint
+from flexwire.spark.delta.logs import Added, Log
+from flexwire.spark.delta.options import check_scheme
+from flexwire.spark.delta.place import ALWAYS, AT_ONCE, TABLES, DeltaPlace, split
+from flexwire.spark.delta.reading import DeltaOutput, RunOutput
+from flexwire.spark.delta.sweeping import give_up, note_tables, sweep, take_out
+from flexwire.spark.drop import SCRATCH, Drop
+from flexwire.spark.staging import locked
+from flexwire.spark.stored import ABANDONED_SECONDS, STAGING, new_run
+from flexwire.storage.private import make_private_directory
+from flexwire.tables import schema
+from flexwire.tables.reading import CURRENT, MARKER, RUNS, is_delta
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from flexwire.storage.place import Place
+    from flexwire.storage.source import Source
+    from flexwire.tables.reading import Output
+
+_FIXED: Final = {one.place: one.columns for one in schema.TABLES}
+
+
+class AlreadyInError(FlexwireError):
+    """Another analysis of the same input was first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaStaging:
+    """Where one analysis writes, until `publish`; ``known`` is an earlier one of the same input."""
+
+    out: Place
+    run: str
+    digest: str
+    fingerprints: list[int]
+    append: bool
+    known: str | None = None
+    drop: Drop = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day))
+
+    @property
+    def files(self) -> DeltaPlace:
+        """For what is to be published."""
+        return DeltaPlace(self.out, self.run)
+
+    @property
+    def written(self) -> Output:
+        """What tasks have written until now."""
+        return RunOutput(self.out, self.files)
+
+    @property
+    def published(self) -> DeltaOutput:
+        """What there is to read in the end."""
+        return DeltaOutput(self.out.child(f"{RUNS}/{self.known or self.run}"), self.out)
+
+    def mark(self, sources: Iterable[str]) -> None:
+        """Nothing: the ledger is what says that an analysis is complete."""
+
+    def publish(self) -> None:
+        """Add the files to their tables, and then the analysis to the ledger."""
+        if (own := self.files.path) is not None:
+            # Attempts that were killed leave theirs.
+            shutil.rmtree(own / SCRATCH, ignore_errors=True)
+        tables = self._tables()
+        note_tables(self.out, self.run, tables)
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
+            told = list(pool.map(self._add, tables, tables.values()))
+        new = entry(self.run, IN, self.digest, self.fingerprints, told)
+        before = Ledger(self.out).entries()
+        Ledger(self.out).change(lambda old: self._entered(old, new))
+        if not self.append and before:
+            names = {table["name"] for one in before for table in one.tables}
+            take_out(self.out, {one.analysis for one in before}, names)
+
+    def _entered(self, old: list[Entry], own: Entry) -> list[Entry]:
+        if any(one.analysis == self.run for one in old):
+            raise FlexwireError(
+                f"{self.out}: another analysis took this one for ended, and removed its rows; run "
+                "it again"
+            )
+        if not self.append:
+            return [*(one for one in old if one.state == ABANDONED), own]
+        if known_in(old, self.digest, self.fingerprints, self.out):
+            raise AlreadyInError(
+                f"{self.out}: another analysis of the same input was first, and is in"
+            )
+        return [*old, own]
+
+    def _tables(self) -> dict[str, list[Added]]:
+        rows = {one.name: one.rows for one in self.drop.files}
+        found: dict[str, list[Added]] = {name: [] for name in ALWAYS}
+        for one in self.files.entries(f"{TABLES}/"):
+            table, name = split(one.name)
+            count = rows.get(one.name)
+            if count is None:  # the driver's own
+                count = self._footer(table, name).num_rows
+            physical = split(self.files.at(one.name))[1]
+            found.setdefault(table, []).append(Added(physical, one.size, count))
+        return found
+
+    def _footer(self, table: str, name: str) -> pq.FileMetaData:
+        system, root = self.out.arrow()
+        path = f"{root}/{self.files.at(f'{TABLES}/{table}/{name}')}"
+        return pq.read_metadata(path, filesystem=system)
+
+    def _add(self, table: str, files: Sequence[Added]) -> dict[str, object]:
+        if table in _FIXED:
+            columns = schema.schema_of(_FIXED[table])
+        else:
+            columns = self._columns(table, files[0])
+        version = Log(self.out, table).add(files, columns, self.run)
+        rows = sum(one.rows for one in files)
+        return {"name": table, "version": version, "files": len(files), "rows": rows}
+
+    def _columns(self, table: str, file: Added) -> pa.Schema:
+        system, root = self.out.arrow()
+        return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
+
+
+def known_in(entries: Iterable[Entry], digest: str, files: Collection[int], out: Place) -> str:
+    """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
+    wanted = set(files)
+    for one in entries:
+        if one.state != IN:
+            continue
+        if one.input == digest:
+            return one.analysis
+        if both := len(wanted.intersection(one.files)):
+            raise FlexwireError(
+                f"{both:,} of {len(wanted):,} files are in {out} already, by the analysis "
+                f"{one.analysis}: give only those that are not, or their rows were there twice"
+            )
+    return ""
+
+
+@contextmanager
+def delta_staging(
+    out: Place,
+    sources: Sequence[Source],
+    digest: str,
+    *,
+    append: bool,
+    abandoned: float = ABANDONED_SECONDS,
+) -> Iterator[DeltaStaging]:
+    """A place for one analysis that adds to the tables in ``out``.
+
+    With ``append`` it is added to those that are in, else it takes their place. What analyses that
+    are over have left is removed first.
+    """
+    check_scheme(out)
+    prints = [fingerprint(one) for one in sources]
+    with nullcontext() if out.path is None else _held(out.path):
+        _check_ours(out)
+        run = new_run()
+        out.write(f"{STAGING}/{run}", b"")
+        try:
+            entries = sweep(out, run, abandoned)
+            known = known_in(entries, digest, prints, out) if append else ""
+            staging = DeltaStaging(out, run, digest, prints, append, known or None)
+            if out.path is not None:
+                make_private_directory(out.path / RUNS / run)
+            yield staging
+        except BaseException:
+            # Where this fails too, the next one sweeps.
+            with suppress(Exception):
+                give_up(out, run)
+            raise
+        give_up(out, run)
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[None]:
+    is_new = not out.exists()
+    make_private_directory(out)
+    try:
+        with locked(out):
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                out.rmdir()  # where nothing came of it
+
+
+def _check_ours(out: Place) -> None:
+    if is_delta(out):
+        return
+    if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
+        raise FlexwireError(
+            f"{out} holds an analysis of format parquet; choose another --out for Delta tables"
+        )
+    is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None
+    if not is_begun and next(iter(out.entries(f"{TABLES}/")), None) is not None:
+        raise FlexwireError(
+            f"{out}/{TABLES} holds files that flexwire did not write; choose another --out"
+        )

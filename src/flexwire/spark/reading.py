@@ -1,0 +1,136 @@
+"""A table of an analysis as a DataFrame, by path or URL, with the keys of `flexwire.storage`.
+
+Spark reads ``s3://`` only with Hadoop's connectors, which are jars with settings of their own. What
+our tasks have written, tasks can read again by the same door: a Python data source, one task for
+about 128 MB of a file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from flexwire.arguments import to_list, to_text
+from flexwire.spark.batches import BATCH_ROWS, spark_schema
+from flexwire.storage.doors import reported
+from flexwire.storage.place import Place
+from flexwire.tables.conforming import conform
+from flexwire.tables.reading import Output, is_delta, output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+PART_BYTES: Final = 128 << 20
+"""Of a larger file several tasks read some row groups each."""
+
+_PLACE, _FILES = "place", "files"
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
+
+
+def table(
+    spark: SparkSession, out: str | Path, name: str, columns: Iterable[str] | None = None
+) -> DataFrame:
+    """The table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
+
+    With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
+    Raises `FlexwireError` where there is no complete analysis, or no such table.
+    """
+    found = _output(out)
+    schema = found.schema(to_text(name, "name"))
+    if columns is not None:
+        named = to_list(columns, "columns", "a list of columns")
+        schema = pa.schema([schema.field(one) for one in named])
+    return read(spark, found, name, schema)
+
+
+def _output(out: str | Path) -> Output:
+    if isinstance(out, str | Path) and is_delta(Place(str(out))):
+        from flexwire.spark import delta  # noqa: PLC0415 - an extra
+
+        return delta.output(out)
+    return output(out)
+
+
+def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> DataFrame:
+    """A table with these columns; those that its files lack are null."""
+    if spark not in _REGISTERED:
+        # Spark warns of a second one of that name.
+        spark.dataSource.register(TablesDataSource)
+        _REGISTERED.add(spark)
+    files = [(one.name, one.size) for one in found.files(name)]
+    reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
+    return reader.option(_PLACE, found.root.url).option(_FILES, json.dumps(files)).load()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(InputPartition):
+    """Every ``of``-th row group of a file, from the ``number``-th on."""
+
+    file: str
+    number: int
+    of: int
+
+
+class TablesDataSource(DataSource):
+    """What Spark takes for a source of rows: files of one table."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `read` calls it."""
+        return "flexwire_tables"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Give the reader of the files that the options name."""
+        files = [(str(file), int(size)) for file, size in json.loads(self.options[_FILES])]
+        return _TablesReader(self.options[_PLACE], files, schema)
+
+
+class _TablesReader(DataSourceReader):
+    def __init__(self, place: str, files: list[tuple[str, int]], schema: StructType) -> None:
+        self._place = place
+        self._files = files
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        parts = [(file, 1 + size // PART_BYTES) for file, size in self._files]
+        return [_Part(file, number, of) for file, of in parts for number in range(of)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
+        wanted = to_arrow_schema(self._schema, timezone="UTC")
+        system, root = Place(self._place).arrow()
+        url = f"{self._place}/{partition.file}"
+        with (
+            reported(url, "read"),
+            system.open_input_file(f"{root}/{partition.file}") as opened,
+            pq.ParquetFile(opened) as file,
+        ):
+            there = [one for one in wanted.names if one in file.schema_arrow.names]
+            keys = dict(one.split("=", 1) for one in partition.file.split("/") if "=" in one)
+            groups = range(partition.number, file.num_row_groups, partition.of)
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=there):
+                arrays = [
+                    conform(batch.column(one.name), one.type)
+                    if one.name in there
+                    else _repeated(keys.get(one.name), len(batch), one.type)
+                    for one in wanted
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
+    """A column that the file lacks: what its directories say of its partition, or null."""
+    return pa.repeat(
+        pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
+    )

@@ -1,0 +1,445 @@
+"""Tables grow by whole analyses, each once, wherever one of them is ended."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from flexwire.errors import AnalysisError, FlexwireError, StorageError
+from flexwire.spark import delta
+from flexwire.spark.analyze import analyze as run
+from flexwire.spark.delta import days, ledger, logs, place, staging, sweeping
+from flexwire.spark.delta.days import by_day
+from flexwire.spark.delta.ledger import Ledger
+from flexwire.spark.delta.logs import Added, Log
+from flexwire.spark.delta.options import storage_options, table_url
+from flexwire.spark.delta.staging import delta_staging
+from flexwire.spark.manifest import settle
+from flexwire.spark.outputs import begun
+from flexwire.spark.reading import table as spark_table
+from flexwire.storage.place import Place
+from flexwire.storage.source import Source
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.reading import SUCCESS
+from flexwire.tables.reading import output as read_output
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
+from tests.capture.interleaved import CLEAN, write_capture
+from tests.storage.servers import s3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.delta import DeltaStaging
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MESSAGE = "messages/ApiVersionsRequest"
+
+
+class Killed(BaseException):
+    """What ends a process at once: nothing may come after it."""
+
+
+def sources(*names: str) -> list[Source]:
+    return [Source(f"/captures/{name}", 5, name) for name in names]
+
+
+def put(
+    writing: DeltaStaging, table: str, columns: pa.Schema, rows: list[dict[str, Any]], tmp: Path
+) -> None:
+    """Hand over a part of a table, as a task does."""
+    local = tmp / "part.parquet"
+    with TableWriter(local, columns) as writer:
+        writer.write(pa.RecordBatch.from_pylist(rows, columns))
+    writing.drop.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
+
+
+def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
+    """What an analysis of one frame writes; the client id says which."""
+    rows = [{"time": NOON, "client_id": text}]
+    put(writing, "frames", FRAMES_TABLE, rows, tmp)
+    put(writing, "connections", CONNECTIONS_TABLE, [{"first_time": NOON, "client": text}], tmp)
+    columns = table_schema("ApiVersionsRequest")
+    put(writing, MESSAGE, columns, [{"time": NOON, "client_id": text, "body": {}}], tmp)
+    settle(writing.files, writing.drop.files)
+    writing.files.write("facts.json", json.dumps(text).encode())
+
+
+def analyze(out: Place, text: str, tmp: Path, *, append: bool = True) -> bool:
+    """One analysis of the input ``text``; whether it is new."""
+    with delta_staging(out, sources(text), text, append=append) as writing:
+        if writing.known:
+            return False
+        write(writing, text, tmp)
+        writing.publish()
+    return True
+
+
+def plain(out: Place, name: str = "frames") -> list[str]:
+    """What a reader finds that does not look into the ledger."""
+    place = out.child(f"tables/{name}")
+    table = DeltaTable(table_url(place), storage_options=storage_options(place))
+    return sorted(table.to_pyarrow_table()["client_id"].to_pylist())
+
+
+def exact(out: Place, name: str = "frames") -> list[str]:
+    """What a reader finds that does."""
+    return sorted(delta.output(out.url).table(name)["client_id"].to_pylist())
+
+
+@pytest.fixture(autouse=True)
+def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a store answers in a moment takes moto a while, for hundreds of messages."""
+    monkeypatch.setattr(place, "possible_tables", lambda: [*place.ALWAYS, MESSAGE])
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Place:
+    return Place(str(tmp_path / "out"))
+
+
+@pytest.fixture(params=["path", "s3"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "path":
+        yield Place(str(tmp_path / "out"))
+        return
+    with s3() as bucket:
+        yield Place(f"{bucket}/{uuid.uuid4().hex}")
+
+
+def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
+    assert analyze(anywhere, "one", tmp_path)
+    assert analyze(anywhere, "two", tmp_path)
+    assert not analyze(anywhere, "one", tmp_path)
+    for name in ("frames", MESSAGE):
+        assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
+    found = delta.output(anywhere.url)
+    assert found.names == ["audit", "connections", "frames", MESSAGE, "packets", "records"]
+    assert found.table("records").num_rows == 0
+    assert found.read("facts.json") == b'"two"'
+    one, two = found.entries
+    assert (one.state, one.input, len(one.files)) == ("in", "one", 1)
+    assert {told["name"]: told["rows"] for told in two.tables}["frames"] == 1
+    rows = found.table("frames", ["analysis", "client_id", "day"]).to_pylist()
+    assert {(row["analysis"], row["client_id"]) for row in rows} == {
+        (one.analysis, "one"), (two.analysis, "two")
+    }  # fmt: skip
+    assert {row["day"] for row in rows} == {NOON.date()}
+    with pytest.raises(FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.output"):
+        read_output(anywhere.url)
+
+
+def test_duckdb_reads_what_deltalake_reads(out: Place, tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        analyze(out, text, tmp_path)
+    frames = delta.output(out.url).dataset("frames")
+    asked = "select client_id, day, count(*) from frames group by all order by all"
+    with duckdb.connect() as connection:
+        connection.register("frames", frames)
+        found = connection.execute(asked).fetchall()
+    assert found == [("one", NOON.date(), 1), ("two", NOON.date(), 1)]
+
+
+def test_files_that_are_in_already_are_refused_beside_new_ones(out: Place, tmp_path: Path) -> None:
+    analyze(out, "one", tmp_path)
+    refused = pytest.raises(FlexwireError, match=r"1 of 2 files are in .* already, by the analysis")
+    with refused, delta_staging(out, sources("one", "two"), "both", append=True):
+        pytest.fail("their rows would be there twice")
+    assert exact(out) == ["one"]
+
+
+def test_without_append_all_that_was_in_is_replaced(anywhere: Place, tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        analyze(anywhere, text, tmp_path)
+    analyze(anywhere, "new", tmp_path, append=False)
+    assert plain(anywhere) == exact(anywhere) == ["new"]
+    assert analyze(anywhere, "one", tmp_path)
+    assert plain(anywhere) == exact(anywhere) == ["new", "one"]
+
+
+def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
+    """deltalake adds files with more columns without a word, and no reader sees these."""
+
+    def add(name: str, body: dict[str, Any], kind: pa.DataType) -> None:
+        columns = pa.schema([("time", pa.timestamp("us", "UTC")), ("body", kind)])
+        path = out.path / "tables" / MESSAGE / name if out.path else None
+        assert path is not None
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist([{"time": NOON, "body": body}], columns), path)
+        Log(out, MESSAGE).add([Added(name, path.stat().st_size, 1)], columns, name[9])
+
+    inner = [("a", pa.int32())]
+    topic = pa.list_(pa.struct([*inner, ("b", pa.string())]))
+    add("analysis=1/day=2026-11-22/x", {"topics": [{"a": 1}]},
+        pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
+    add("analysis=2/day=2026-11-22/x", {"topics": [{"a": 2, "b": "two"}], "c": True},
+        pa.struct([("topics", topic), ("c", pa.bool_())]))  # fmt: skip
+    # And one that has less again.
+    add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
+        pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
+    table = Log(out, MESSAGE).open()
+    assert table is not None
+    rows = table.to_pyarrow_table().sort_by("analysis")["body"].to_pylist()
+    assert rows == [
+        {"topics": [{"a": 1, "b": None}], "c": None},
+        {"topics": [{"a": 2, "b": "two"}], "c": True},
+        {"topics": [{"a": 3, "b": None}], "c": None},
+    ]
+    with pytest.raises(
+        FlexwireError, match=r"column body\.c is boolean in the table and would be "
+    ):
+        add("analysis=4/day=2026-11-22/x", {"c": 4}, pa.struct([("c", pa.int64())]))
+    assert Log(out, MESSAGE).analyses() == {"1", "2", "3"}
+
+
+@contextmanager
+def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -> Iterator[None]:
+    """Kill the process, that is all that it still does, after so many calls of a function."""
+    real, calls = getattr(module, name), [after]
+
+    def counted(*given: Any, **named: Any) -> Any:
+        calls[0] -= 1
+        if calls[0] < 0:
+            raise Killed
+        return real(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, counted)
+        # What cleans up is dead too.
+        patch.setattr(staging, "give_up", lambda *_: None)
+        yield
+
+
+def add_some(monkeypatch: pytest.MonkeyPatch, out: Place, text: str, tmp: Path, after: int) -> None:
+    """An analysis that is killed after it was added to some of the tables."""
+    killed = pytest.raises(Killed)
+    with ended(monkeypatch, Log, "add", after), killed:
+        analyze(out, text, tmp)
+
+
+@pytest.mark.parametrize("after", [0, 2, 6])
+def test_one_that_is_killed_before_the_ledger_is_not_in(
+    anywhere: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    analyze(anywhere, "one", tmp_path)
+    if after < 6:
+        add_some(monkeypatch, anywhere, "two", tmp_path, after)
+    else:
+        # All tables have it, and the ledger not.
+        with ended(monkeypatch, Ledger, "change", 0), pytest.raises(Killed):
+            analyze(anywhere, "two", tmp_path)
+        assert plain(anywhere) == ["one", "two"]
+    assert exact(anywhere) == ["one"]
+    # The next one, of whatever input, removes its rows; the same input is in once.
+    assert not analyze(anywhere, "one", tmp_path)
+    for name in ("frames", MESSAGE):
+        assert plain(anywhere, name) == exact(anywhere, name) == ["one"]
+    assert analyze(anywhere, "two", tmp_path)
+    for name in ("frames", MESSAGE):
+        assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
+    if anywhere.path is None:
+        return
+    # And its files, once they were in no table for a whole analysis.
+    assert not analyze(anywhere, "two", tmp_path)
+    runs = {one.analysis for one in delta.output(anywhere.url).entries}
+    there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
+    assert there == {f"analysis={run}" for run in runs}
+    assert {one.name for one in anywhere.entries("_staging/")} == {f"_staging/{r}" for r in runs}
+
+
+def test_one_that_was_taken_for_ended_cannot_enter(anywhere: Place, tmp_path: Path) -> None:
+    """In a store nobody holds a lock: the ledger's order decides."""
+    with delta_staging(anywhere, sources("one"), "one", append=True) as writing:
+        write(writing, "one", tmp_path)
+        tables = writing._tables()
+        sweeping.note_tables(anywhere, writing.run, tables)
+        for name, files in tables.items():
+            writing._add(name, files)
+        # Another one begins now, and finds rows that the ledger does not have.
+        anywhere.write("_staging/20260101T000000Z-00000000", b"")
+        sweeping.sweep(anywhere, "20260101T000000Z-00000000")
+        assert plain(anywhere) == []
+        with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
+            writing.publish()
+    assert [one.state for one in Ledger(anywhere).entries()] == ["abandoned"]
+    assert analyze(anywhere, "one", tmp_path)
+    assert plain(anywhere) == exact(anywhere) == ["one"]
+
+
+def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
+    with s3() as bucket:
+        out = Place(f"{bucket}/{uuid.uuid4().hex}")
+        begun_first = delta_staging(out, sources("one"), "one", append=True)
+        told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
+        with told, begun_first as first:
+            write(first, "one", tmp_path)
+            assert analyze(out, "one", tmp_path)
+            first.publish()
+        assert plain(out) == exact(out) == ["one"]
+
+
+def test_the_ledger_loses_no_entry(anywhere: Place) -> None:
+    kept = Ledger(anywhere)
+
+    def add(name: str, old: list[ledger.Entry]) -> list[ledger.Entry]:
+        if name == "second" and not any(one.analysis == "between" for one in old):
+            kept.change(partial(add, "between"))
+        return [*old, ledger.entry(name, ledger.IN, name, ())]
+
+    for name in ("first", "second"):
+        kept.change(partial(add, name))
+    assert [one.analysis for one in kept.entries()] == ["first", "between", "second"]
+
+
+def test_formats_do_not_mix(out: Place, tmp_path: Path) -> None:
+    analyze(out, "one", tmp_path)
+    with (
+        pytest.raises(FlexwireError, match=r"holds Delta tables .* give --format delta"),
+        begun(out, []),
+    ):
+        pytest.fail("it would replace them")
+    other = Place(str(tmp_path / "other"))
+    other.write("tables/_flexwire.json", b"{}")
+    other.write(f"tables/{SUCCESS}", b"{}")
+    with pytest.raises(FlexwireError, match="holds an analysis of format parquet"):
+        analyze(other, "one", tmp_path)
+    theirs = Place(str(tmp_path / "theirs"))
+    theirs.write("tables/mine.txt", b"1")
+    with pytest.raises(FlexwireError, match="holds files that flexwire did not write"):
+        analyze(theirs, "one", tmp_path)
+    with pytest.raises(StorageError, match="expected a path, s3://, gs://, abfs:// for Delta"):
+        analyze(Place("hdfs://host/out"), "one", tmp_path)
+
+
+def test_another_analysis_under_way_is_told(out: Place, tmp_path: Path) -> None:
+    told = pytest.raises(FlexwireError, match="another analysis writes to")
+    with delta_staging(out, sources("one"), "one", append=True), told:
+        analyze(out, "two", tmp_path)
+    assert out.path is not None
+    assert not out.path.exists()
+
+
+def cut(tmp_path: Path, moments: list[datetime], table: str = "frames") -> dict[str, list[Any]]:
+    """The days that a part of a table becomes, and the rows of each, by their places."""
+    column = "first_time" if table == "connections" else "time"
+    columns = CONNECTIONS_TABLE if table == "connections" else FRAMES_TABLE
+    key = "captured_bytes" if table == "connections" else "frame_index"
+    rows = [{column: moment, key: at} for at, moment in enumerate(moments)]
+    local = tmp_path / "part.parquet"
+    with TableWriter(local, columns) as writer:
+        if rows:
+            writer.write(pa.RecordBatch.from_pylist(rows, columns))
+    found = {}
+    for path, name, count in by_day(local, table, "a.parquet", writer.rows):
+        found[name] = pq.read_table(path)[key].to_pylist()
+        assert len(found[name]) == count
+        path.unlink()
+    local.unlink(missing_ok=True)
+    return found
+
+
+def test_a_part_is_cut_by_the_days_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight = datetime(2026, 11, 22, tzinfo=UTC)
+    last = midnight - timedelta(microseconds=1)
+    assert cut(tmp_path, []) == {}
+    assert cut(tmp_path, [midnight, NOON]) == {"day=2026-11-22/a.parquet": [0, 1]}
+    for table in ("frames", "connections"):
+        assert cut(tmp_path, [midnight, last, NOON], table) == {
+            "day=2026-11-21/a.parquet": [1],
+            "day=2026-11-22/a.parquet": [0, 2],
+        }
+    before_1970 = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert list(cut(tmp_path, [before_1970, midnight])) == [
+        "day=1969-12-31/a.parquet", "day=2026-11-22/a.parquet"
+    ]  # fmt: skip
+    chance = random.Random(1)
+    many = [midnight + timedelta(hours=chance.randrange(24 * 30)) for _ in range(200)]
+    found = cut(tmp_path, many)
+    assert sorted(chain.from_iterable(found.values())) == list(range(200))
+    for name, places in found.items():
+        assert {f"day={many[at].date()}/a.parquet" for at in places} == {name}
+    monkeypatch.setattr(days, "MOST_DAYS", 3)
+    with pytest.raises(AnalysisError, match="one task's part of frames has rows of 4 days"):
+        cut(tmp_path, [midnight + timedelta(days=one) for one in range(4)])
+
+
+def test_tables_without_a_moment_have_no_days(tmp_path: Path) -> None:
+    assert list(by_day(tmp_path / "x", "packets", "a.parquet", 3)) == [
+        (tmp_path / "x", "a.parquet", 3)
+    ]
+
+
+def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3() as bucket:
+        out = Place(f"{bucket}/{uuid.uuid4().hex}")
+        analyze(out, "one", tmp_path)
+        monkeypatch.setattr(logs, "storage_options", lambda _: {"AWS_REGION": "nowhere",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})  # fmt: skip
+        with pytest.raises(
+            StorageError, match=r"s3://captures/.*/tables/frames: cannot commit to: "
+        ):
+            Log(out, "frames").analyses()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    captures = write_capture(tmp_path / "captures", 5, replace(CLEAN, files=2))
+    whole = tmp_path / "whole"
+    run(captures, whole, spark=spark)
+    out = tmp_path / "out"
+    first = run(captures, out, spark=spark, format="delta", append=True)
+    again = run(captures, out, spark=spark, format="delta", append=True)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert again.facts == first.facts
+    assert again.report == first.report
+    assert first.report.is_file()
+    assert first.tables.root == out / "tables"
+    one, other = read_output(whole), delta.output(out)
+    assert one.names == [name for name in other.names if other.table(name).num_rows]
+    for name in one.names:
+        rows = other.table(name)
+        assert name in {"packets", "audit"} or rows["day"].null_count == 0
+        less = [column for column in rows.column_names if column not in {"day", "analysis"}]
+        ours, theirs = rows.select(less).to_pylist(), one.table(name).to_pylist()
+        assert sorted(map(repr, ours)) == sorted(map(repr, theirs)), name
+    frames = spark_table(spark, out, "frames", ["day", "analysis", "frame_index"])
+    assert {tuple(row) for row in frames.collect()} == {
+        tuple(row.values())
+        for row in other.table("frames", ["day", "analysis", "frame_index"]).to_pylist()
+    }
+    # What lies between tasks is gone, and everything is its owner's alone.
+    names = {path.name for path in (out / "runs").rglob("*")}
+    assert {name for name in names if name.startswith("_")} == set()
+    for path in out.rglob("*.parquet"):
+        if "ledger" not in path.parts:
+            assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(FlexwireError, match="format: expected 'parquet' or 'delta', got 'iceberg'"):
+        run(captures, out, format="iceberg")
+    with pytest.raises(FlexwireError, match="append: expected format delta beside it"):
+        run(captures, out, append=True)
+    with pytest.raises(
+        StorageError, match="by objects is written in format parquet to a directory"
+    ):
+        run(captures, out, format="delta", by_objects=True)

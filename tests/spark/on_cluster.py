@@ -15,16 +15,19 @@ import pyarrow as pa
 
 from flexwire.spark import commit
 from flexwire.spark.analyze import analyze
+from flexwire.spark.paths import capture_sources as listed
 from flexwire.tables.survey import Asked
 from tests.spark.faulty import begin, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
+    from flexwire.storage.source import Source
+
 _Job = commit._Job
-WAITING = "waiting"
+WAITING, HIDDEN = "waiting", "hidden"
 
 
 def analyzed(
@@ -40,9 +43,17 @@ def analyzed(
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
         patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
+        patch("flexwire.spark.analyze.capture_sources", _hidden if fault == HIDDEN else listed),
     ):
         analyze(captures, out, spark=spark, progress=hear)
     return heard
+
+
+def _hidden(paths: Iterable[str | Path]) -> list[Source]:
+    """List files of which no executor sees the last, as on a disk of the driver's own."""
+    sources = listed(paths)
+    Path(sources[-1].url).unlink()
+    return sources
 
 
 @dataclass(frozen=True, slots=True)

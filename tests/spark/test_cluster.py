@@ -13,7 +13,7 @@ from tests.capture.interleaved import EVERYTHING, write_capture
 from tests.spark.cluster import Cluster, Driver, cluster
 from tests.spark.equality import assert_equal_analyses
 from tests.spark.faulty import wait_for
-from tests.spark.on_cluster import WAITING
+from tests.spark.on_cluster import HIDDEN, WAITING
 from tests.spark.published import found
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
+# What every process takes for its own working directory: one name, and other files.
+UNSEEN = "/proc/self/cwd"
 ANALYZED = "tests.spark.on_cluster:analyzed"
 
 
@@ -102,10 +104,6 @@ def test_a_worker_that_ends_in_the_middle_is_made_up_for(
     assert_equal_analyses(out, here)
 
 
-# What every process takes for its own working directory: one name, and other files.
-UNSEEN = "/proc/self/cwd"
-
-
 def test_an_output_that_only_the_driver_sees_is_an_error(
     driver: Driver, capture: list[str]
 ) -> None:
@@ -118,9 +116,9 @@ def test_an_output_that_only_the_driver_sees_is_an_error(
 def test_a_capture_that_only_the_driver_sees_is_an_error(
     driver: Driver, capture: list[str], tmp_path: Path
 ) -> None:
-    (driver.home / "only.pcapng").write_bytes(Path(capture[0]).read_bytes())
-    out = tmp_path / "out"
-    told = driver.ask(ANALYZED, [*capture[1:], f"{UNSEEN}/only.pcapng"], str(out))
-    assert told.startswith(f"AnalysisError: Decoding captures: {UNSEEN}/only.pcapng: "), told
-    assert "No such file" in told
+    hidden, out = tmp_path / "tap9-00009.pcapng", tmp_path / "out"
+    hidden.write_bytes(Path(capture[-1]).read_bytes())
+    told = driver.ask(ANALYZED, [*capture[:-1], str(hidden)], str(out), HIDDEN)
+    assert told.startswith(f"AnalysisError: Decoding captures: {hidden}: "), told
+    assert "or only the driver sees it" in told
     assert not out.exists()

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import Committed
+from flexwire.spark.manifest import Committed, Files, check_owners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -110,13 +110,8 @@ def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[Committed[A
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
     # They are signed with a key that only this action's tasks and its commit have.
-    committed: list[Committed[Any]] = [pickle.loads(tasks[number]) for number in range(count)]  # noqa: S301 - see above
-    owners: dict[str, int] = {}
-    for one in committed:
-        for file in one.files:
-            owner = owners.setdefault(file.name, one.number)
-            if owner != one.number:
-                raise AnalysisError(f"tasks {owner} and {one.number} have both written {file.name}")
+    committed: list[Committed[Any]] = [pickle.loads(tasks.pop(number)) for number in range(count)]  # noqa: S301 - see above
+    check_owners(committed)
     return committed
 
 
@@ -160,7 +155,7 @@ class _Job:
                 f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
                 "the driver; what is larger belongs into a file"
             )
-        return _pickled(Committed(number, tuple(drop.files), value))
+        return _pickled(Committed(number, Files(drop.files), value))
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
         """Leave what was committed for the caller, signed."""

@@ -44,14 +44,17 @@ class Drop:
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
 
-    def put(self, local: Path, table: str, name: str, rows: int | None = None) -> None:
+    def put(
+        self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
+    ) -> None:
         """Hand over a file of a table; it is gone from where it was.
 
         ``name`` must follow from the task's input alone, as `part_name` does, and so must the
-        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given.
+        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given. What is
+        not to stay as it is goes into another ``folder``, `PARTS`.
         """
-        full = f"{TABLES}/{table}/{name}"
-        if any(not part or part.startswith((".", "_")) for part in full.split("/")):
+        full = f"{folder}/{table}/{name}"
+        if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
             raise ArgumentError(
                 f"expected a table and a name whose parts begin with neither dot nor underscore, "
                 f"got {table!r} and {name!r}"

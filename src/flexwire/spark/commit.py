@@ -17,7 +17,7 @@ import secrets
 import struct
 import traceback
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -27,6 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.drop import Drop
+from flexwire.spark.left_work import LARGEST_WORK, LeftWork
 from flexwire.spark.manifest import Committed, Files, check_owners
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run_tasks(
     """
     if count == 0:
         return []
-    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32))
+    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32)).light()
     packed = base64.b64encode(_pickled(job)).decode()
     if spark not in _REGISTERED:
         # Spark warns of a second one of that name.
@@ -80,7 +81,7 @@ def run_tasks(
     with _interruptible(spark, job.tag):
         writer.save()
     data = drop.place.read(job.results)
-    drop.place.remove([job.results])
+    drop.place.remove([job.results, job.left])
     return _checked(job.opened(data), count)
 
 
@@ -137,6 +138,16 @@ class _Job:
     @property
     def results(self) -> str:
         return f"{_RESULTS}/{self.tag}"
+
+    @property
+    def left(self) -> str:
+        return f"{self.results}-work"
+
+    def light(self) -> _Job:
+        """The same with its work in a file, where it is too large to travel."""
+        if len(packed := _pickled(self.work)) <= LARGEST_WORK:
+            return self
+        return replace(self, work=LeftWork.leave(packed, self.place, self.left))
 
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""

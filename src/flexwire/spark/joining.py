@@ -6,8 +6,6 @@ Only what their tasks counted is read, by size and crc32c. The same run gives th
 from __future__ import annotations
 
 import struct
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
+from flexwire.spark.fetching import fetched
 from flexwire.spark.manifest import PARTS, joined_name
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Future
     from pathlib import Path
 
     from flexwire.spark.drop import Drop
@@ -33,8 +31,6 @@ WHOLE_BYTES: Final = 128 << 20
 
 # Another file is begun where this many times of that are left, by what parts became until now.
 _SURE_OF_ANOTHER = 1.25
-# What is fetched of a store ahead of what is read: mostly it is waiting.
-_AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
 class Part(NamedTuple):
@@ -159,29 +155,11 @@ def _copy(data: bytes, writer: TableWriter) -> None:
 
 def _checked(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
     """Give each part with its bytes, if they are those that its task wrote."""
-    for part, data in _fetched(run, place):
+    files = ((run.source(part), part.size) for part in run.parts())
+    for part, data in zip(run.parts(), fetched(place, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
             raise AnalysisError(
                 f"{run.source(part)} has other bytes than the task that wrote it counted; "
                 "something else writes to the output"
             )
         yield part, data
-
-
-def _fetched(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
-    if place.path is not None:
-        for part in run.parts():
-            yield part, place.read(run.source(part))
-        return
-    waiting: deque[tuple[Part, Future[bytes]]] = deque()
-    size = 0
-    with ThreadPoolExecutor(_AHEAD, thread_name_prefix="flexwire-part") as pool:
-        for part in run.parts():
-            while waiting and (len(waiting) == _AHEAD or size + part.size > _AHEAD_BYTES):
-                first, data = waiting.popleft()
-                size -= first.size
-                yield first, data.result()
-            waiting.append((part, pool.submit(place.read, run.source(part))))
-            size += part.size
-        for first, data in waiting:
-            yield first, data.result()

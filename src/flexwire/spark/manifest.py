@@ -41,7 +41,7 @@ class Written:
 
 
 class Files(Sequence[Written]):
-    """What one task wrote, in some 20 bytes a file: the driver holds those of 20,000 tasks.
+    """What one task wrote, in some 20 bytes each: the driver holds those of 20,000 tasks.
 
     They are unpacked each time that somebody goes through them.
     """

@@ -11,7 +11,6 @@ A task goes from the bytes of its range to columns, and writes its part of each 
 
 from __future__ import annotations
 
-import pickle
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +23,7 @@ from flexwire.spark.compaction import compact, remove_parts
 from flexwire.spark.drop import Drop
 from flexwire.spark.joining import WHOLE_BYTES
 from flexwire.spark.manifest import PARTS, TABLES, part_name, settle
+from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables import schema
@@ -51,8 +51,7 @@ MOST_TASKS: Final = 20_000
 
 # What the survey keeps for the ranges lies here, below the place that an analysis writes to.
 _KEPT: Final = "_survey"
-# And the sums of what each task wrote here, the survey's first.
-_SUMS: Final = "_sums"
+# The survey writes before all ranges.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever it found.
 _ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
@@ -105,12 +104,8 @@ def write_tables(
         work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
         committed += run_tasks(spark, found.ranges, work, drop)
     written = compact(spark, committed, drop)
-    sums = AnalysisSums(found.span_us)
-    for name in sorted(entry.name for entry in place.entries(f"{_SUMS}/")):
-        # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(place.read(name)))  # noqa: S301 - see above
-    for folder in (_KEPT, _SUMS):
-        place.remove(entry.name for entry in place.entries(f"{folder}/"))
+    sums = merged_sums(spark, drop, found.span_us)
+    place.remove(entry.name for entry in place.entries(f"{_KEPT}/"))
     remove_parts(place)
     settle(place, written)
     return found, sums
@@ -198,8 +193,7 @@ class _Writers:
                 folder = PARTS if self._is_part and writer.size < WHOLE_BYTES else TABLES
                 local = self._local(table)
                 self._drop.put(local, table, self._name, writer.rows, folder=folder)
-            data = pickle.dumps(self._sums, pickle.HIGHEST_PROTOCOL)
-            self._drop.place.write(f"{_SUMS}/{self._number + 1:06d}", data)
+            keep_sums(self._drop.place, self._number + 1, self._sums)
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Write rows of a table."""

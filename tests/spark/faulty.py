@@ -8,9 +8,9 @@ import shutil
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -159,9 +159,9 @@ class Store:
     root: Path
     path: None = None
 
-    def child(self, name: str) -> Store:
+    def child(self, name: str) -> Self:
         """The names below one."""
-        return Store(self.root / name)
+        return replace(self, root=self.root / name)
 
     def put(self, local: Path, name: str) -> None:
         """Copy a file there."""

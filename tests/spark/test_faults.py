@@ -72,6 +72,22 @@ def test_a_task_that_runs_again_counts_once(
     assert not list(out.glob(f"{PREFIX}*"))
 
 
+def test_files_are_joined_once_where_a_task_that_joins_them_is_ended(
+    driver: Driver, tmp_path: Path, flags: Path
+) -> None:
+    trees = []
+    for name in ("out", "same"):
+        (tmp_path / name).mkdir()
+        told = driver.ask("tests.spark.parts:run_joining", str(tmp_path / name), str(flags), COUNT)
+        assert attempts(flags, 0) > 1
+        assert attempts(flags, 1) > 1
+        trees.append(tree(tmp_path / name / "tables"))
+        assert {f"tables/{file}" for file, (_, data) in trees[-1].items() if data} == set(told)
+    # In the second run nothing fails.
+    assert trees[0] == trees[1]
+    assert any("-000000-000003-" in file for file in trees[0])
+
+
 def test_a_worker_that_ends_for_good_is_made_up_for(
     standalone: Cluster, driver: Driver, tmp_path: Path, flags: Path
 ) -> None:

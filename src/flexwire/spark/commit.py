@@ -21,7 +21,7 @@ import secrets
 import struct
 import traceback
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -32,7 +32,8 @@ from flexwire.errors import AnalysisError
 from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.drop import Drop, as_it_is
-from flexwire.spark.manifest import Committed
+from flexwire.spark.left_work import LARGEST_WORK, LeftWork
+from flexwire.spark.manifest import Committed, Files, check_owners
 from flexwire.spark.progress import is_connect
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ def run_tasks(
     """
     if count == 0:
         return []
-    job = _Job(catalog().carried, work, drop.place, secrets.token_bytes(32), drop.arrange)
+    key = secrets.token_bytes(32)
+    job = _Job(catalog().carried, work, drop.place, key, drop.arrange).light()
     found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
+    drop.place.remove([job.left])
     committed = _checked(found, count)
     _tell_of_kernels(committed)
     return committed
@@ -155,13 +158,8 @@ def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[Committed[A
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
     # They are signed with a key that only this action's tasks and its commit have.
-    committed: list[Committed[Any]] = [pickle.loads(tasks[number]) for number in range(count)]  # noqa: S301 - see above
-    owners: dict[str, int] = {}
-    for one in committed:
-        for file in one.files:
-            owner = owners.setdefault(file.name, one.number)
-            if owner != one.number:
-                raise AnalysisError(f"tasks {owner} and {one.number} have both written {file.name}")
+    committed: list[Committed[Any]] = [pickle.loads(tasks.pop(number)) for number in range(count)]  # noqa: S301 - see above
+    check_owners(committed)
     return committed
 
 
@@ -193,6 +191,16 @@ class _Job:
         """Do a task, and give its message."""
         return number, self.run(number)
 
+    @property
+    def left(self) -> str:
+        return f"{self.results}-work"
+
+    def light(self) -> _Job:
+        """The same with its work in a file, where it is too large to travel."""
+        if len(packed := _pickled(self.work)) <= LARGEST_WORK:
+            return self
+        return replace(self, work=LeftWork.leave(packed, self.place, self.left))
+
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
         use_carried(self.carried)
@@ -210,7 +218,7 @@ class _Job:
                 f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
                 "the driver; what is larger belongs into a file"
             )
-        return _pickled(Committed(number, tuple(drop.files), value, not lacks_kernels()))
+        return _pickled(Committed(number, Files(drop.files), value, not lacks_kernels()))
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
         """Leave what was committed for the caller, signed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,29 +47,36 @@ class Drop:
 
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone
-    when the attempt is over.
+    when the attempt is over. ``written`` is what all tasks have written, once all is.
     """
 
     place: Place
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
     arrange: Arrange = as_it_is
+    written: Sequence[Written] = ()
 
-    def put(self, local: Path, table: str, name: str, rows: int | None = None) -> None:
+    def put(
+        self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
+    ) -> None:
         """Hand over a file of a table; it is gone from where it was.
 
         ``name`` must follow from the task's input alone, as `part_name` does, and so must the
         bytes. ``rows`` are those that a Parquet file's footer says, unless they are given. What is
-        placed are the files that `arrange` makes of it.
+        placed are the files that `arrange` makes of it. What is not to stay as it is goes into
+        another ``folder``, `PARTS`.
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):
-            self._put(part, table, part_name, part_rows)
+            self.put_arranged(part, table, part_name, part_rows, folder=folder)
         local.unlink(missing_ok=True)
 
-    def _put(self, local: Path, table: str, name: str, rows: int) -> None:
-        full = f"{TABLES}/{table}/{name}"
-        if any(not part or part.startswith((".", "_")) for part in full.split("/")):
+    def put_arranged(
+        self, local: Path, table: str, name: str, rows: int, *, folder: str = TABLES
+    ) -> None:
+        """Hand over a file that `arrange` has made."""
+        full = f"{folder}/{table}/{name}"
+        if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
             raise ArgumentError(
                 f"expected a table and a name whose parts begin with neither dot nor underscore, "
                 f"got {table!r} and {name!r}"

@@ -5,21 +5,28 @@ So a task that runs twice writes the same files, and what counts is what its man
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import pickle
+import zlib
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
+
+import numpy as np
 
 from flexwire.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from flexwire.spark.places import Place
 
 T = TypeVar("T")
 
 # Where the tables are, below the place that an analysis writes to.
-TABLES = "tables"
+TABLES: Final = "tables"
+# And where parts of tables are that are to be joined before they are.
+PARTS: Final = "_parts"
 _DIGEST_LETTERS = 16
 
 
@@ -34,6 +41,41 @@ class Written:
     crc32c: int
 
 
+class Files(Sequence[Written]):
+    """What one task wrote, in some 20 bytes each: the driver holds those of 20,000 tasks.
+
+    They are unpacked each time that somebody goes through them.
+    """
+
+    __slots__ = ("_count", "_packed")
+
+    def __init__(self, files: Iterable[Written] = ()) -> None:
+        told = [astuple(one) for one in files]
+        self._count = len(told)
+        self._packed = zlib.compress(pickle.dumps(told, pickle.HIGHEST_PROTOCOL))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Written]:
+        # As it was packed here, or came signed from a task.
+        told = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - see above
+        return (Written(*one) for one in told)
+
+    @overload
+    def __getitem__(self, index: int) -> Written: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Written]: ...
+    def __getitem__(self, index: int | slice) -> Written | list[Written]:
+        return list(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Files) and self._packed == other._packed
+
+    def __hash__(self) -> int:
+        return hash(self._packed)
+
+
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[T]):
     """The one attempt of a task that counts: its files, and the value that its work returned.
@@ -42,9 +84,27 @@ class Committed(Generic[T]):
     """
 
     number: int
-    files: tuple[Written, ...]
+    files: Sequence[Written]
     value: T
     has_kernels: bool = True
+
+
+def check_owners(committed: Sequence[Committed[T]]) -> None:
+    """Raise `AnalysisError` where two tasks have written one file; numbers stand for names."""
+    # Of a million names eight bytes each; only where these are the same, the names are compared.
+    hashes = np.sort(
+        np.fromiter((hash(file.name) for one in committed for file in one.files), np.int64)
+    )
+    twice = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    if not twice:
+        return
+    owners: dict[str, int] = {}
+    for one in committed:
+        for file in one.files:
+            if hash(file.name) in twice and owners.setdefault(file.name, one.number) != one.number:
+                raise AnalysisError(
+                    f"tasks {owners[file.name]} and {one.number} have both written {file.name}"
+                )
 
 
 def part_name(digest: str, number: int, part: int) -> str:
@@ -54,6 +114,15 @@ def part_name(digest: str, number: int, part: int) -> str:
     '9f86d081884c7d65-000012-0000.parquet'
     """
     return f"{digest[:_DIGEST_LETTERS]}-{number:06d}-{part:04d}.parquet"
+
+
+def joined_name(digest: str, first: int, last: int, part: int) -> str:
+    """Name the ``part``-th file that is made of those of ranges ``first`` to ``last``.
+
+    >>> joined_name("9f86d081884c7d659a2feaa0c55ad015", 0, 12, 1)
+    '9f86d081884c7d65-000000-000012-0001.parquet'
+    """
+    return f"{digest[:_DIGEST_LETTERS]}-{first:06d}-{last:06d}-{part:04d}.parquet"
 
 
 def settle(place: Place, written: Iterable[Written], others: Collection[str] = ()) -> None:

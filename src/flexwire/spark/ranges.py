@@ -3,6 +3,7 @@
 ```
 capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, records        one task a range
                    └─────────────────▶ connections, packets
+small files of a table ─▶ joined                                                `compaction`
 ```
 A task goes from the bytes of its range to columns, and writes its part of each table itself
 (`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
@@ -10,16 +11,18 @@ A task goes from the bytes of its range to columns, and writes its part of each 
 
 from __future__ import annotations
 
-import pickle
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
 from flexwire.spark.commit import run_tasks
-from flexwire.spark.manifest import part_name, settle
+from flexwire.spark.compaction import compact, remove_parts
+from flexwire.spark.joining import WHOLE_BYTES
+from flexwire.spark.manifest import PARTS, TABLES, Files, part_name, settle
+from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables import schema
@@ -41,11 +44,14 @@ if TYPE_CHECKING:
 
 LEAST_RANGE_BYTES: Final = 64 << 20
 """What has fewer bytes is decoded by one task: to begin another one takes longer."""
+MOST_RANGE_BYTES: Final = 4 << 30
+"""So many bytes take a task a minute, and longer is not to be done again where it fails."""
+MOST_TASKS: Final = 20_000
+"""So many ranges one capture has at most, as the driver holds what each has written."""
 
 # What the survey keeps for the ranges lies here, below the place that an analysis writes to.
 _KEPT: Final = "_survey"
-# And the sums of what each task wrote here, the survey's first.
-_SUMS: Final = "_sums"
+# The survey writes before all ranges.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever it found.
 _ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
@@ -71,9 +77,12 @@ class Surveyed:
 def range_bytes(total: int, tasks_at_once: int) -> int:
     """How many bytes of a capture of ``total`` bytes a task is to decode.
 
-    Two rounds of tasks, as far as that does not make them too small or too large.
+    Two rounds of tasks where they are large enough for large files, and else one, as far as that
+    does not make them too small.
     """
-    return max(LEAST_RANGE_BYTES, min(RANGE_BYTES, total // (2 * max(1, tasks_at_once))))
+    processors = max(1, tasks_at_once)
+    wanted = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
+    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, wanted), -(-total // MOST_TASKS))
 
 
 def write_tables(
@@ -88,19 +97,18 @@ def write_tables(
     is_whole = total <= asked.range_bytes
     survey: Committed[Surveyed]
     (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
-    found, written = survey.value, list(survey.files)
+    found = survey.value
+    committed: list[Committed[Any]] = [survey]
     if found.ranges and not is_whole:
-        work = partial(_decode, replace(asked, files=()), asked.digest, found.span_us)
-        for one in run_tasks(spark, found.ranges, work, drop):
-            written += one.files
-    sums = AnalysisSums(found.span_us, spills=True)
-    for name in sorted(entry.name for entry in place.entries(f"{_SUMS}/")):
-        # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(place.read(name)))  # noqa: S301 - see above
-    for folder in (_KEPT, _SUMS):
-        place.remove([entry.name for entry in place.entries(f"{folder}/")])
+        how = replace(asked, files=())
+        work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
+        committed += run_tasks(spark, found.ranges, work, drop)
+    written = Files(compact(spark, committed, drop))
+    sums = merged_sums(spark, drop, found.span_us)
+    place.remove(entry.name for entry in place.entries(f"{_KEPT}/"))
+    remove_parts(place)
     settle(place, written)
-    drop.files += written
+    drop.written = written
     return found, sums
 
 
@@ -131,9 +139,16 @@ def _surveyed(survey: Survey) -> Surveyed:
     return found
 
 
-def _decode(asked: Asked, digest: str, span_us: int, number: int, drop: Drop) -> None:
+def _decode(
+    asked: Asked,
+    digest: str,
+    span_us: int,
+    is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    number: int,
+    drop: Drop,
+) -> None:
     _use_one_thread()
-    with _Writers(drop, digest, number, span_us) as writers:
+    with _Writers(drop, digest, number, span_us, is_part=is_part) as writers:
         writers.write_range(asked, number, partial(_kept, drop.place))
 
 
@@ -152,10 +167,16 @@ def _use_one_thread() -> None:
 
 
 class _Writers:
-    """The files that a task writes, one a table, and their sums; handed over in the end."""
+    """The files that a task writes, one a table, and their sums; handed over in the end.
 
-    def __init__(self, drop: Drop, digest: str, number: int, span_us: int) -> None:
+    Where the task is one of those that write part of each table, small files are to be joined.
+    """
+
+    def __init__(
+        self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
+    ) -> None:
         self._drop = drop
+        self._is_part = is_part
         self._number = number
         self._name = part_name(digest, max(0, number), 0)
         self._sums = AnalysisSums(span_us)
@@ -170,9 +191,10 @@ class _Writers:
         self._stack.__exit__(*error)  # type: ignore[arg-type]  # the three that a context gets
         if error[0] is None:
             for table, writer in self._open.items():
-                self._drop.put(self._local(table), table, self._name, writer.rows)
-            data = pickle.dumps(self._sums, pickle.HIGHEST_PROTOCOL)
-            self._drop.place.write(f"{_SUMS}/{self._number + 1:06d}", data)
+                folder = PARTS if self._is_part and writer.size < WHOLE_BYTES else TABLES
+                local = self._local(table)
+                self._drop.put(local, table, self._name, writer.rows, folder=folder)
+            keep_sums(self._drop.place, self._number + 1, self._sums)
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
         """Write rows of a table."""

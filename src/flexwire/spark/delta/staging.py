@@ -106,7 +106,7 @@ class DeltaStaging:
         return [*old, own]
 
     def _tables(self) -> dict[str, list[Added]]:
-        rows = {one.name: one.rows for one in self.drop.files}
+        rows = {one.name: one.rows for one in self.drop.written}
         found: dict[str, list[Added]] = {name: [] for name in ALWAYS}
         for one in self.files.entries(f"{TABLES}/"):
             table, name = split(one.name)

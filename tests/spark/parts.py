@@ -1,0 +1,107 @@
+"""Small files of tables as ranges leave them, and how they are joined without Spark."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from flexwire.spark import compaction
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.compaction import compact, remove_parts
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import PARTS, TABLES, Committed, Files, part_name, settle
+from flexwire.storage.place import Place
+from flexwire.tables.parquet import TableWriter
+from tests.spark import faulty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark.faulty import Store
+
+
+WORK = compaction._work
+WHOLE = 50_000
+SCHEMA = pa.schema(
+    {
+        "time": pa.timestamp("us", "UTC"),
+        "range": pa.int16(),
+        "names": pa.list_(pa.struct({"name": pa.string(), "offset": pa.int64()})),
+        "value": pa.binary(),
+    }
+)
+# So many rows of each range: few, a third of what is enough, and enough.
+ROWS = {"messages/Heartbeat": 3, "frames": 40, "day/2026": 35, "records": 150}
+VALUE = 400
+
+
+def rows_of(table: str, number: int) -> pa.RecordBatch:
+    chance = random.Random(f"{table} {number}")
+    rows = [
+        {
+            "time": 1_790_000_000_000_000 + 1000 * number + row,
+            "range": number,
+            "names": [{"name": f"{table} {row}", "offset": None}] * (row % 3),
+            "value": chance.randbytes(VALUE) if row % 5 else None,
+        }
+        for row in range(ROWS[table])
+    ]
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+
+def write_parts(number: int, drop: Drop) -> None:
+    """What a range's task does: its part of each table, the small ones beside the tables."""
+    for table in ROWS:
+        local = drop.scratch / table.replace("/", "-")
+        with TableWriter(local, SCHEMA) as writer:
+            writer.write(rows_of(table, number))
+        folder = PARTS if writer.size < WHOLE else TABLES
+        drop.put(local, table, part_name(faulty.DIGEST, number, 0), writer.rows, folder=folder)
+
+
+def here(_spark: object, count: int, work: Callable[[int, Drop], Any], drop: Drop) -> list[Any]:
+    """Run tasks in this process."""
+    committed = []
+    for number in range(count):
+        with drop.opened(number) as own:
+            value = work(number, own)
+            committed.append(Committed(number, Files(own.files), value))
+    return committed
+
+
+def joined(place: Place | Store, count: int, run: Any = run_tasks, spark: Any = None) -> list[str]:
+    """Write the parts of so many ranges, join them, and give the names of what stays."""
+    drop = Drop(place)
+    written = list(compact(spark, run(spark, count, write_parts, drop), drop))
+    remove_parts(place)
+    settle(place, written)
+    return sorted(one.name for one in written)
+
+
+def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
+    """The same in a driver of one's own; the first task that joins is ended, and so is another."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(compaction, "TASK_BYTES", 20_000)
+    # Workers get it pickled with the task.
+    patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
+    return joined(Place(out), count, spark=spark)
+
+
+def work_killed(flags: Path, number: int, drop: Drop) -> None:
+    """End the worker: the first time in the middle of a file, in another task after all is put."""
+    is_first = faulty.begin(flags, number)
+    if is_first and number == 0:
+        (drop.scratch / "joined").write_bytes(b"PAR1 and no more")
+        os.kill(os.getpid(), signal.SIGKILL)
+    WORK(number, drop)
+    if is_first and number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,177 @@
+"""Small files of a table become large ones: the same rows, once, and at most a third twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.errors import AnalysisError
+from flexwire.spark.compaction import compact
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import PARTS, TABLES, Committed, Files, Written, part_name
+from flexwire.storage.place import Place
+from tests.spark import faulty
+from tests.spark.faulty import Store
+from tests.spark.parts import ROWS, WHOLE, here, joined, rows_of, write_parts
+from tests.spark.test_staging import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+COUNT = 24
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are large enough sooner, and tasks run here."""
+    monkeypatch.setattr("flexwire.spark.joining.WHOLE_BYTES", WHOLE)
+    monkeypatch.setattr("flexwire.spark.compaction.TASK_BYTES", 8 * WHOLE)
+    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", here)
+    # A row group is what a file grows by.
+    monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "out").mkdir()
+    return Place(str(tmp_path / "out"))
+
+
+def directory(place: Place) -> Path:
+    assert place.path is not None
+    return place.path
+
+
+def files_of(place: Place, names: list[str]) -> dict[str, list[Path]]:
+    found = defaultdict(list)
+    for name in names:
+        table = name.removeprefix(f"{TABLES}/").rpartition("/")[0]
+        found[table].append(directory(place) / name)
+    return found
+
+
+def test_every_row_is_there_once_in_the_order_of_ranges(place: Place) -> None:
+    files = files_of(place, joined(place, COUNT, here))
+    assert files.keys() == ROWS.keys()
+    for table, some in files.items():
+        rows = pa.concat_tables(pq.read_table(one) for one in some).to_pylist()
+        assert rows == [
+            row for number in range(COUNT) for row in rows_of(table, number).to_pylist()
+        ]
+    # Neither parts nor plans are left.
+    there = tree(directory(place))
+    assert {name.split("/")[0] for name, (_, data) in there.items() if data} == {TABLES}
+
+
+def test_joined_files_are_large_enough_but_for_the_last(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flexwire.spark.compaction._REWRITTEN", 1)
+    files = files_of(place, joined(place, COUNT, here))
+    for table, some in files.items():
+        sizes = [one.stat().st_size for one in some]
+        assert all(WHOLE <= size < 2.5 * WHOLE for size in sizes[:-1]), table
+    assert len(files["messages/Heartbeat"]) == 1
+    assert 2 < len(files["frames"]) < COUNT / 2
+    assert len(files["records"]) == COUNT
+    metadata = pq.read_metadata(files["frames"][0])
+    assert metadata.num_row_groups < 8
+    as_it_was = pq.read_schema(files["records"][0])
+    assert all(pq.read_schema(one).equals(as_it_was) for some in files.values() for one in some)
+
+
+def test_the_same_parts_give_the_same_bytes_wherever_they_are(place: Place, tmp_path: Path) -> None:
+    names = joined(place, COUNT, here)
+    first = {name: (directory(place) / name).read_bytes() for name in names}
+    (tmp_path / "again").mkdir()
+    again = Place(str(tmp_path / "again"))
+    store = Store(tmp_path / "store")
+    for other in (again, store):
+        assert joined(other, COUNT, here) == names
+        assert {name: other.read(name) for name in names} == first
+        assert {one.name for one in other.entries("")} == set(names)
+
+
+def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
+    place: Place,
+) -> None:
+    before = here(None, COUNT, write_parts, Drop(place))
+    sizes = {file.name: file.size for one in before for file in one.files}
+    written = list(compact(None, before, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    stay = {name.rpartition("/")[2] for name in sizes}
+    tables = defaultdict(set)
+    for one in written:
+        tables[one.table].add(one.name.rpartition("/")[2] in stay)
+    assert tables["messages/Heartbeat"] == {False}
+    assert tables["records"] == {True}
+    new = sum(one.size for one in written if one.name.rpartition("/")[2] not in stay)
+    assert 0 < new <= sum(sizes.values()) / 3
+    # Both sizes between join some of their runs, or one of them all: so much fits, and no more.
+    assert tables["frames"] | tables["day/2026"] == {False, True}
+
+
+def test_only_parts_of_one_directory_become_one_file(place: Place) -> None:
+    def days(number: int, drop: Drop) -> None:
+        for day in range(2):
+            local = drop.scratch / str(day)
+            pq.write_table(pa.table({"day": [day] * 5, "range": [number] * 5}), local)
+            name = f"day={day}/{part_name(faulty.DIGEST, number, day)}"
+            drop.put(local, "frames", name, folder=PARTS)
+        large = drop.scratch / "large"
+        pq.write_table(pa.table({"n": list(range(20_000))}), large)
+        drop.put(large, "records", part_name(faulty.DIGEST, number, 0))
+
+    written = list(compact(None, here(None, 5, days, Drop(place)), Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    frames = [one for one in written if one.table == "frames"]
+    assert [one.name.split("/")[:3] for one in frames] == [
+        ["tables", "frames", f"day={day}"] for day in range(2)
+    ]
+    for day, one in enumerate(frames):
+        assert pq.read_table(directory(place) / one.name).to_pylist() == [
+            {"day": day, "range": number} for number in range(5) for _ in range(5)
+        ]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_where_nothing_is_to_be_joined_no_task_runs(
+    place: Place, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    def refuse(_spark: object, count: int, *_: object) -> list[Any]:
+        assert count == 0
+        return []
+
+    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", refuse)
+    names = joined(place, count, here)
+    assert len(names) == count * len(ROWS)
+
+
+@pytest.mark.parametrize("kind", [lambda root: Place(str(root)), Store])
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a_part_with_other_bytes_is_refused(
+    tmp_path: Path, kind: Callable[[Path], Place | Store], *, is_short: bool
+) -> None:
+    (tmp_path / "out").mkdir()
+    place: Place | Store = kind(tmp_path / "out")
+    parts = here(None, 4, write_parts, Drop(place))
+    name = next(one.name for one in parts[2].files if one.table == "messages/Heartbeat")
+    data = place.read(name)
+    flipped = data[:50] + bytes([data[50] ^ 1]) + data[51:]
+    place.write(name, data[:-1] if is_short else flipped)
+    with pytest.raises(AnalysisError, match=rf"{name} has other bytes than the task that"):
+        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+
+
+def test_rows_that_a_task_counted_otherwise_are_refused(place: Place) -> None:
+    parts = here(None, 4, write_parts, Drop(place))
+    first = [
+        Written(one.name, one.table, one.size, one.rows + 1, one.crc32c) for one in parts[0].files
+    ]
+    parts[0] = Committed(0, Files(first), None)
+    with pytest.raises(AnalysisError, match=r"Heartbeat: expected 13 rows in its parts, got 12"):
+        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched

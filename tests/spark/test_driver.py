@@ -1,0 +1,119 @@
+"""What the driver holds of an analysis does not grow with what its tasks wrote, but by a little."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.errors import AnalysisError
+from flexwire.spark import commit
+from flexwire.spark.compaction import compact
+from flexwire.spark.drop import Drop
+from flexwire.spark.left_work import LARGEST_WORK, LeftWork
+from flexwire.spark.manifest import (
+    PARTS,
+    TABLES,
+    Committed,
+    Files,
+    Written,
+    part_name,
+    settle,
+)
+from flexwire.storage.pages import Entry
+from tests.spark.faulty import DIGEST, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+# Of a task's 62 files: with each as an object they were 30,000.
+MOST_OF_A_TASK = 6_000
+
+
+def written(number: int) -> Iterator[Written]:
+    """What a range writes of many tables: two are large enough, and all others are small."""
+    for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
+        folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
+        name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
+        yield Written(name, table, size, size // 10, zlib.crc32(name.encode()))
+
+
+class Listed(Store):
+    """A store that only lists: what the driver asks of it in the end."""
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """The names of what is in the tables."""
+        for one in vars(self).get("found", []):
+            assert one.name.startswith(prefix)
+            yield Entry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
+
+
+def peak(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a driver does with the results of tasks."""
+    found = (
+        (number, pickle.dumps(Committed(number, Files(written(number)), None)))
+        for number in range(count)
+    )
+    committed = commit._checked(found, count)
+    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", lambda *_: [])
+    files = list(compact(None, committed, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    assert len(files) == 2 * count
+    listed = Listed(place.root)
+    vars(listed)["found"] = files
+    settle(listed, files)
+
+
+def test_the_driver_holds_little_of_each_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = 100, 300
+    driven(Store(tmp_path / "first"), few, monkeypatch)
+    one = peak(partial(driven, Store(tmp_path / "few"), few, monkeypatch))
+    other = peak(partial(driven, Store(tmp_path / "many"), many, monkeypatch))
+    assert (other - one) / (many - few) < MOST_OF_A_TASK
+
+
+def sized(data: bytes, number: int, _drop: Drop) -> int:
+    return len(data) + number
+
+
+@pytest.mark.parametrize("size", [0, LARGEST_WORK])
+def test_work_that_is_large_lies_in_a_file_and_does_not_travel(tmp_path: Path, size: int) -> None:
+    place = Store(tmp_path / "store")
+    work: Callable[[int, Drop], Any] = partial(sized, bytes(size))
+    job = commit._Job(None, work, place, bytes(32)).light()
+    assert isinstance(job.work, LeftWork) is (size > 0)
+    assert len(commit._pickled(job)) < LARGEST_WORK / 100
+    assert [one.name for one in place.entries("")] == [job.left] * (size > 0)
+    assert job.work(5, Drop(place)) == size + 5
+
+
+def test_only_the_work_that_was_left_is_done(tmp_path: Path) -> None:
+    place = Store(tmp_path)
+    work = LeftWork.leave(pickle.dumps(sized), place, "work")
+    place.write("work", pickle.dumps(written))
+    with pytest.raises(AnalysisError, match="work was written by something else"):
+        work(0, Drop(place))
+
+
+def test_files_are_packed_and_the_same_again() -> None:
+    files = Files(written(7))
+    assert list(files) == list(written(7))
+    assert (len(files), files[1], files[-2:]) == (62, list(written(7))[1], list(written(7))[-2:])
+    assert len(pickle.dumps(files)) < 25 * len(files)
+    again = pickle.loads(pickle.dumps(files))  # noqa: S301 - it is the line above
+    assert again == files == Files(written(7)) != Files(written(8))
+    assert hash(again) == hash(files)

@@ -24,9 +24,12 @@ from flexwire.tables.entities import entity_paths
 from flexwire.tables.survey import Asked, Surveyor
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, LOSSY, MID_STREAM, STRANGE, Shape, write_capture
+from tests.spark.test_audit import _write as write_clients
+from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -41,6 +44,7 @@ SHAPES = {
     "MANY": MANY,
 }
 CONNECTIONS = "connections"
+_KNOWN = "known to break"
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,10 @@ class Captured:
 
 @pytest.fixture(scope="module", params=sorted(SHAPES))
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
-    files = write_capture(tmp_path_factory.mktemp("capture"), 5, SHAPES[request.param])
+    return read(write_capture(tmp_path_factory.mktemp("capture"), 5, SHAPES[request.param]))
+
+
+def read(files: Iterable[Path]) -> Captured:
     asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
@@ -190,6 +197,42 @@ def test_spark_says_the_same_of_the_tables(spark: SparkSession, captured: Captur
     tables = AuditTables(frames, connections, lambda name: table(f"{MESSAGES}/{name}"))
     found = audit_tables(tables, captured.messages(), ["4.0"])
     assert found == gather_audit(summed(captured), ["4.0"])
+
+
+def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path / "capture")
+    write_clients(traffic)
+    traffic.close()
+    sums = summed(read([traffic.directory]))
+    audit = gather_audit(sums, ["4.0"])
+    found = {
+        (one.client.client_id, one.client.address, one.client.software_name): (
+            one.verdict, one.evidence, one.api_name, one.offered
+        )
+        for one in reversed(audit.findings)
+    }  # fmt: skip
+    clean = ("nothing seen against it", "versions", None, None)
+    older = ("documented as unsupported", "librdkafka-baseline", None, None)
+    assert found == {
+        ("modern", "10.0.0.7", "kafka-python"): clean,
+        ("future", "10.0.0.7", None): clean,
+        ("pinned", "10.0.0.7", None): ("will break", "never asked", "Fetch", "4-18"),
+        ("limited", "10.0.0.7", None): ("will break", "offered more", "ListOffsets", "1-11"),
+        ("broken", "10.0.0.7", None): (
+            "broke", "closed without an answer", "Produce", "0-13"
+        ),
+        ("served", "10.0.0.7", None): ("will break", "offered more", "Produce", "0-13"),
+        ("rdkafka", "10.0.0.7", "librdkafka"): clean,
+        ("rdkafka", "10.0.0.8", "librdkafka"): older,
+        ("1", "10.0.0.1", None): ("not judged", "controller", None, None),
+        ("broker-2-fetcher-0", "10.0.0.2", None): ("not judged", "broker", None, None),
+    }  # fmt: skip
+    assert audit.brokers == ("4.3.1",)
+    named = {one.client.client_id: (one.groups, one.topics) for one in audit.findings}
+    assert named["pinned"] == (("billing",), ("orders",))
+    # It breaks a mechanism, of which the client's handshake tells.
+    of_mechanism = [one for one in gather_audit(sums, ["4.0.0"]).findings if one.verdict == _KNOWN]
+    assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
 
 
 def test_rows_that_are_alike_become_one() -> None:

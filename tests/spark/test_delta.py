@@ -413,10 +413,10 @@ def test_a_part_is_cut_by_the_days_of_its_rows(
         cut(tmp_path, [midnight + timedelta(days=one) for one in range(4)])
 
 
-def test_tables_without_a_moment_have_no_days(tmp_path: Path) -> None:
-    assert list(by_day(tmp_path / "x", "packets", "a.parquet", 3)) == [
-        (tmp_path / "x", "a.parquet", 3)
-    ]
+@pytest.mark.parametrize("which", [("packets", "a.parquet"), ("frames", "day=2026-11-22/a")])
+def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple[str, str]) -> None:
+    table, name = which
+    assert list(by_day(tmp_path / "x", table, name, 3)) == [(tmp_path / "x", name, 3)]
 
 
 def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,13 +47,22 @@ class Drop:
 
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone
-    when the attempt is over.
+    when the attempt is over. ``arrange`` says which files a finished one becomes. One that
+    ``remembers`` knows in the end what all tasks have written.
     """
 
     place: Place
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
     arrange: Arrange = as_it_is
+    remembers: bool = False
+
+    def told(self, files: Iterable[Written]) -> Iterator[Written]:
+        """Give the files that tasks have written, which are in `files` then, if it remembers."""
+        for one in files:
+            if self.remembers:
+                self.files.append(one)
+            yield one
 
     def put(self, local: Path, table: str, name: str, rows: int | None = None) -> None:
         """Hand over a file of a table; it is gone from where it was.

@@ -99,8 +99,7 @@ def write_tables(
         sums.merge(pickle.loads(place.read(name)))  # noqa: S301 - see above
     for folder in (_KEPT, _SUMS):
         place.remove([entry.name for entry in place.entries(f"{folder}/")])
-    settle(place, written)
-    drop.files += written
+    settle(place, drop.told(written))
     return found, sums
 
 

@@ -55,7 +55,7 @@ class DeltaStaging:
     drop: Drop = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day))
+        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day, remembers=True))
 
     @property
     def files(self) -> DeltaPlace:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import uuid
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,13 +21,13 @@ import pytest
 from deltalake import DeltaTable
 
 from flexwire.errors import AnalysisError, FlexwireError, StorageError
-from flexwire.spark import delta
 from flexwire.spark.analyze import analyze as run
 from flexwire.spark.delta import days, ledger, logs, place, staging, sweeping
 from flexwire.spark.delta.days import by_day
 from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.options import storage_options, table_url
+from flexwire.spark.delta.reading import output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.manifest import settle
 from flexwire.spark.outputs import begun
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.delta import DeltaStaging
+    from flexwire.spark.delta.staging import DeltaStaging
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MESSAGE = "messages/ApiVersionsRequest"
@@ -100,7 +102,7 @@ def plain(out: Place, name: str = "frames") -> list[str]:
 
 def exact(out: Place, name: str = "frames") -> list[str]:
     """What a reader finds that does."""
-    return sorted(delta.output(out.url).table(name)["client_id"].to_pylist())
+    return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +131,7 @@ def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
     assert not analyze(anywhere, "one", tmp_path)
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
-    found = delta.output(anywhere.url)
+    found = output(anywhere.url)
     assert found.names == ["audit", "connections", "frames", MESSAGE, "packets", "records"]
     assert found.table("records").num_rows == 0
     assert found.read("facts.json") == b'"two"'
@@ -141,14 +143,25 @@ def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
         (one.analysis, "one"), (two.analysis, "two")
     }  # fmt: skip
     assert {row["day"] for row in rows} == {NOON.date()}
-    with pytest.raises(FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.output"):
+    with pytest.raises(
+        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.reading\.output"
+    ):
         read_output(anywhere.url)
+
+
+def test_all_is_its_owners_alone(out: Place, tmp_path: Path) -> None:
+    assert out.path is not None
+    out.path.mkdir(mode=0o755)
+    analyze(out, "one", tmp_path)
+    for path in (one for one in out.path.rglob("*") if one.is_file()):
+        above = [one for one in path.parents if one.is_relative_to(out.path) and one != out.path]
+        assert any(not one.stat().st_mode & 0o077 for one in above), path
 
 
 def test_duckdb_reads_what_deltalake_reads(out: Place, tmp_path: Path) -> None:
     for text in ("one", "two"):
         analyze(out, text, tmp_path)
-    frames = delta.output(out.url).dataset("frames")
+    frames = output(out.url).dataset("frames")
     asked = "select client_id, day, count(*) from frames group by all order by all"
     with duckdb.connect() as connection:
         connection.register("frames", frames)
@@ -171,6 +184,25 @@ def test_without_append_all_that_was_in_is_replaced(anywhere: Place, tmp_path: P
     assert plain(anywhere) == exact(anywhere) == ["new"]
     assert analyze(anywhere, "one", tmp_path)
     assert plain(anywhere) == exact(anywhere) == ["new", "one"]
+
+
+def test_files_that_others_have_joined_are_taken_out_too(out: Place, tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        analyze(out, text, tmp_path)
+    (_, two) = output(out.url).entries
+    columns = pa.schema([("time", pa.timestamp("us", "UTC")), ("client_id", pa.string())])
+    local = tmp_path / "more.parquet"
+    pq.write_table(pa.Table.from_pylist([{"time": NOON, "client_id": "two"}], columns), local)
+    name = f"analysis={two.analysis}/day=2026-11-22/more.parquet"
+    size = local.stat().st_size
+    out.put(local, f"tables/frames/{name}")
+    Log(out, "frames").add([Added(name, size, 1)], columns, two.analysis)
+    table = Log(out, "frames").open()
+    assert table is not None
+    assert table.optimize.compact()["numFilesAdded"] == 1
+    assert plain(out) == exact(out) == ["one", "two", "two"]
+    analyze(out, "new", tmp_path, append=False)
+    assert plain(out) == exact(out) == ["new"]
 
 
 def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
@@ -257,7 +289,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         return
     # And its files, once they were in no table for a whole analysis.
     assert not analyze(anywhere, "two", tmp_path)
-    runs = {one.analysis for one in delta.output(anywhere.url).entries}
+    runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
     assert there == {f"analysis={run}" for run in runs}
     assert {one.name for one in anywhere.entries("_staging/")} == {f"_staging/{r}" for r in runs}
@@ -381,10 +413,10 @@ def test_a_part_is_cut_by_the_days_of_its_rows(
         cut(tmp_path, [midnight + timedelta(days=one) for one in range(4)])
 
 
-def test_tables_without_a_moment_have_no_days(tmp_path: Path) -> None:
-    assert list(by_day(tmp_path / "x", "packets", "a.parquet", 3)) == [
-        (tmp_path / "x", "a.parquet", 3)
-    ]
+@pytest.mark.parametrize("which", [("packets", "a.parquet"), ("frames", "day=2026-11-22/a")])
+def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple[str, str]) -> None:
+    table, name = which
+    assert list(by_day(tmp_path / "x", table, name, 3)) == [(tmp_path / "x", name, 3)]
 
 
 def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,6 +429,15 @@ def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.Monkey
             StorageError, match=r"s3://captures/.*/tables/frames: cannot commit to: "
         ):
             Log(out, "frames").analyses()
+
+
+def test_tasks_need_no_deltalake() -> None:
+    """What is pickled for them names only what executors have."""
+    program = (
+        "import sys; import flexwire.spark.delta.days, flexwire.spark.delta.place; "
+        "assert not {'deltalake', 'pyspark'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.spark
@@ -416,7 +457,7 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
     assert again.report == first.report
     assert first.report.is_file()
     assert first.tables.root == out / "tables"
-    one, other = read_output(whole), delta.output(out)
+    one, other = read_output(whole), output(out)
     assert one.names == [name for name in other.names if other.table(name).num_rows]
     for name in one.names:
         rows = other.table(name)

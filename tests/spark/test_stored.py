@@ -10,11 +10,15 @@ import pytest
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.stored import StoredStaging, stored_staging
-from flexwire.tables.reading import CURRENT, published
+from flexwire.storage.place import Place
+from flexwire.tables.reading import CURRENT, output, published
 from tests.spark.faulty import Store
+from tests.storage.servers import gs, s3
+from tests.tables.test_reading import write_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 NAMES = ("tables/frames/a", "tables/messages/X/a", "report.html", "tables/_SUCCESS")
@@ -208,3 +212,25 @@ def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
     with pytest.raises(FlexwireError, match=r"current\.json was not written by this version"):
         analyze(Store(out), "new")
     assert (out / CURRENT).read_text() == text
+
+
+@pytest.mark.parametrize("store", [s3, gs])
+def test_a_store_itself_has_one_output(
+    store: Callable[[], AbstractContextManager[str]], tmp_path: Path
+) -> None:
+    with store() as bucket:
+        place = Place(f"{bucket}/{tmp_path.name}")
+        for text in ("old", "new"):
+            with stored_staging(place) as staging:
+                write_output(staging.files)
+                staging.files.write("report.html", text.encode())
+                staging.publish()
+            found = output(place.url)
+            assert found.place == staging.files
+            assert found.read("report.html") == text.encode()
+            assert found.table("frames", ["frame_index"]).num_rows == 2
+        with pytest.raises(KeyboardInterrupt), stored_staging(place) as staging:  # noqa: PT012  # it is what fails
+            write_output(staging.files)
+            raise KeyboardInterrupt
+        assert not list(staging.files.entries())
+        assert output(place.url) == found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,14 +47,22 @@ class Drop:
 
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone
-    when the attempt is over. ``written`` is what all tasks have written, once all is.
+    when the attempt is over. ``arrange`` says which files a finished one becomes. One that
+    ``remembers`` knows in the end what all tasks have written.
     """
 
     place: Place
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
     arrange: Arrange = as_it_is
-    written: Sequence[Written] = ()
+    remembers: bool = False
+
+    def told(self, files: Iterable[Written]) -> Iterator[Written]:
+        """Give the files that tasks have written, which are in `files` then, if it remembers."""
+        for one in files:
+            if self.remembers:
+                self.files.append(one)
+            yield one
 
     def put(
         self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
@@ -68,13 +76,10 @@ class Drop:
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):
-            self.put_arranged(part, table, part_name, part_rows, folder=folder)
+            self._put(part, table, part_name, part_rows, folder)
         local.unlink(missing_ok=True)
 
-    def put_arranged(
-        self, local: Path, table: str, name: str, rows: int, *, folder: str = TABLES
-    ) -> None:
-        """Hand over a file that `arrange` has made."""
+    def _put(self, local: Path, table: str, name: str, rows: int, folder: str) -> None:
         full = f"{folder}/{table}/{name}"
         if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
             raise ArgumentError(

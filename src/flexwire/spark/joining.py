@@ -98,7 +98,7 @@ def work_on(run: Run, drop: Drop) -> None:
 
 def _put(run: Run, drop: Drop, local: Path, rows: int) -> None:
     below = f"{run.folder}/{local.name}".removeprefix(f"{run.table}/")
-    drop.put_arranged(local, run.table, below, rows)
+    drop.put(local, run.table, below, rows)
 
 
 class _Joiner:

@@ -23,7 +23,7 @@ from flexwire.tables.survey import Asked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.spark.delta import DeltaStaging
+    from flexwire.spark.delta.staging import DeltaStaging
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
@@ -57,7 +57,7 @@ def begun(
     """A place for one analysis of ``files`` into ``out``; what is not published goes in the end."""
     if format == DELTA:
         try:
-            from flexwire.spark.delta import delta_staging  # noqa: PLC0415 - an extra
+            from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
         except ImportError:
             reason = "Delta tables need more packages: pip install 'flexwire[delta]'"
             raise FlexwireError(reason) from None

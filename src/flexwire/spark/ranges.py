@@ -21,7 +21,7 @@ import pyarrow as pa
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.compaction import compact, remove_parts
 from flexwire.spark.joining import WHOLE_BYTES
-from flexwire.spark.manifest import PARTS, TABLES, Files, part_name, settle
+from flexwire.spark.manifest import PARTS, TABLES, part_name, settle
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.unreadable import Unreadable
@@ -103,12 +103,11 @@ def write_tables(
         how = replace(asked, files=())
         work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
         committed += run_tasks(spark, found.ranges, work, drop)
-    written = Files(compact(spark, committed, drop))
+    written = compact(spark, committed, drop)
     sums = merged_sums(spark, drop, found.span_us)
     place.remove(entry.name for entry in place.entries(f"{_KEPT}/"))
     remove_parts(place)
-    settle(place, written)
-    drop.written = written
+    settle(place, drop.told(written))
     return found, sums
 
 

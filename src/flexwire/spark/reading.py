@@ -56,9 +56,9 @@ def table(
 
 def _output(out: str | Path) -> Output:
     if isinstance(out, str | Path) and is_delta(Place(str(out))):
-        from flexwire.spark import delta  # noqa: PLC0415 - an extra
+        from flexwire.spark.delta import reading  # noqa: PLC0415 - an extra
 
-        return delta.output(out)
+        return reading.output(out)
     return output(out)
 
 

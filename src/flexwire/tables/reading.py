@@ -155,8 +155,8 @@ def output(out: str | Path) -> Output:
         place = Place(str(place.path.parent))
     if is_delta(place):
         raise FlexwireError(
-            f"{place} holds Delta tables; flexwire.spark.delta.output reads them, and so does "
-            "whatever reads Delta"
+            f"{place} holds Delta tables; flexwire.spark.delta.reading.output reads them, and so "
+            "does whatever reads Delta"
         )
     return Output(published(place))
 

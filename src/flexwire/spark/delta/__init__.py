@@ -25,9 +25,7 @@ An input is known by its files: URL, size and version of each. The same input ag
 Files that are in already, beside others that are not, are refused: their rows would be there twice.
 Without ``append`` an analysis takes the place of all that are in, by the same entry in the ledger;
 their rows are taken out after it.
+
+`reading.output` reads, `staging.delta_staging` writes. Only these need deltalake: what tasks use of
+this room (`place`, `days`) does not, so that executors do without.
 """
-
-from flexwire.spark.delta.reading import DeltaOutput, output
-from flexwire.spark.delta.staging import DeltaStaging, delta_staging
-
-__all__ = ["DeltaOutput", "DeltaStaging", "delta_staging", "output"]

@@ -52,7 +52,8 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
     """Give the files that a finished one becomes, with their names and rows: none without rows."""
     if not rows:
         return
-    if not has_days(table):
+    if not has_days(table) or day_of(name):
+        # What was cut before keeps its day.
         yield local, name, rows
         return
     time = _TIMES.get(table, "time")

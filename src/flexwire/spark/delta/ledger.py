@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 import flexwire
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.logs import open_table
+from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.storage.doors import reason_of
 from flexwire.tables.reading import LEDGER
@@ -117,6 +117,7 @@ class Ledger:
             rows = pa.Table.from_pylist([asdict(one) for one in new], COLUMNS)
             try:
                 if table is None:
+                    make_private(self.place)
                     write_deltalake(
                         table_url(self.place), rows, mode="error", name=LEDGER,
                         storage_options=storage_options(self.place),

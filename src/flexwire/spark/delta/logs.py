@@ -17,6 +17,7 @@ from flexwire.spark.delta.days import DAY, day_of, has_days
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.spark.delta.place import ANALYSIS, TABLES
 from flexwire.storage.doors import reason_of
+from flexwire.storage.private import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -68,6 +69,7 @@ class Log:
     def _add(self, files: Sequence[Added], wanted: Schema, keys: list[str], run: str) -> int:
         table = self.open()
         if table is None:
+            make_private(self.place)
             table = DeltaTable.create(
                 table_url(self.place),
                 wanted,
@@ -140,6 +142,12 @@ def open_table(place: Place) -> DeltaTable | None:
         return None
     except (DeltaError, OSError) as error:
         raise _told(error, place) from None
+
+
+def make_private(place: Place) -> None:
+    """Make the directory of a table for its owner alone; deltalake's own are for all."""
+    if place.path is not None:
+        make_private_directory(place.path)
 
 
 def retried(change: Callable[[], Any], place: Place) -> Any:

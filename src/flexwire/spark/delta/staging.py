@@ -55,7 +55,7 @@ class DeltaStaging:
     drop: Drop = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day))
+        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day, remembers=True))
 
     @property
     def files(self) -> DeltaPlace:
@@ -106,7 +106,7 @@ class DeltaStaging:
         return [*old, own]
 
     def _tables(self) -> dict[str, list[Added]]:
-        rows = {one.name: one.rows for one in self.drop.written}
+        rows = {one.name: one.rows for one in self.drop.files}
         found: dict[str, list[Added]] = {name: [] for name in ALWAYS}
         for one in self.files.entries(f"{TABLES}/"):
             table, name = split(one.name)

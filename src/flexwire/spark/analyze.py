@@ -3,8 +3,8 @@
 ```
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
 ```
-Tasks write the tables, each its part of a range (`flexwire.spark.ranges`); queries over the tables
-are what the report says. All is written below a staging directory, and published in the end.
+Tasks write the tables, each its part of a range (`flexwire.spark.ranges`), and sum up what the
+report says of them. All is written below a staging directory, and published in the end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _LARGE_CONF = {
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
 }
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
-# Spark reads all of it, and where it only does the audit.
+# Spark reads all of it, and where it only runs tasks, unless files turn out to overlap in time.
 SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 # Where nobody says how many tasks run at once.

@@ -245,8 +245,12 @@ def test_a_range_is_what_all_responses_offer_and_what_is_not_kafka_is_nobodys(
         Client(traffic, client_id, port).ask({1: offered}).send("Fetch", 2, answered=False)
     traffic.close()
     whole = read([traffic.directory])
-    findings = gather_audit(summed(whole), ["4.0"]).findings
-    assert {one.client.client_id: one.offered for one in findings} == {"a": "4-17", "b": "4-17"}
+    single = [
+        (table, rows.slice(at, 1)) for table, rows in whole.batches for at in range(len(rows))
+    ]
+    for captured in (whole, Captured(single)):
+        findings = gather_audit(summed(captured), ["4.0"]).findings
+        assert {one.client.client_id: one.offered for one in findings} == {"a": "4-17", "b": "4-17"}
     ((_, rows), *others) = whole.batches
     is_other = [one["client"].endswith(":1000") for one in rows.to_pylist()]
     place = rows.schema.get_field_index("is_kafka")

@@ -22,8 +22,10 @@ from flexwire.tables.connections import connection_rows
 from flexwire.tables.decoding import FRAMES, MESSAGES, decoded
 from flexwire.tables.entities import entity_paths
 from flexwire.tables.survey import Asked, Surveyor
+from flexwire.versions import Versions
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, LOSSY, MID_STREAM, STRANGE, Shape, write_capture
+from tests.spark.test_audit import Client
 from tests.spark.test_audit import _write as write_clients
 from tests.spark.traffic import Traffic
 
@@ -233,6 +235,28 @@ def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
     # It breaks a mechanism, of which the client's handshake tells.
     of_mechanism = [one for one in gather_audit(sums, ["4.0.0"]).findings if one.verdict == _KNOWN]
     assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
+
+
+def test_a_range_is_what_all_responses_offer_and_what_is_not_kafka_is_nobodys(
+    tmp_path: Path,
+) -> None:
+    traffic = Traffic(tmp_path / "capture")
+    for client_id, port, offered in (("a", 1000, Versions(4, 18)), ("b", 1001, Versions(3, 17))):
+        Client(traffic, client_id, port).ask({1: offered}).send("Fetch", 2, answered=False)
+    traffic.close()
+    whole = read([traffic.directory])
+    single = [
+        (table, rows.slice(at, 1)) for table, rows in whole.batches for at in range(len(rows))
+    ]
+    for captured in (whole, Captured(single)):
+        findings = gather_audit(summed(captured), ["4.0"]).findings
+        assert {one.client.client_id: one.offered for one in findings} == {"a": "4-17", "b": "4-17"}
+    ((_, rows), *others) = whole.batches
+    is_other = [one["client"].endswith(":1000") for one in rows.to_pylist()]
+    place = rows.schema.get_field_index("is_kafka")
+    changed = rows.set_column(place, "is_kafka", pa.array([not one for one in is_other]))
+    assert {one.client_id for one in everyone(summed(Captured([(CONNECTIONS, changed), *others])))
+            } == {"b"}  # fmt: skip
 
 
 def test_rows_that_are_alike_become_one() -> None:

@@ -4,8 +4,7 @@ Some facts belong to a connection as a whole, and any range of a capture may tel
 kept with the name of their connection until all ranges have told theirs. What a task holds is
 bounded by what is different in its range. What the driver holds is `HELD_BYTES` and the sums that
 it is about to merge: beyond that, rows go to a file without a name, in `BUCKETS` parts by their
-connection, and in the end are read part by part. So a hundred gigabytes of them take one or two of
-memory.
+connection, and in the end are read part by part: a hundred gigabytes of them in two of memory.
 """
 
 from __future__ import annotations

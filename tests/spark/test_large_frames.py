@@ -16,7 +16,6 @@ from flexwire.errors import AnalysisError
 from flexwire.spark.analyze import analyze, configured
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
 from flexwire.spark.frames import FRAMES
 from flexwire.spark.pairs import pair_frames, with_payloads
 from flexwire.spark.tables import write_table
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.storage.place import Place
+    from flexwire.spark.drop import Drop
 
 pytestmark = pytest.mark.spark
 
@@ -129,8 +128,8 @@ def _broken_plan(frames: DataFrame, _: str, **__: object) -> DataFrame:
     return frames.select("absent")
 
 
-def _broken_task(spark: SparkSession, _: object, place: Place, __: int) -> Any:
-    return run_tasks(spark, 1, _raise, Drop(place))
+def _broken_task(spark: SparkSession, _: object, drop: Drop, __: int) -> Any:
+    return run_tasks(spark, 1, _raise, drop)
 
 
 def _raise(_: int, __: Drop) -> None:

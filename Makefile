@@ -9,7 +9,7 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster pyspark-versions lint kernels bench bench-pipeline fuzz guard lock clean environment
+.PHONY: help run fast test cluster pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -31,6 +31,7 @@ help:
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
+	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
 	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes;"
 	@echo "            analyses that are killed at random moments: five minutes; secrets in all fields, searched for"
@@ -81,6 +82,9 @@ bench: environment
 
 bench-pipeline: environment
 	.venv/bin/python benchmarks/pipeline.py $(BENCH_ARGS)
+
+bench-driver: environment
+	.venv/bin/python benchmarks/driver.py $(BENCH_ARGS)
 
 fuzz: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock

@@ -24,6 +24,7 @@ from flexwire.spark.manifest import (
     part_name,
     settle,
 )
+from flexwire.spark.ranges import range_bytes
 from flexwire.storage.pages import Entry
 from tests.spark.faulty import DIGEST, Store
 
@@ -84,6 +85,28 @@ def test_the_driver_holds_little_of_each_task(
     one = peak(partial(driven, Store(tmp_path / "few"), few, monkeypatch))
     other = peak(partial(driven, Store(tmp_path / "many"), many, monkeypatch))
     assert (other - one) / (many - few) < MOST_OF_A_TASK
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("total", "tasks_at_once", "expected"),
+    [
+        (1000, 2, 64 << 20),
+        (GIB, 2, GIB // 2),  # two rounds would leave small files
+        (4 * GIB, 2, GIB),
+        (16 * GIB, 2, 4 * GIB),
+        (100 * GIB, 2, 4 * GIB),
+        (100 * GIB, 200, GIB // 2),
+        (1000 * GIB, 200, 5 * GIB // 2),
+        (20_000 * 5 * GIB, 200, 5 * GIB),  # no more than 20,000 tasks
+    ],
+)
+def test_ranges_are_as_large_as_leaves_work_for_all(
+    total: int, tasks_at_once: int, expected: int
+) -> None:
+    assert range_bytes(total, tasks_at_once) == expected
 
 
 def sized(data: bytes, number: int, _drop: Drop) -> int:

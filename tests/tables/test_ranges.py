@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,6 +76,36 @@ def test_a_range_gives_the_same_files_each_time(tmp_path: Path) -> None:
     first = digests(tmp_path / "first")
     assert FRAMES in first
     assert digests(tmp_path / "second") == first
+
+
+def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, replace(SHAPES["CLEAN"], files=8))
+    assert len(files) == 8
+    asked, _, kept = surveyed(files)
+    tables = [table for table, _ in decoded(asked, 0, kept.__getitem__)]
+    # A table has more than one batch of a range only where it is made from two messages.
+    assert tables.count(FRAMES) == 1
+    assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
+
+
+def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path / "capture", 2, SHAPES["EVERYTHING"])
+    found = []
+    for held in (1_000_000, 1):
+        monkeypatch.setattr("flexwire.tables.decoding._CHUNKS_HELD", held)
+        asked, survey, kept = surveyed(files, range_bytes=60_000, chunk_bytes=6_000)
+        batches = [one for n in range(survey.ranges) for one in decoded(asked, n, kept.__getitem__)]
+        rows: Rows = defaultdict(list)
+        for table, batch in batches:
+            rows[table] += batch.to_pylist()
+        found.append((len(batches), rows))
+    (alone, one), (together, other) = found
+    assert together < alone
+    assert sorted(one.pop("records"), key=repr) == sorted(other.pop("records"), key=repr)
+    # Of each table but that of records, which two messages give, in the same order.
+    assert other == one
 
 
 def test_files_that_overlap_in_time_and_share_connections_are_not_in_order(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+# Frames are held until they have so much of the bytes of a chunk.
+_CHUNKS_HELD = 4
 FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
 _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 
@@ -56,6 +58,10 @@ class _Range:
         self._known = known
         self._start = start
         self._names = names
+        # Of many small files, or a few frames at the end of one: a batch of ten rows takes as long
+        # as one of a thousand.
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
 
     def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         flows, turns = self._start.flows, self._start.turns
@@ -72,19 +78,32 @@ class _Range:
                     # The survey could read it.
                     raise item.error
                 continue
-            yield from self._frame_rows(flows.push(item))
+            self._hold(flows.push(item))
             for ended in flows.ended():
                 turns.end(ended.connection)
+            if self._held_bytes >= self._asked.chunk_bytes // _CHUNKS_HELD:
+                yield from self._frame_rows()
         if self._known.stop is None:
             for frames in flows.finish():
-                yield from self._frame_rows(frames)
+                self._hold(frames)
+        yield from self._frame_rows()
 
-    def _frame_rows(self, frames: FrameColumns) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _hold(self, frames: FrameColumns) -> None:
         if not len(frames):
             return
-        shows = self._asked.show_credentials
         facts = self._start.turns.facts(frames)
+        shows = self._asked.show_credentials
         batch = paired(frames, facts, self._known.told, show_credentials=shows)
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+
+    def _frame_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of the frames that are held."""
+        if not self._held:
+            return
+        batch = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)
+        self._held, self._held_bytes = [], 0
+        shows = self._asked.show_credentials
         outcomes: list[pa.RecordBatch] = []
         bodies = batch["body"].dictionary_encode()
         codes = np.asarray(bodies.indices.fill_null(-1))

@@ -1,0 +1,429 @@
+"""What a driver takes of a large analysis: a million files, and the results of 20,000 tasks.
+
+``python benchmarks/driver.py [PART...]``, or ``make bench-driver``. Each part runs in a process of
+its own and says its processor time and the most memory it had, imports included:
+
+- ``here``: list a million files of a directory; ``store``: the same of a bucket, by the real
+  client, from a server on this machine that answers with pages as S3 does;
+- ``ask``: what is asked of a survey of a million files, its digest, and how that is left for it;
+- ``commit``: the results of all tasks, as they come from Spark, checked;
+- ``tables``: which of their small files are joined, what is written down for that, and the check of
+  what is there in the end. The joining itself is work of tasks and left out;
+- ``sums``: what a task merges, and what is left of it for the driver;
+- ``publish``: the mark, the facts and the report with a million files;
+- ``spark``: all tasks for real, each with its results and its sums, on Spark: some minutes. Java's
+  and the workers' share are told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import sys
+import tempfile
+import time
+import zlib
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from captures import Asked as Capture
+from captures import make
+from processes import run
+
+from flexwire.capture.brokers import Brokers
+from flexwire.report import render
+from flexwire.report.audit_facts import Audit
+from flexwire.spark import commit, compaction, summing
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import (
+    PARTS,
+    TABLES,
+    Committed,
+    Files,
+    Written,
+    joined_name,
+    part_name,
+    settle,
+)
+from flexwire.spark.parts import facts_of
+from flexwire.spark.paths import capture_sources
+from flexwire.spark.places import LocalPlace
+from flexwire.spark.ranges import _Writers
+from flexwire.spark.session import session
+from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.spark.tables import Tables, mark
+from flexwire.storage.listing import list_sources
+from flexwire.storage.pages import Entry
+from flexwire.storage.source import Source
+from flexwire.tables.survey import Asked, Surveyor
+
+MOST_TABLES = 60
+LARGE = ("records", "frames", "messages/FetchResponse")
+PAGE = 1000
+DIRECTORY = 1000
+MEASURED = ("here", "store", "ask", "commit", "tables", "sums", "publish", "spark")
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+# A million files
+
+
+def name_of(number: int) -> str:
+    return f"host-{number // DIRECTORY:06d}/capture-{number:09d}.pcapng"
+
+
+def make_tree(root: Path, count: int) -> None:
+    for number in range(count):
+        path = root / name_of(number)
+        if number % DIRECTORY == 0:
+            path.parent.mkdir()
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def page(first: int, count: int) -> bytes:
+    """A page of a bucket's listing."""
+    last = min(first + PAGE, count)
+    rows = "".join(
+        f"<Contents><Key>{name_of(number)}</Key><LastModified>2026-01-01T00:00:00.000Z"
+        f'</LastModified><ETag>"{number:032x}"</ETag><Size>{86_400_000 + number}</Size>'
+        "<StorageClass>STANDARD</StorageClass></Contents>"
+        for number in range(first, last)
+    )
+    more = f"<NextContinuationToken>{last}</NextContinuationToken>" if last < count else ""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>captures</Name>'
+        f"<Prefix></Prefix><KeyCount>{last - first}</KeyCount><MaxKeys>{PAGE}</MaxKeys>"
+        f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{more}{rows}</ListBucketResult>"
+    ).encode()
+
+
+def serve(count: int, told: object) -> None:
+    class Bucket(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = parse_qs(urlsplit(self.path).query)
+            data = page(int(asked.get("continuation-token", ["0"])[0]), count)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
+    told.put(server.server_port)
+    server.serve_forever()
+
+
+@contextmanager
+def bucket(count: int):
+    context = get_context("spawn")
+    told = context.Queue()
+    process = context.Process(target=serve, args=(count, told), daemon=True)
+    process.start()
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{told.get()}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    yield "s3://captures/"
+    process.terminate()
+
+
+def listed(path: str, asked: argparse.Namespace) -> str:
+
+    found = capture_sources([path])
+    assert len(found) == asked.files
+    return f"{len(found):,} files"
+
+
+def here(asked: argparse.Namespace) -> str:
+    return listed(asked.tree, asked)
+
+
+def store(asked: argparse.Namespace) -> str:
+    with bucket(asked.files) as url:
+        return listed(url, asked)
+
+
+def sources(count: int) -> list:
+
+    return [
+        Source(f"s3://captures/{name_of(number)}", 86_400_000 + number, f"{number:032x}")
+        for number in range(count)
+    ]
+
+
+def surveyed(_asked: object, number: int, _drop: object) -> int:
+    return number
+
+
+def ask(asked: argparse.Namespace) -> str:
+
+    told = Asked(tuple(sources(asked.files)))
+    assert told.digest
+    with tempfile.TemporaryDirectory() as place:
+        job = commit._Job(None, partial(surveyed, told), LocalPlace(Path(place)), bytes(32)).light()
+        size = (Path(place) / job.left).stat().st_size
+        return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
+
+
+# The results of 20,000 tasks
+
+
+def files_of(number: int) -> list:
+    """What a range of 4 GB leaves: a few tables large enough, all others in small files."""
+
+    names = [*LARGE, *(f"messages/Message{place}" for place in range(MOST_TABLES - len(LARGE)))]
+    found = []
+    for place, table in enumerate(names):
+        is_whole = place < len(LARGE)
+        folder, size = (TABLES, 250_000_000) if is_whole else (PARTS, 12_000 * place + number % 997)
+        name = f"{folder}/{table}/{part_name('9f86d081884c7d65', number, 0)}"
+        found.append(Written(name, table, size, size // 40, zlib.crc32(name.encode())))
+    return found
+
+
+def results(asked: argparse.Namespace, place: object) -> list:
+    """Through the file that a commit leaves, as it is in an analysis."""
+
+    job = commit._Job(None, surveyed, place, bytes(32))
+    job.leave(
+        (number, pickle.dumps(Committed(number, Files(files_of(number)), None)))
+        for number in range(asked.tasks)
+    )
+    return commit._checked(job.opened(place.read(job.results)), asked.tasks)
+
+
+def committed(asked: argparse.Namespace) -> str:
+
+    with tempfile.TemporaryDirectory() as place:
+        found = results(asked, LocalPlace(Path(place)))
+        return f"{sum(len(one.files) for one in found):,} files of {len(found):,} tasks"
+
+
+class Paper:
+    """A store in which everything is that was written, though no byte is kept but plans."""
+
+    path = None
+
+    def __init__(self, root: Path, asked: argparse.Namespace) -> None:
+
+        self._kept = LocalPlace(root)
+        self._tasks = asked.tasks
+        self.write, self.read = self._kept.write, self._kept.read
+        self.removed = 0
+        self.tables: list = []
+
+    def entries(self, prefix: str):
+
+        if prefix == "_parts/":
+            for number in range(self._tasks):
+                for one in files_of(number):
+                    if one.name.startswith(prefix):
+                        yield Entry(one.name, one.size, FIRST, "")
+        elif prefix == "tables/":
+            for one in self.tables:
+                yield Entry(one.name, one.size, FIRST, "")
+        else:
+            yield from self._kept.entries(prefix)
+
+    def remove(self, names) -> None:
+        self.removed += sum(1 for _ in names)
+
+
+def tables(asked: argparse.Namespace) -> str:
+
+    with tempfile.TemporaryDirectory() as root:
+        place = Paper(Path(root), asked)
+        counts = []
+
+        def planned(_spark, count, _work, drop) -> list:
+            found = []
+            for number in range(count):
+                runs = pickle.loads(drop.place.read(compaction._plan_of(number)))
+                made = [
+                    Written(
+                        f"tables/{one.folder}/{joined_name(one.prefix, *one.span, 0)}",
+                        *(one.table, one.size, 1, 1),
+                    )
+                    for one in runs
+                ]
+                found.append(Committed(number, Files(made), None))
+            counts.append(count)
+            return found
+
+        compaction.run_tasks = planned
+        found = results(asked, place)
+        written = compaction.compact(None, found, Drop(place))
+        compaction.remove_parts(place)
+        written = list(written)
+        place.tables = written
+        settle(place, written)
+        large = len(LARGE) * asked.tasks
+        return (
+            f"{place.removed:,} parts become {len(written) - large:,} files in {counts[0]} tasks, "
+            f"beside {large:,} that are large enough"
+        )
+
+
+def sums_of_a_range(folder: Path) -> bytes:
+    """What the task of a range sums up, of both kinds of traffic."""
+    merged = AnalysisSums(0)
+    for kind in ("heavy", "small"):
+        make(folder / kind, Capture(kind, mb=20))
+        told = Asked(tuple(list_sources([folder / kind])))
+        kept = {}
+        found = Surveyor(told, kept.__setitem__).run()
+        with (
+            Drop(LocalPlace(folder)).opened(0) as drop,
+            _Writers(drop, told.digest, 0, 0) as writers,
+        ):
+            for number in range(found.ranges):
+                writers.write_range(told, number, kept.__getitem__)
+        (data,) = [one.read_bytes() for one in (folder / "_sums").rglob("0*") if one.is_file()]
+        merged.merge(pickle.loads(data))
+    return pickle.dumps(merged, pickle.HIGHEST_PROTOCOL)
+
+
+class Same:
+    """A place in which every file is the same."""
+
+    path = Path()
+
+    def __init__(self, data: bytes) -> None:
+        self.read = lambda _name: data
+
+
+def sums(asked: argparse.Namespace) -> str:
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Same(sums_of_a_range(Path(folder)))
+    files = [("", 0)] * asked.tasks
+    began = time.process_time()
+    merged = summing._merged(place, files[: summing.MERGED_BY_TASK], 0)
+    task = time.process_time() - began
+    again = Same(pickle.dumps(merged))
+    count = -(-asked.tasks // summing.MERGED_BY_TASK)
+    began = time.process_time()
+    summing._merged(again, files[:count], 0)
+    driver = time.process_time() - began
+    return (
+        f"{len(place.read('')):,} bytes a task; {count} tasks merge {summing.MERGED_BY_TASK} each "
+        f"in {task:.2f} CPU s, the driver {count} of {len(again.read('')):,} in {driver:.2f}"
+    )
+
+
+def publish(asked: argparse.Namespace) -> str:
+
+    names = [one.url for one in sources(asked.files)]
+    gathered = AnalysisSums(0)
+    gathered._packets = dict.fromkeys(names, 1)
+    facts = facts_of(gathered.parts(Brokers()), Audit(), title="", made_at_us=0)
+    with tempfile.TemporaryDirectory() as root:
+        mark(Tables(Path(root)), names)
+        size = sum(one.stat().st_size for one in Path(root).iterdir())
+    told = len(json.dumps(facts.to_json()))
+    page = len(render(facts))
+    return f"marks {size / 1e6:,.1f} MB, facts {told / 1e6:,.1f} MB, report {page / 1e6:,.1f} MB"
+
+
+def paper_task(data: bytes, number: int, drop: object) -> None:
+    drop.files += files_of(number)
+    drop.place.write(f"_sums/0/{number:06d}", data)
+
+
+def on_spark(asked: argparse.Namespace) -> str:
+
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "capture").mkdir()
+        (Path(root) / "out").mkdir()
+        data = sums_of_a_range(Path(root) / "capture")
+        spark = session(memory="2g")
+        drop = Drop(LocalPlace(Path(root) / "out"))
+        began = time.perf_counter()
+        found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
+        ran = time.perf_counter() - began
+        summing.merged_sums(spark, drop, 0)
+        merged = time.perf_counter() - began - ran
+        spark.stop()
+    assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks
+    return f"tasks {ran:.0f} s on the wall, merging their sums {merged:.0f} s"
+
+
+FUNCTIONS = {
+    "here": here,
+    "store": store,
+    "ask": ask,
+    "commit": committed,
+    "tables": tables,
+    "sums": sums,
+    "publish": publish,
+    "spark": on_spark,
+}
+
+
+def most_memory() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(one.split()[1]) * 1024 for one in lines if one.startswith("VmHWM"))
+
+
+def measured(part: str, asked: argparse.Namespace) -> None:
+    """In a process of its own: the last line of what it says."""
+    began, cpu = time.perf_counter(), time.process_time()
+    told = FUNCTIONS[part](asked)
+    took = time.process_time() - cpu, time.perf_counter() - began
+    print(json.dumps([*took, most_memory(), told]))
+
+
+def show(part: str, given: list[str]) -> None:
+    command = [sys.executable, __file__, *given, "--inside", part]
+    used = run(command)
+    if used.code:
+        raise SystemExit(f"{part} ended with {used.code}:\n{used.output}")
+    cpu, wall, memory, told = json.loads(used.output.splitlines()[-1])
+    print(f"{part:8}{cpu:8.1f}{wall:8.1f}{memory / 1e6:8,.0f}  {told}")
+    if part == "spark":
+        for kind in ("driver", "java", "workers"):
+            seconds, most = used.by_kind.get(kind, 0.0), used.rss.get(kind, 0)
+            print(f"  {kind:6}{seconds:8.1f}{'':8}{most / 1e6:8,.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*MEASURED, []], default=[])
+    parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--tasks", type=int, default=20_000)
+    parser.add_argument("--tree", type=Path, help="a directory made before, with so many files")
+    parser.add_argument("--inside", choices=MEASURED, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.inside:
+        measured(asked.inside, asked)
+        return
+    given = [f"--files={asked.files}", f"--tasks={asked.tasks}"]
+    print(f"{asked.files:,} files, {asked.tasks:,} tasks with {MOST_TABLES} files each")
+    print(f"{'':8}{'CPU s':>8}{'wall s':>8}{'MB':>8}")
+    for part in asked.parts or MEASURED:
+        if part != "here" or asked.tree:
+            show(part, [*given, *([f"--tree={asked.tree}"] if asked.tree else [])])
+            continue
+        with tempfile.TemporaryDirectory() as tree:
+            make_tree(Path(tree), asked.files)
+            show(part, [*given, f"--tree={tree}"])
+
+
+if __name__ == "__main__":
+    main()

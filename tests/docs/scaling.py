@@ -1,0 +1,99 @@
+"""What a day of traffic takes, computed from what was measured; both stand in docs/scale.md.
+
+Write the second table of the page anew with ``python -m tests.docs.scaling``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flexwire.spark.ranges import range_bytes
+from flexwire.storage.ranges import PIECE_BYTES
+from flexwire.storage.uploads import PART_BYTES
+
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+DAY = 86_400
+BEGIN, END = "<!-- computed -->\n", "<!-- end -->\n"
+_ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<figure>[\d.,]+) \|", re.MULTILINE)
+
+
+def measured(page: str) -> dict[str, float]:
+    """The figures of the first table."""
+    return {row["name"]: float(row["figure"].replace(",", "")) for row in _ROW.finditer(page)}
+
+
+def derived(of: dict[str, float]) -> list[tuple[str, str]]:
+    """What follows from them for a day: what it is, and its figure."""
+    size = of["traffic"] * 1e9 * DAY
+    files = size / (of["file"] * 1e6)
+    wanted = range_bytes(int(size), 10_000)
+    tasks = size / wanted
+    small = tasks * (of["tables"] - of["large_tables"])
+    decoding = size / 1e6 / of["analysis"]
+    seconds = {
+        "files": files * of["per_file"] / 1e3,
+        "tasks": tasks * of["per_task"] / 1e3,
+        "joining": small * of["per_part"] / 1e3,
+    }
+    total = decoding + sum(seconds.values())
+    state = of["connections"] * of["state"] * 1e3
+    tables = size * of["share"]
+    reads = 2 * size / PIECE_BYTES * 2 + files * 8
+    writes = small + tables / PART_BYTES + 2 * of["large_tables"] * tasks + 2 * tasks
+    driver = {
+        name: of[f"{name}_s"] for name in ("list", "ask", "commit", "plan", "sums", "publish")
+    }
+    memory = max(of[f"{name}_mb"] for name in driver)
+    frames = of["traffic"] * 1e9 / of["small_frame"]
+    return [
+        ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
+        ("tasks", f"{tasks:,.0f} of {wanted / 1e9:,.2f} GB"),
+        ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
+        *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
+        ("cores that are busy all day", f"{total / DAY:,.1f}"),
+        ("their workers' memory", f"{total / DAY * of['worker']:,.0f} GB"),
+        (
+            "a survey in one task, where there is no other",
+            f"{size / 1e6 / of['survey'] / 3600:,.0f} hours",
+        ),
+        ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
+        ("tables", f"{tables / 1e12:,.1f} TB"),
+        (
+            "files of tables",
+            f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined of {small:,.0f}",
+        ),
+        ("requests that read captures", f"{reads / 1e6:,.0f} million, {reads / DAY:,.0f} a second"),
+        ("requests that write tables", f"{writes / 1e6:,.1f} million"),
+        ("requests that read and remove parts", f"{small * 1.001 / 1e6:,.1f} million"),
+        (
+            f"state at all cuts, with {of['connections']:,.0f} connections",
+            f"{state * tasks / 1e12:,.2f} TB, {state / wanted:.1%} of the captures",
+        ),
+        (
+            "connections with which that is a tenth",
+            f"{0.1 * wanted / (of['state'] * 1e3):,.0f}",
+        ),
+        (
+            f"if all were frames of {of['small_frame']:,.0f} bytes",
+            f"{frames / 1e3:,.0f} thousand a second, {frames * of['per_frame'] / 1e6:,.0f} cores",
+        ),
+    ]
+
+
+def table(of: dict[str, float]) -> str:
+    """The second table, as the page has it."""
+    rows = "".join(f"| {what} | {figure} |\n" for what, figure in derived(of))
+    return f"| a day | |\n|---|---|\n{rows}"
+
+
+def main() -> None:
+    """Write it."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}{table(measured(text))}{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

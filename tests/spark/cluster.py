@@ -215,24 +215,32 @@ class Driver:
         self._log.close()
 
 
-def submit(*arguments: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `spark-submit` in a working directory that is its HOME too, until it is done."""
+def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a working directory that is its HOME too, with little besides."""
     home.mkdir(parents=True, exist_ok=True)
+    little = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "JAVA_HOME": str(_quiet_java()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     return subprocess.run(
-        [str(SPARK_HOME / "bin" / "spark-submit"), *LOOPBACK, *arguments],
+        command,
         cwd=home,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "JAVA_HOME": str(_quiet_java()),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        | environment,
+        env=little | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def defaults(conf: Path, *more: str) -> str:
+    """Where Spark finds its settings: a file with those of loopback, and more as ``--conf``."""
+    conf.mkdir(parents=True, exist_ok=True)
+    lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
+    (conf / "spark-defaults.conf").write_text("\n".join(lines))
+    return str(conf)
 
 
 def python_path() -> str:

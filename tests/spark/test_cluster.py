@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.analyze import analyze
 from flexwire.spark.staging import PREFIX
-from tests.capture.interleaved import EVERYTHING, write_capture
-from tests.spark.cluster import Cluster, Driver, cluster
+from tests.capture.interleaved import EVERYTHING
+from tests.spark.cluster import Cluster, Driver
 from tests.spark.equality import assert_equal_analyses
 from tests.spark.faulty import wait_for
 from tests.spark.on_cluster import HIDDEN, WAITING
@@ -19,19 +18,13 @@ from tests.spark.published import found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 # What every process takes for its own working directory: one name, and other files.
 UNSEEN = "/proc/self/cwd"
+SHAPE = EVERYTHING
 ANALYZED = "tests.spark.on_cluster:analyzed"
-
-
-@pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -42,41 +35,21 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made.close()
 
 
-@pytest.fixture(scope="module")
-def capture(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return list(map(str, write_capture(tmp_path_factory.mktemp("capture"), 1, EVERYTHING)))
-
-
-@pytest.fixture(scope="module")
-def here(spark: SparkSession, capture: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same analysis by a session in local mode."""
-    out = tmp_path_factory.mktemp("here") / "out"
-    analyze(capture, out, spark=spark)
-    return out
-
-
-@pytest.fixture
-def flags(tmp_path: Path) -> Path:
-    place = tmp_path / "flags"
-    place.mkdir()
-    return place
-
-
 def test_a_cluster_gives_the_analysis_of_one_machine(
-    driver: Driver, capture: list[str], here: Path, tmp_path: Path
+    driver: Driver, shaped: list[str], here: Path, tmp_path: Path
 ) -> None:
     assert driver.ask("tests.spark.on_cluster:address_space") == 2 << 30
-    heard = driver.ask(ANALYZED, capture, str(tmp_path / "out"))
+    heard = driver.ask(ANALYZED, shaped, str(tmp_path / "out"))
     assert heard["Decoding captures"] > 2, heard
     assert len(list((tmp_path / "out/tables/frames").glob("*.parquet"))) > 2
     assert_equal_analyses(tmp_path / "out", here)
 
 
 def test_a_task_that_is_killed_after_it_wrote_counts_once(
-    driver: Driver, capture: list[str], here: Path, tmp_path: Path, flags: Path
+    driver: Driver, shaped: list[str], here: Path, tmp_path: Path, flags: Path
 ) -> None:
     out = tmp_path / "out"
-    driver.ask(ANALYZED, capture, str(out), "task_killed", str(flags))
+    driver.ask(ANALYZED, shaped, str(out), "task_killed", str(flags))
     # Of some action one task was begun twice.
     assert any(len(list(action.iterdir())) > 1 for action in flags.iterdir())
     assert_equal_analyses(out, here)
@@ -86,13 +59,13 @@ def test_a_task_that_is_killed_after_it_wrote_counts_once(
 def test_a_worker_that_ends_in_the_middle_is_made_up_for(
     standalone: Cluster,
     driver: Driver,
-    capture: list[str],
+    shaped: list[str],
     here: Path,
     tmp_path: Path,
     flags: Path,
 ) -> None:
     out = tmp_path / "out"
-    driver.tell(ANALYZED, capture, str(out), "worker_killed", str(flags))
+    driver.tell(ANALYZED, shaped, str(out), "worker_killed", str(flags))
     wait_for((flags / WAITING).exists)
     waiting = (flags / WAITING).read_text()
     (number,) = (n for n in range(len(standalone.workers)) if f"/worker{n}/" in waiting)
@@ -104,21 +77,19 @@ def test_a_worker_that_ends_in_the_middle_is_made_up_for(
     assert_equal_analyses(out, here)
 
 
-def test_an_output_that_only_the_driver_sees_is_an_error(
-    driver: Driver, capture: list[str]
-) -> None:
-    told = driver.ask(ANALYZED, capture, f"{UNSEEN}/out")
+def test_an_output_that_only_the_driver_sees_is_an_error(driver: Driver, shaped: list[str]) -> None:
+    told = driver.ask(ANALYZED, shaped, f"{UNSEEN}/out")
     assert told.startswith(f"AnalysisError: Decoding captures: {UNSEEN}/out/{PREFIX}"), told
     assert "is not there; an output must be on a file system that the driver and every" in told
     assert not (driver.home / "out").exists()
 
 
 def test_a_capture_that_only_the_driver_sees_is_an_error(
-    driver: Driver, capture: list[str], tmp_path: Path
+    driver: Driver, shaped: list[str], tmp_path: Path
 ) -> None:
     hidden, out = tmp_path / "tap9-00009.pcapng", tmp_path / "out"
-    hidden.write_bytes(Path(capture[-1]).read_bytes())
-    told = driver.ask(ANALYZED, [*capture[:-1], str(hidden)], str(out), HIDDEN)
+    hidden.write_bytes(Path(shaped[-1]).read_bytes())
+    told = driver.ask(ANALYZED, [*shaped[:-1], str(hidden)], str(out), HIDDEN)
     assert told.startswith(f"AnalysisError: Decoding captures: {hidden}: "), told
     assert "or only the driver sees it" in told
     assert not out.exists()

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.analyze import analyze
-from tests.capture.interleaved import EVERYTHING, write_capture
-from tests.spark.cluster import cluster, python_path
+from tests.capture.interleaved import EVERYTHING
+from tests.spark.cluster import python_path, run
 from tests.spark.equality import assert_equal_analyses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from tests.spark.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
+SHAPE = EVERYTHING
 # A process of its own: one that has a classic session can have no other kind.
 CLIENT = """
 import json, sys
@@ -51,40 +49,19 @@ print(json.dumps(told))
 
 
 @pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made.start_connect()
-
-
-@pytest.fixture(scope="module")
-def capture(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return list(map(str, write_capture(tmp_path_factory.mktemp("capture"), 1, EVERYTHING)))
-
-
-@pytest.fixture(scope="module")
-def here(spark: SparkSession, capture: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("here") / "out"
-    analyze(capture, out, spark=spark)
-    return out
+def remote(standalone: Cluster) -> str:
+    return standalone.start_connect()
 
 
 def client(*arguments: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": python_path()}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=home,
-        env=environment | more,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run([sys.executable, *arguments], home, PYTHONPATH=python_path(), **more)
 
 
 def test_a_session_of_spark_connect_gives_the_same_analysis(
-    remote: str, capture: list[str], here: Path, tmp_path: Path
+    remote: str, shaped: list[str], here: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    done = client("-c", CLIENT, remote, str(out), *capture, home=tmp_path)
+    done = client("-c", CLIENT, remote, str(out), *shaped, home=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
     # Its handler has heard of every range.
@@ -100,11 +77,11 @@ def test_a_session_of_spark_connect_gives_the_same_analysis(
 
 @pytest.mark.parametrize("way", ["--master", "SPARK_REMOTE"])
 def test_the_command_takes_the_address_of_a_server(
-    remote: str, capture: list[str], here: Path, tmp_path: Path, way: str
+    remote: str, shaped: list[str], here: Path, tmp_path: Path, way: str
 ) -> None:
     out = tmp_path / "out"
     options = ["--master", remote] if way == "--master" else []
-    command = ["-m", "flexwire", "analyze", *capture, "--out", str(out), *options]
+    command = ["-m", "flexwire", "analyze", *shaped, "--out", str(out), *options]
     environment = {} if options else {"SPARK_REMOTE": remote}
     done = client(*command, home=tmp_path, **environment)
     assert (done.returncode, done.stderr) == (0, "")

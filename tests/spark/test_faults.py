@@ -8,7 +8,7 @@ import pytest
 
 from flexwire.spark.staging import PREFIX, staging
 from tests.spark import faulty
-from tests.spark.cluster import Cluster, Driver, cluster
+from tests.spark.cluster import Cluster, Driver
 from tests.spark.faulty import attempts, names, wait_for
 from tests.spark.published import found
 from tests.spark.test_staging import tree
@@ -24,12 +24,6 @@ COUNT = 4
 
 
 @pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """A driver on the cluster that speculates as soon as it can."""
     conf = {
@@ -42,13 +36,6 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made = Driver(standalone.url, tmp_path_factory.mktemp("driver"), **conf)
     yield made
     made.close()
-
-
-@pytest.fixture
-def flags(tmp_path: Path) -> Path:
-    place = tmp_path / "flags"
-    place.mkdir()
-    return place
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.spark.analyze import analyze
-from flexwire.spark.session import _quiet_java
 from tests.capture.interleaved import CLEAN, write_capture
-from tests.spark.cluster import LOOPBACK, ROOT, SPARK_HOME, cluster
+from tests.spark.cluster import ROOT, SPARK_HOME, cluster, defaults, run
 from tests.spark.equality import assert_equal_analyses
 
 if TYPE_CHECKING:
@@ -25,6 +23,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
 CACHE = "cache/flexwire/"
+# What uv needs to reach its index where that is another one, or behind something.
+_NETWORK = ("UV_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")
 
 
 def follow(block: str, directory: Path, **environment: str) -> str:
@@ -34,34 +34,20 @@ def follow(block: str, directory: Path, **environment: str) -> str:
     uv = programs / "uv"
     if not uv.exists():
         uv.symlink_to(Path(sys.executable).with_name("uv"))
-    done = subprocess.run(
-        ["/bin/bash", "-euc", block],
-        cwd=directory,
-        env={
-            "PATH": f"{programs}:{SPARK_HOME / 'bin'}:/usr/bin:/bin",
-            "HOME": str(directory),
-            "JAVA_HOME": str(_quiet_java()),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        | environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = f"{programs}:{SPARK_HOME / 'bin'}:/usr/bin:/bin"
+    done = run(["/bin/bash", "-euc", block], directory, PATH=path, **environment)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout
 
 
 def test_the_page_is_followed_to_a_whole_analysis(spark: SparkSession, tmp_path: Path) -> None:
-    pack, run = re.findall(r"^```sh\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    pack, submit = re.findall(r"^```sh\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
     captures = tmp_path / "captures"
     write_capture(captures, 1, CLEAN)
     analyze([captures], tmp_path / "here", spark=spark)
 
     there = tmp_path / "there"
-    conf = there / "conf"
-    conf.mkdir(parents=True)
+    there.mkdir()
     pins = re.sub(r"( \\)?\n    --hash\S+", "", (ROOT / "requirements.lock").read_text())
     (there / "pins.txt").write_text(pins)
     python = os.path.realpath(sys.executable)
@@ -72,20 +58,18 @@ def test_the_page_is_followed_to_a_whole_analysis(spark: SparkSession, tmp_path:
         UV_PYTHON=python,
         UV_CONSTRAINT=str(there / "pins.txt"),
         UV_LINK_MODE="copy",
-        **{name: value for name, value in os.environ.items() if name == "UV_CACHE_DIR"},
+        **{name: value for name, value in os.environ.items() if name.startswith(_NETWORK)},
     )
-    defaults = [one.removeprefix("--conf=").replace("=", " ", 1) for one in LOOPBACK]
-    (conf / "spark-defaults.conf").write_text("\n".join(defaults))
     workers = tmp_path / "workers"
     workers.mkdir()
     with cluster(workers, has_kernels=False) as standalone:
         told = follow(
-            run,
+            submit,
             there,
             MASTER=standalone.url,
             CAPTURES=str(captures),
             OUT=str(tmp_path / "out"),
-            SPARK_CONF_DIR=str(conf),
+            SPARK_CONF_DIR=defaults(there / "conf"),
         )
     assert "ran without kernels" not in told
     assert_equal_analyses(tmp_path / "out", tmp_path / "here")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,20 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 import flexwire
-from flexwire.spark.analyze import analyze
-from tests.capture.interleaved import CLEAN, write_capture
-from tests.spark.cluster import LOOPBACK, Cluster, cluster, python_path, submit
+from tests.capture.interleaved import CLEAN
+from tests.spark.cluster import LOOPBACK, SPARK_HOME, defaults, python_path, run
 from tests.spark.equality import assert_equal_analyses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
 
-    from pyspark.sql import SparkSession
+    from tests.spark.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 COMMAND = str(Path(flexwire.__file__).with_name("__main__.py"))
-ENVIRONMENT = {"PYTHONPATH": python_path(), "PYSPARK_PYTHON": sys.executable}
+SHAPE = CLEAN
 EXECUTORS = f"--conf=spark.executorEnv.PYTHONPATH={python_path()}"
 SCRIPT = """
 import sys
@@ -37,22 +34,9 @@ print("goes on", spark.range(3).count(), spark.sparkContext.master)
 """
 
 
-@pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def capture(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return list(map(str, write_capture(tmp_path_factory.mktemp("capture"), 1, CLEAN)))
-
-
-@pytest.fixture(scope="module")
-def here(spark: SparkSession, capture: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("here") / "out"
-    analyze(capture, out, spark=spark)
-    return out
+def submit(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), *LOOPBACK, EXECUTORS, *arguments]
+    return run(command, home, PYTHONPATH=python_path(), PYSPARK_PYTHON=sys.executable)
 
 
 def apps(made: Cluster) -> int:
@@ -60,61 +44,46 @@ def apps(made: Cluster) -> int:
     return (made.root / "master" / "log").read_text().count("Registered app ")
 
 
-def test_the_command_runs_where_spark_submit_says(
-    standalone: Cluster, capture: list[str], here: Path, tmp_path: Path
-) -> None:
-    before = apps(standalone)
-    out = tmp_path / "out"
-    command = ["--master", standalone.url, EXECUTORS, COMMAND, "analyze", *capture]
-    done = submit(*command, "--out", str(out), home=tmp_path / "home", **ENVIRONMENT)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert f"Report: {out / 'report.html'}" in done.stdout
-    assert apps(standalone) == before + 1
-    assert_equal_analyses(out, here)
-
-
-def test_a_script_that_has_a_session_has_it_afterwards(
-    standalone: Cluster, capture: list[str], here: Path, tmp_path: Path
+@pytest.mark.parametrize("what", ["command", "script"])
+def test_it_runs_where_spark_submit_says(
+    standalone: Cluster, shaped: list[str], here: Path, tmp_path: Path, what: str
 ) -> None:
     before = apps(standalone)
     script, out = tmp_path / "script.py", tmp_path / "out"
     script.write_text(SCRIPT)
-    command = ["--master", standalone.url, EXECUTORS, str(script), str(out), *capture]
-    done = submit(*command, home=tmp_path / "home", **ENVIRONMENT)
+    if what == "command":
+        program = [COMMAND, "analyze", *shaped, "--out", str(out)]
+    else:
+        program = [str(script), str(out), *shaped]
+    done = submit(tmp_path / "home", "--master", standalone.url, *program)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert f"goes on 3 {standalone.url}" in done.stdout
+    if what == "command":
+        assert f"Report: {out / 'report.html'}" in done.stdout
+    else:
+        # A session that the script has is taken, and goes on.
+        assert f"goes on 3 {standalone.url}" in done.stdout
     assert apps(standalone) == before + 1
     assert_equal_analyses(out, here)
 
 
 def test_the_command_itself_takes_a_master(
-    standalone: Cluster, capture: list[str], here: Path, tmp_path: Path
+    standalone: Cluster, shaped: list[str], here: Path, tmp_path: Path
 ) -> None:
     """Settings besides are Spark's own, from where it looks for them."""
     before = apps(standalone)
-    out, conf = tmp_path / "out", tmp_path / "conf"
-    conf.mkdir()
-    defaults = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, EXECUTORS)]
-    (conf / "spark-defaults.conf").write_text("\n".join(defaults))
-    command = [sys.executable, "-m", "flexwire", "analyze", *capture, "--out", str(out)]
-    done = subprocess.run(
-        [*command, "--master", standalone.url, "--memory", "512m"],
-        cwd=tmp_path,
-        env=os.environ
-        | {"PYTHONPATH": python_path(), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    out, conf = tmp_path / "out", defaults(tmp_path / "conf", EXECUTORS)
+    command = [sys.executable, "-m", "flexwire", "analyze", *shaped, "--out", str(out)]
+    options = ["--master", standalone.url, "--memory", "512m"]
+    done = run([*command, *options], tmp_path, PYTHONPATH=python_path(), SPARK_CONF_DIR=conf)
     assert (done.returncode, done.stderr) == (0, "")
     assert apps(standalone) == before + 1
     assert_equal_analyses(out, here)
 
 
-def test_two_masters_are_refused(capture: list[str], tmp_path: Path) -> None:
+def test_two_masters_are_refused(shaped: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ["--master", "local[1]", COMMAND, "analyze", *capture, "--out", str(out)]
-    done = submit(*command, "--master", "local[2]", home=tmp_path / "home", **ENVIRONMENT)
+    program = [COMMAND, "analyze", *shaped, "--out", str(out), "--master", "local[2]"]
+    done = submit(tmp_path / "home", "--master", "local[1]", *program)
     assert done.returncode == 1
     told = done.stdout + done.stderr  # it sends one to the other
     assert "spark-submit says where Spark runs, so leave the master 'local[2]' out" in told

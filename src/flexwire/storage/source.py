@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flexwire.storage.doors import Door
 
 _BUFFER: Final = 1 << 20
+_GONE: Final = "it is gone since it was listed, or only the driver sees it"
 _GROWING: Final = {"", "hdfs"}  # of an object store's file every change is another one
 
 
@@ -71,9 +72,7 @@ class Source:
         try:
             file = io.FileIO(path)
         except FileNotFoundError:
-            raise self._error(
-                "it is gone since it was listed, or only the driver sees it"
-            ) from None
+            raise self._error(_GONE) from None
         except OSError as error:
             raise StorageError(reason_of(error), url=self.url, tried="open") from error
         try:
@@ -90,9 +89,7 @@ class Source:
         try:
             info = opened.files.info(key, **opened.limit)
         except FileNotFoundError:
-            raise self._error(
-                "it is gone since it was listed, or only the driver sees it"
-            ) from None
+            raise self._error(_GONE) from None
         if info.get("type") != "file":
             raise self._error("it is no file any more")
         size, _, version = described(opened, info)
@@ -114,9 +111,6 @@ class Source:
                 f"it changed after it was listed: expected {self.size} bytes of version "
                 f"{self.version}, got {size} of {version}"
             )
-
-    def _gone(self) -> StorageError:
-        return self._error("it is gone since it was listed, or only the driver sees it")
 
     def _error(self, reason: str) -> StorageError:
         return StorageError(reason, url=shown(self.url), tried="read")

@@ -1,0 +1,51 @@
+"""What tests share that run whole analyses on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A standalone cluster of two workers."""
+    # Importing PySpark takes a second.
+    from tests.spark.cluster import cluster  # noqa: PLC0415 - see above
+
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shaped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The files of a capture of the shape that the module calls ``SHAPE``."""
+    from tests.capture.interleaved import write_capture  # noqa: PLC0415 - few tests need it
+
+    return list(map(str, write_capture(tmp_path_factory.mktemp("shaped"), 1, request.module.SHAPE)))
+
+
+@pytest.fixture(scope="module")
+def here(spark: SparkSession, shaped: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The analysis of these files by a session in local mode."""
+    from flexwire.spark.analyze import analyze  # noqa: PLC0415 - it imports PySpark
+
+    out = tmp_path_factory.mktemp("here") / "out"
+    analyze(shaped, out, spark=spark)
+    return out
+
+
+@pytest.fixture
+def flags(tmp_path: Path) -> Path:
+    """A directory in which tasks note what they do."""
+    place = tmp_path / "flags"
+    place.mkdir()
+    return place

@@ -6,7 +6,7 @@ read that one. So the segments and the notes are those of `flexwire.capture.segm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["FileNotes", "Position", "SegmentColumns", "SegmentReader"]
 
 CHUNK_BYTES = 32 * 1024 * 1024
+_OF_EACH = (
+    *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
+    *("payload_at", "payload_size", "missing", "begins"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +84,11 @@ class SegmentColumns:
         steps[0] = self.first_ordinal
         np.add.at(steps, np.array(self.unreadable_before, np.int64), 1)
         return np.cumsum(steps)[:-1]
+
+    def take(self, rows: Numbers) -> SegmentColumns:
+        """Give some of the segments; their ordinals are lost."""
+        some = {name: getattr(self, name)[rows] for name in _OF_EACH}
+        return replace(self, unreadable_before=(), **some)
 
     def segment(self, row: int) -> Segment:
         """Give the segment of a row, as `flexwire.capture.read_segments` does."""

@@ -7,6 +7,7 @@ then on, and without kernels each one is. All say what `FrameReader` says.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,11 +80,20 @@ class Turns:
         self._states = fresh_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def facts(self, frames: FrameColumns) -> Facts:
-        """Take in the next frames of all connections, and give what their headers say."""
+    def facts(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
+        """Take in the next frames of all connections, and give what their headers say.
+
+        ``given`` are facts of which some rows are given, which needs the kernel, and no connection
+        that is read frame by frame; the others are read.
+        """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
-        facts = Facts.fresh(len(frames), self._clients.texts)
+        if given is None:
+            facts = Facts.fresh(len(frames), self._clients.texts)
+        else:
+            numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
+            facts = replace(given, clients=self._clients.texts)
+            facts.client[:] = numbers[facts.client]
         numbers = self._numbered(frames)
         read = kernel("read_turns")
         if read is None:
@@ -95,6 +105,17 @@ class Turns:
         if self._objects:
             self._read_objects(frames, facts, numbers, begins)
         return facts
+
+    def flags(self, connection: str) -> int:
+        """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
+        number = self._numbers.get(connection)
+        return 0 if number is None else int(self._states[number, _FLAGS])
+
+    def suppose_open(self, connection: str) -> None:
+        """Take for granted that a request has ruled out authentication on a new connection."""
+        number = self._number(connection)
+        self._make_room()
+        self._states[number, _FLAGS] |= L.OPEN
 
     def end(self, connection: str) -> None:
         """Forget a connection that has ended; what waits on it stays unanswered."""
@@ -135,18 +156,23 @@ class Turns:
         numbers = np.full(len(frames.connections), -1, np.int64)
         used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
         for place in used.tolist():
-            name = frames.connections[place]
-            number = self._numbers.get(name)
-            if number is None:
-                number = self._numbers[name] = self._new_number(name)
-            numbers[place] = number
+            numbers[place] = self._number(frames.connections[place])
+        self._make_room()
+        return numbers
+
+    def _number(self, name: str) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self._new_number(name)
+        return number
+
+    def _make_room(self) -> None:
         if len(self._names) > len(self._states):
             more = fresh_states(max(len(self._names), 2 * len(self._states)))
             more[: len(self._states)] = self._states
             self._states = more
             if self._waiting is not None:
                 self._waiting.use(more)
-        return numbers
 
     def _new_number(self, name: str) -> int:
         if self._free:

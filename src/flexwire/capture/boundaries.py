@@ -46,6 +46,7 @@ _ALIGNED: Final = 4
 _RECORD: Final = 16
 # A record may begin at any byte, and they are smaller than blocks may be.
 _RECORDS_BYTES: Final = 1 << 20
+_SURE: Final = 8
 # A file shows packets of some years.
 _SECONDS_APART: Final = 1 << 28
 _MOST_BLOCKS_BEFORE: Final = 1000
@@ -156,7 +157,8 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        if chain == CHAIN or at >= count:
+        # Any length leads out of the bytes, but not so to their end.
+        if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
 

@@ -84,6 +84,9 @@ class Fold:
                 findings.add(summary.size, self._at)
             else:
                 self._read(piece)
+            if self._at is None:
+                # Within a gzip'd file nobody can go on.
+                raise UnprovenError
         return findings.finish(self._files)
 
     def _is_next(self, start: Position) -> bool:
@@ -177,6 +180,10 @@ class _Round:
     frames: list[CapturedFrame] = field(default_factory=list)
 
 
+def _asked_for_topics() -> int:
+    return int(catalog().entry(TOPIC_NAMES_MESSAGE).api_key or 0)
+
+
 class _Composing:
     """One piece, on its way into what is known of all before it."""
 
@@ -197,6 +204,12 @@ class _Composing:
         self._index = self._frames.index.copy()
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
+        # Responses whose bodies are not here, and connections on which they may be of use.
+        facts, has_payload = self._frames.facts, self._frames.stop > self._frames.start
+        self._is_long = (facts.kind == L.UNPAIRED) & (facts.is_given > 0) & ~has_payload
+        self._asking: set[str] = set()
+        if self._is_long.any():
+            self._asking = findings.turns.awaiting(_asked_for_topics())
 
     def run(self) -> None:
         findings, summary, flows = self._findings, self._summary, self._flows
@@ -276,6 +289,9 @@ class _Composing:
         if flags & L.BY_OBJECTS or not flags & (L.OPEN | L.GUARDED):
             return None
         frames = self._frames
+        is_unread = self._is_long[rows]
+        if is_unread.any() and lent.connection in self._asking:
+            return None
         is_response = frames.is_response[rows]
         ends = []
         for way in (False, True):
@@ -352,8 +368,7 @@ class _Composing:
 
     def _note_topics(self, rows: Array, facts: Facts, said: Facts, is_unread: Array) -> None:
         """Take in what the bodies of responses say, if they answer what the piece supposed."""
-        api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
-        is_named = (facts.kind == L.ANSWER) & (facts.api_key == api_key)
+        is_named = (facts.kind == L.ANSWER) & (facts.api_key == _asked_for_topics())
         is_same = (said.kind == facts.kind) & (said.api_key == facts.api_key)
         is_same &= said.api_version == facts.api_version
         if (is_unread & is_named & ~is_same).any():

@@ -117,6 +117,13 @@ class Turns:
         self._make_room()
         self._states[number, _FLAGS] |= L.OPEN
 
+    def awaiting(self, api_key: int) -> set[str]:
+        """Give the connections on which a request of an api waits that was read by a kernel."""
+        entries = self._kept if self._waiting is None else self._waiting.entries()
+        asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
+        asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
+        return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
+
     def end(self, connection: str) -> None:
         """Forget a connection that has ended; what waits on it stays unanswered."""
         number = self._numbers.pop(connection, None)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.tables.fold import UnprovenError
 from flexwire.tables.piece_survey import has_kernels
+from flexwire.tables.proofs import UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
@@ -20,10 +20,12 @@ from tests.capture.interleaved import (
     MID_STREAM,
     ONE_CONNECTION,
     SHAPES,
+    START_US,
     UNORDERED,
     Shape,
     write_capture,
 )
+from tests.capture.traffic import enhanced, packet
 from tests.tables.folding import planted, surveyed_in_pieces, write_steps
 from tests.tables.test_ranges import rows_of, surveyed
 
@@ -83,10 +85,9 @@ def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path)
 
 
 def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None:
-    talks = [conversation(random.Random(one), Talk(exchanges=30), one) for one in range(3)]
-    (inner,) = write_steps(tmp_path / "inner", talks)
-    files = write_steps(tmp_path / "outer", [planted(inner.read_bytes(), 12)] * 2)
-    assert same(files, size_of(files) // 12, 1 << 20).redone > 0
+    inner = b"".join(enhanced(packet(), START_US + one, 0, "<") for one in range(2000))
+    files = write_steps(tmp_path, [planted(inner, 8)] * 2)
+    assert same(files, size_of(files) // 30, 1 << 20).redone > 0
 
 
 def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
-from flexwire.tables.fold import Fold, UnprovenError
+from flexwire.tables.fold import Fold
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
+from flexwire.tables.proofs import UnprovenError
 from flexwire.tables.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:

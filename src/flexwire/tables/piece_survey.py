@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.segments import FileNotes, SegmentReader
+from flexwire.capture.columns.segments import FileNotes
 from flexwire.capture.columns.supposed import SupposedFlows
 from flexwire.capture.columns.turns import Facts, Turns
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
 from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_in
-from flexwire.tables.inputs import opener
+from flexwire.tables.inputs import reader_of
 from flexwire.tables.pieces import Chunk, Frames, Summary
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
 
@@ -46,14 +46,7 @@ def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | Non
     if start is None:
         return None
     survey = _PieceSurvey(asked, is_first=is_first)
-    reader = SegmentReader(
-        [one.name for one in piece.files],
-        chunk_bytes=asked.chunk_bytes,
-        start=start,
-        stop=piece.until,
-        opener=opener(piece.files),
-        show_credentials=asked.show_credentials,
-    )
+    reader = reader_of(asked, list(piece.files), start, piece.until)
     at: Position | None = start
     notes: list[FileNotes] = []
     chunks: list[Chunk] = []
@@ -90,7 +83,6 @@ class _PieceSurvey:
         self._asked = asked
         self.flows = SupposedFlows(brokers=asked.brokers, is_first=is_first)
         self._turns = Turns(show_credentials=asked.show_credentials)
-        self._opened: set[int] = set()
         self.size = 0
         self.clocks: list[tuple[str, list[Clocks], int]] = []
         self._rows = 0
@@ -107,14 +99,10 @@ class _PieceSurvey:
         self._same_topics: dict[frozenset[Topic], frozenset[Topic]] = {}
 
     def take(self, segments: SegmentColumns) -> None:
-        self.size += len(segments.data)
+        self.size += segments.weight
         told, clock = clocks(segments)
         self.clocks.append((segments.file, told, clock))
         frames = self.flows.push(segments)
-        for number in self.flows.made_up.keys() - self._opened:
-            # As it is on most connections that go on; what is not so is found out.
-            self._turns.suppose_open(frames.connections[number])
-            self._opened.add(number)
         if len(frames):
             self._take(frames)
 

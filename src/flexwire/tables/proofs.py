@@ -28,6 +28,10 @@ Payloads = tuple[bytes | None, bytes | None]
 """Of requests and of responses the first frame's, if there is one."""
 
 
+class UnprovenError(Exception):
+    """The whole has to be surveyed in order: what was found out of a piece is of no use."""
+
+
 class Crossed(NamedTuple):
     """A frame that crossed into the piece: its payload, and when what was held was last seen."""
 

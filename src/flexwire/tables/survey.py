@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.columns.segments import FileNotes, SegmentReader
+from flexwire.capture.columns.segments import FileNotes
 from flexwire.tables.findings import Findings
-from flexwire.tables.inputs import looks, opener
+from flexwire.tables.inputs import looks, reader_of
 from flexwire.tables.survey_parts import (
     NAMES,
     RANGE_BYTES,
@@ -80,12 +80,7 @@ class Surveyor:
         files = in_order(asked, survey)
         if files is None:
             return survey
-        reader = SegmentReader(
-            [one.name for one in files],
-            chunk_bytes=asked.chunk_bytes,
-            opener=opener(files),
-            show_credentials=asked.show_credentials,
-        )
+        reader = reader_of(asked, files)
         findings.begin_range(None)
         stop = None
         for item in reader:
@@ -103,5 +98,5 @@ class Surveyor:
             findings.see(findings.flows.push(item))
             findings.end_connections()
             stop = reader.position
-            findings.add(len(item.data), stop)
+            findings.add(item.weight, stop)
         return findings.finish(files)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["FileNotes", "Position", "SegmentColumns", "SegmentReader"]
 
 CHUNK_BYTES = 32 * 1024 * 1024
+_HEADERS = 64
 _OF_EACH = (
     *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
     *("payload_at", "payload_size", "missing", "begins"),
@@ -76,6 +77,11 @@ class SegmentColumns:
     def __len__(self) -> int:
         """How many segments there are."""
         return len(self.key)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of the file they are."""
+        return int(self.payload_size.sum()) + _HEADERS * len(self)
 
     @property
     def ordinal(self) -> Numbers:

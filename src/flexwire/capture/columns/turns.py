@@ -111,12 +111,6 @@ class Turns:
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
-    def suppose_open(self, connection: str) -> None:
-        """Take for granted that a request has ruled out authentication on a new connection."""
-        number = self._number(connection)
-        self._make_room()
-        self._states[number, _FLAGS] |= L.OPEN
-
     def awaiting(self, api_key: int) -> set[str]:
         """Give the connections on which a request of an api waits that was read by a kernel."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
@@ -163,23 +157,18 @@ class Turns:
         numbers = np.full(len(frames.connections), -1, np.int64)
         used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
         for place in used.tolist():
-            numbers[place] = self._number(frames.connections[place])
-        self._make_room()
-        return numbers
-
-    def _number(self, name: str) -> int:
-        number = self._numbers.get(name)
-        if number is None:
-            number = self._numbers[name] = self._new_number(name)
-        return number
-
-    def _make_room(self) -> None:
+            name = frames.connections[place]
+            number = self._numbers.get(name)
+            if number is None:
+                number = self._numbers[name] = self._new_number(name)
+            numbers[place] = number
         if len(self._names) > len(self._states):
             more = fresh_states(max(len(self._names), 2 * len(self._states)))
             more[: len(self._states)] = self._states
             self._states = more
             if self._waiting is not None:
                 self._waiting.use(more)
+        return numbers
 
     def _new_number(self, name: str) -> int:
         if self._free:

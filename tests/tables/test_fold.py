@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.tables.piece_survey import has_kernels
 from flexwire.tables.proofs import UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.tables.survey import Survey
-
-pytestmark = pytest.mark.skipif(not has_kernels(), reason="pieces are surveyed with kernels alone")
 
 ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
 # Other shapes than those that captures are tried with elsewhere.
@@ -111,3 +108,12 @@ def test_what_is_kept_is_the_same_each_time(tmp_path: Path) -> None:
     assert first[1] == second[1]
     assert rows_of(*first) == rows_of(*second)
     assert first[2].keys() == second[2].keys()
+
+
+def test_without_kernels_a_capture_is_surveyed_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path, 1, ONE_CONNECTION)
+    monkeypatch.setattr("flexwire.tables.fold.has_kernels", lambda: False)
+    with pytest.raises(UnprovenError):
+        surveyed_in_pieces(files, 20_000)

@@ -15,8 +15,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.connections import Account, CapturedConnection
 from flexwire.capture.course import Course
 from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
-from flexwire.capture.lent import Lent, Standing
-from flexwire.capture.model import Direction  # noqa: TC001 - msgspec reads the annotation
+from flexwire.capture.lent import Lent, Standing, Went
+from flexwire.capture.model import Direction, Segment
 from flexwire.capture.plausible import (
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
@@ -32,8 +32,7 @@ from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.framing import Held
-    from flexwire.capture.lent import Taken, Went
-    from flexwire.capture.model import Segment
+    from flexwire.capture.lent import Taken
     from flexwire.capture.streams import Piece
 
 OPEN_CONNECTIONS = 4
@@ -106,7 +105,7 @@ class FrameAssembler:
         self.limit = limit
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
-        self._key: str | None = None
+        self.key = ""  # of the connections that it takes segments of
         self._ordinal = 0
         self._client: str | None = None  # of the last connection whose SYN was captured
         self._open: list[_Connection] = []  # the one whose segment came last is the last
@@ -114,10 +113,10 @@ class FrameAssembler:
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """Take in a segment; give out the frames that are now complete, errors among them."""
         key = connection_key(segment)
-        if self._key is None:
-            self._key = key
-        elif self._key != key:
-            raise CaptureError(f"a segment of {key} given to the assembler of {self._key}")
+        if not self.key:
+            self.key = key
+        elif self.key != key:
+            raise CaptureError(f"a segment of {key} given to the assembler of {self.key}")
         opened = self._open
         if len(opened) == 1 and not segment.flags & _TURNS and opened[0].course.goes_on(segment):
             return opened[0].push(segment)
@@ -176,6 +175,19 @@ class FrameAssembler:
         None otherwise, and where several are open. See `flexwire.capture.lent`.
         """
         return self._open[0].lend() if len(self._open) == 1 else None
+
+    def resume(self, lent: Lent, broker: str) -> None:
+        """Go on, as a new assembler, with a connection of which only where it stands is known."""
+        ends = Segment(0, lent.client, broker, 0, 0, 0, b"")
+        self.key, self._ordinal = connection_key(ends), 1
+        roles = Roles(self.limit, self.brokers)
+        connection = _Connection(ends, self._ordinal, self.limit, self.brokers, roles)
+        connection.resume(lent, broker)
+        self._open.append(connection)
+
+    def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
+        """Say what is held of a frame of the open connection that is not whole."""
+        self._open[0].hold(direction, held, first_us, last_us)
 
     def take_back(self, taken: Taken) -> None:
         """Take in what became of the connection since it was lent."""
@@ -279,6 +291,26 @@ class _Connection:
             return None
         data, first_us, last_us = held
         return Standing(*stands, data, first_us, last_us, half.count)
+
+    def resume(self, lent: Lent, broker: str) -> None:
+        self.name, self._client, self._broker = lent.connection, lent.client, broker
+        self._account.evidence.found = "it was lent"
+        ends: tuple[tuple[Direction, str, Standing], ...] = (
+            ("request", lent.client, lent.request),
+            ("response", broker, lent.response),
+        )
+        for direction, source, standing in ends:
+            half = self._halves[direction]
+            self.course.resume(source, standing.sequence)
+            half.stream.resume(standing.sequence, standing.acknowledged)
+            half.count = standing.next_index
+            self.hold(direction, standing.held, standing.first_us, standing.last_us)
+
+    def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
+        half = self._halves[direction]
+        if half.framer is None:
+            half.framer = self._framer(direction)
+        half.framer.skip(Went(0, None, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: Taken) -> None:
         if not taken.segments:

@@ -109,6 +109,12 @@ class Course:
         is_going = reach.is_seen and reach.end is None and not self.is_reset
         return reach.high % MODULUS if is_going else None
 
+    def resume(self, source: str, sequence: int) -> None:
+        """Let an end go on with a sequence number."""
+        reach = self._reach[source]
+        reach.low = reach.high = sequence
+        reach.is_seen = reach.is_told = True
+
     def skip(self, source: str, size: int, segments: int) -> None:
         """Count ``segments`` of the connection, with ``size`` bytes of an end that follow on."""
         self._segments += segments

@@ -109,6 +109,12 @@ class Stream:
             return None
         return self._next % MODULUS, None if known is None else known - self._next
 
+    def resume(self, sequence: int, acknowledged: int | None) -> None:
+        """Go on, as a new stream, where another one stands as `standing` says."""
+        self.started = self.anchored = True
+        self._base = self._next = sequence
+        self._acknowledged = None if acknowledged is None else sequence + acknowledged
+
     def skip(self, size: int, acknowledged: int | None) -> None:
         """Take in ``size`` bytes that followed in order; acknowledged as far, counted from here."""
         if acknowledged is not None:

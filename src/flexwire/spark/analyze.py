@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from flexwire.report.facts import Facts
     from flexwire.spark.outputs import Writing
     from flexwire.spark.progress import Progress
-    from flexwire.spark.ranges import Surveyed
     from flexwire.spark.staging import Staging
     from flexwire.spark.sums.analysis import AnalysisSums
+    from flexwire.spark.surveying import Surveyed
     from flexwire.spark.unreadable import Unreadable
     from flexwire.storage.source import Source
     from flexwire.tables.reading import Output

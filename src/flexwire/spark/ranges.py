@@ -12,11 +12,9 @@ A task goes from the bytes of its range to columns, and writes its part of each 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
-
-import pyarrow as pa
 
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.compaction import compact, remove_parts
@@ -24,22 +22,24 @@ from flexwire.spark.joining import WHOLE_BYTES
 from flexwire.spark.manifest import PARTS, TABLES, part_name, settle
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
-from flexwire.spark.unreadable import Unreadable
+from flexwire.spark.surveying import KEPT, kept, surveyed
+from flexwire.spark.tasks import use_one_thread
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.survey import RANGE_BYTES, Surveyor
+from flexwire.tables.survey import RANGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from flexwire.spark.drop import Drop
     from flexwire.spark.manifest import Committed
-    from flexwire.spark.places import Place
+    from flexwire.spark.surveying import Surveyed
     from flexwire.tables.survey import Asked, Survey
 
 LEAST_RANGE_BYTES: Final = 64 << 20
@@ -49,29 +49,10 @@ MOST_RANGE_BYTES: Final = 4 << 30
 MOST_TASKS: Final = 20_000
 """So many ranges one capture has at most, as the driver holds what each has written."""
 
-# What the survey keeps for the ranges lies here, below the place that an analysis writes to.
-_KEPT: Final = "_survey"
 # The survey writes before all ranges.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever it found.
 _ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
-
-
-@dataclass(frozen=True, slots=True)
-class Surveyed:
-    """What the driver hears of a survey.
-
-    ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
-    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
-    """
-
-    ranges: int
-    is_ordered: bool
-    packets: int
-    span_us: int
-    unreadable: Unreadable
-    reason: str | None = None
-    source: str = ""
 
 
 def range_bytes(total: int, tasks_at_once: int) -> int:
@@ -94,48 +75,28 @@ def write_tables(
     none where files are unreadable that are not to be skipped.
     """
     place = drop.place
-    is_whole = total <= asked.range_bytes
-    survey: Committed[Surveyed]
-    (survey,) = run_tasks(spark, 1, partial(_survey, asked, is_whole), drop)
+    survey = surveyed(spark, asked, drop, total, _write_survey)
     found = survey.value
     committed: list[Committed[Any]] = [survey]
-    if found.ranges and not is_whole:
+    if found.ranges and total > asked.range_bytes:
         how = replace(asked, files=())
         work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
         committed += run_tasks(spark, found.ranges, work, drop)
     written = compact(spark, committed, drop)
     sums = merged_sums(spark, drop, found.span_us)
-    place.remove(entry.name for entry in place.entries(f"{_KEPT}/"))
+    place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
     remove_parts(place)
     settle(place, drop.told(written))
     return found, sums
 
 
-def _survey(asked: Asked, is_whole: bool, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
-    _use_one_thread()
-    kept: dict[str, bytes] = {}
-    keep = kept.__setitem__ if is_whole else partial(_keep, drop.place)
-    survey = Surveyor(asked, keep).run()
-    if survey.ranges:
-        with _Writers(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
-            writers.write(CONNECTIONS, connection_rows(survey.connections))
-            writers.write(PACKETS, packet_rows(survey.notes))
-            if is_whole:
-                for number in range(survey.ranges):
-                    writers.write_range(asked, number, kept.__getitem__)
-    return _surveyed(survey)
-
-
-def _surveyed(survey: Survey) -> Surveyed:
-    packets = sum(one.packets for one in survey.notes)
-    unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us, unreadable)
-    if not packets:
-        # Of those with the most packets the first by its name, and none has any.
-        for one in sorted(survey.notes, key=lambda one: one.file):
-            for reason in one.unused().packets:
-                return replace(found, reason=reason, source=one.file)
-    return found
+def _write_survey(asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop) -> None:
+    with _Writers(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+        writers.write(CONNECTIONS, connection_rows(survey.connections))
+        writers.write(PACKETS, packet_rows(survey.notes))
+        if kept:
+            for number in range(survey.ranges):
+                writers.write_range(asked, number, kept.__getitem__)
 
 
 def _decode(
@@ -146,23 +107,9 @@ def _decode(
     number: int,
     drop: Drop,
 ) -> None:
-    _use_one_thread()
+    use_one_thread()
     with _Writers(drop, digest, number, span_us, is_part=is_part) as writers:
-        writers.write_range(asked, number, partial(_kept, drop.place))
-
-
-def _keep(place: Place, name: str, data: bytes) -> None:
-    place.write(f"{_KEPT}/{name}", data)
-
-
-def _kept(place: Place, name: str) -> bytes:
-    return place.read(f"{_KEPT}/{name}")
-
-
-def _use_one_thread() -> None:
-    # Spark runs as many tasks as there are processors.
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
+        writers.write_range(asked, number, partial(kept, drop.place))
 
 
 class _Writers:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.batches import spark_schema
@@ -12,7 +14,6 @@ from flexwire.spark.batches import spark_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from flexwire.schema.catalog import Carried
@@ -29,6 +30,12 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
     """
     run = partial(_run, catalog().carried, task, schema.names)
     return rows.mapInArrow(run, spark_schema(schema))
+
+
+def use_one_thread() -> None:
+    """Have Arrow use one thread: Spark runs as many tasks as there are processors."""
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
 
 
 def _run(

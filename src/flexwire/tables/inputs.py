@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.capture.columns.segments import SegmentReader
 from flexwire.capture.files import read_packets
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterable
 
+    from flexwire.capture.columns.segments import Position
     from flexwire.capture.files import Opener
     from flexwire.storage.source import Source
+    from flexwire.tables.survey_parts import Asked
 
 LOOK_BYTES: Final = 1 << 20
 """Of a file with a packet in so many bytes no more are read to say when it begins."""
@@ -45,6 +48,23 @@ def opener(sources: Iterable[Source]) -> Opener:
     for one that is gone or another by now.
     """
     return _opener(sources, None)
+
+
+def reader_of(
+    asked: Asked,
+    files: list[Source],
+    start: Position | None = None,
+    stop: Position | None = None,
+) -> SegmentReader:
+    """Read the segments of some files, in their order, as the survey does."""
+    return SegmentReader(
+        [one.name for one in files],
+        chunk_bytes=asked.chunk_bytes,
+        start=start,
+        stop=stop,
+        opener=opener(files),
+        show_credentials=asked.show_credentials,
+    )
 
 
 def looks(sources: Iterable[Source]) -> list[Look]:

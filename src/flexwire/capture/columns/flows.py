@@ -26,6 +26,8 @@ from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word 
 from flexwire.kernels.engine import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.assembly import CapturedFrame
     from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.connections import CapturedConnection
@@ -120,6 +122,17 @@ class Flows:
             assembler = FrameAssembler(limit=self.limit, brokers=self.brokers)
             self._assemblers[key] = assembler
         return assembler
+
+    def has(self, key: str) -> bool:
+        """Whether segments of a key were taken in."""
+        return key in self._assemblers
+
+    def adopt(
+        self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]
+    ) -> None:
+        """Go on with a key as another one did that took in all its segments."""
+        self._assemblers[key] = assembler
+        self._ended += ended
 
     def lend(self, key: str) -> int | None:
         """Lend the connection of a key to the kernels, if it goes on in order; give its place."""

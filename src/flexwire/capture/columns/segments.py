@@ -6,7 +6,7 @@ read that one. So the segments and the notes are those of `flexwire.capture.segm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 __all__ = ["FileNotes", "Position", "SegmentColumns", "SegmentReader"]
 
 CHUNK_BYTES = 32 * 1024 * 1024
+_HEADERS = 64
+_OF_EACH = (
+    *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
+    *("payload_at", "payload_size", "missing", "begins"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +79,22 @@ class SegmentColumns:
         return len(self.key)
 
     @property
+    def weight(self) -> int:
+        """About how many bytes of the file they are."""
+        return int(self.payload_size.sum()) + _HEADERS * len(self)
+
+    @property
     def ordinal(self) -> Numbers:
         """The number of each segment among the segments and unreadable packets of its file."""
         steps = np.ones(len(self) + 1, np.int64)
         steps[0] = self.first_ordinal
         np.add.at(steps, np.array(self.unreadable_before, np.int64), 1)
         return np.cumsum(steps)[:-1]
+
+    def take(self, rows: Numbers) -> SegmentColumns:
+        """Give some of the segments; their ordinals are lost."""
+        some = {name: getattr(self, name)[rows] for name in _OF_EACH}
+        return replace(self, unreadable_before=(), **some)
 
     def segment(self, row: int) -> Segment:
         """Give the segment of a row, as `flexwire.capture.read_segments` does."""

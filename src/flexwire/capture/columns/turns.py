@@ -7,6 +7,7 @@ then on, and without kernels each one is. All say what `FrameReader` says.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,11 +80,20 @@ class Turns:
         self._states = fresh_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def facts(self, frames: FrameColumns) -> Facts:
-        """Take in the next frames of all connections, and give what their headers say."""
+    def facts(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
+        """Take in the next frames of all connections, and give what their headers say.
+
+        ``given`` are facts of which some rows are given, which needs the kernel, and no connection
+        that is read frame by frame; the others are read.
+        """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
-        facts = Facts.fresh(len(frames), self._clients.texts)
+        if given is None:
+            facts = Facts.fresh(len(frames), self._clients.texts)
+        else:
+            numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
+            facts = replace(given, clients=self._clients.texts)
+            facts.client[:] = numbers[facts.client]
         numbers = self._numbered(frames)
         read = kernel("read_turns")
         if read is None:
@@ -95,6 +105,18 @@ class Turns:
         if self._objects:
             self._read_objects(frames, facts, numbers, begins)
         return facts
+
+    def flags(self, connection: str) -> int:
+        """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
+        number = self._numbers.get(connection)
+        return 0 if number is None else int(self._states[number, _FLAGS])
+
+    def awaiting(self, api_key: int) -> set[str]:
+        """Give the connections on which a request of an api waits that was read by a kernel."""
+        entries = self._kept if self._waiting is None else self._waiting.entries()
+        asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
+        asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
+        return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
 
     def end(self, connection: str) -> None:
         """Forget a connection that has ended; what waits on it stays unanswered."""

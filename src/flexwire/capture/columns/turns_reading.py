@@ -13,6 +13,8 @@ from flexwire.columnar.program import address
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.columns.frames import FrameColumns
     from flexwire.capture.columns.turns_objects import Said
     from flexwire.capture.columns.turns_state import Clients, Waiting
@@ -27,7 +29,13 @@ _INT32 = (
     ("header_version", L.T_HEADER_VERSION),
     ("body_offset", L.T_BODY_OFFSET),
 )
-_BYTES = (("kind", L.T_KIND), ("is_expected", L.T_IS_EXPECTED), ("is_guarded", L.T_GUARDED))
+_BYTES = (
+    ("kind", L.T_KIND),
+    ("is_expected", L.T_IS_EXPECTED),
+    ("is_guarded", L.T_GUARDED),
+    ("flags", L.T_FLAGS),
+    ("is_given", L.T_GIVEN),
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +46,11 @@ class Facts:
     `ANSWER`, as `turns_layout` numbers them, and decides which columns have a meaning: for a
     response api key, version, client id and ``request_time`` are its request's. ``client`` numbers
     ``clients``. ``is_expected`` says of a request whether it expects a response. ``odd`` has what
-    `FrameReader` told of the rows that were not plain.
+    `FrameReader` told of the rows that were not plain. ``flags`` are those of a plain row's
+    connection after it.
+
+    A row that ``is_given`` was read before: its kind, correlation id and flags, and of a request
+    api key, version, client id and whether it is expected, stand there already.
     """
 
     kind: Words
@@ -51,6 +63,8 @@ class Facts:
     request_time: Words
     is_expected: Words
     is_guarded: Words
+    flags: Words
+    is_given: Words
     clients: list[str]
     odd: dict[int, dict[str, Any]]
 
@@ -60,6 +74,17 @@ class Facts:
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Facts], clients: list[str]) -> Facts:
+        """Give all rows of the parts, whose clients count in the same; none of them is odd."""
+        fresh = cls.fresh(0, clients)
+        names = [name for name, _ in (*_INT32, *_BYTES)]
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in (fresh, *parts)])
+            for name in (*names, "request_time")
+        }
+        return replace(fresh, **columns)
 
     def take(self, rows: Words) -> Facts:
         """Give what some of the frames say, in the order of ``rows``."""

@@ -76,6 +76,8 @@ from flexwire.kernels.capture.turns_layout import (
     T_END,
     T_ERRORS,
     T_EXPECTS,
+    T_FLAGS,
+    T_GIVEN,
     T_GUARDED,
     T_HEADER_VERSION,
     T_INDEX,
@@ -298,8 +300,14 @@ def _response(call: int, connection: int, row: int) -> int:
     start, stop = _word(call, T_START, row), _word(call, T_STOP, row)
     if stop - start < RESPONSE_HEAD:
         return ODD
-    correlation_id = load_int32(load_word(call + T_DATA) + start)
-    _put(call, T_CORRELATION_ID, row, correlation_id)
+    _put(call, T_CORRELATION_ID, row, load_int32(load_word(call + T_DATA) + start))
+    return _answer(call, connection, row)
+
+
+@part
+def _answer(call: int, connection: int, row: int) -> int:
+    """Find the request of a response whose correlation id stands in the columns."""
+    correlation_id = _get(call, T_CORRELATION_ID, row)
     asked = take(call, key_of(connection, ASKED, correlation_id))
     if asked == 0:
         entry = add(call, key_of(connection, EARLY, correlation_id))
@@ -318,13 +326,28 @@ def _response(call: int, connection: int, row: int) -> int:
     return _ZERO
 
 
+@part
+def _given(call: int, connection: int, state: int, row: int, is_response: int) -> int:
+    """Take a row in that stands in the columns."""
+    if is_response:
+        return _answer(call, connection, row)
+    flags = load_word(state + S_FLAGS)
+    if flags & GUARDED == 0:
+        given = load_uint8(load_word(call + T_FLAGS) + row)
+        store_word(state + S_FLAGS, flags | given & (OPEN | GUARDED))
+    store_word(state + S_CLIENT, _get(call, T_CLIENT, row))
+    if load_uint8(load_word(call + T_IS_EXPECTED) + row):
+        _ask(call, connection, state, row)
+    return _ZERO
+
+
 @kernel
 def read(call: int, _unused: int, _also_unused: int) -> int:
     """Read rows from T_AT on, and say why reading stopped there. Rows `BY_OBJECTS` are left out."""
     row, end = load_word(call + T_AT), load_word(call + T_END)
     connections, numbers = load_word(call + T_CONNECTION), load_word(call + T_NUMBERS)
     responses, errors = load_word(call + T_IS_RESPONSE), load_word(call + T_ERRORS)
-    states = load_word(call + T_STATES)
+    states, given = load_word(call + T_STATES), load_word(call + T_GIVEN)
     why = _ZERO
     while row < end:
         connection = load_word(numbers + 8 * load_int32_native(connections + 4 * row))
@@ -332,6 +355,8 @@ def read(call: int, _unused: int, _also_unused: int) -> int:
         if load_word(state + S_FLAGS) & BY_OBJECTS == 0:
             if is_full(call):
                 why = FULL
+            elif load_uint8(given + row):
+                why = _given(call, connection, state, row, load_uint8(responses + row))
             elif load_uint8(errors + row):
                 why = ODD
             elif load_uint8(responses + row):
@@ -341,6 +366,7 @@ def read(call: int, _unused: int, _also_unused: int) -> int:
             if why != _ZERO:
                 break
             flags = load_word(state + S_FLAGS)
+            _mark(call, T_FLAGS, row, flags & (OPEN | GUARDED))
             _mark(call, T_GUARDED, row, 0 if flags & (OPEN | GUARDED) == OPEN else 1)
         row += 1
     store_word(call + T_AT, row)

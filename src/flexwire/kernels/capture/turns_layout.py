@@ -15,8 +15,10 @@ RESPONSE_HEAD = 4
 # T_KIND to T_GUARDED are columns for what is read. A request that was taken in elsewhere stands in
 # them in row T_PREPARED, and T_EXPECTS says whether it expects a response; in row T_TRIED the body
 # does not rule out authentication. T_FORGOTTEN and T_EARLY are tables with room for all rows, of
-# requests that gave up waiting and of responses whose request came later.
-TURNS = 376
+# requests that gave up waiting and of responses whose request came later. What rows marked in
+# T_GIVEN say stands in the columns already, T_FLAGS included; other rows get there the flags that
+# their connection has after them.
+TURNS = 392
 (
     T_DATA,
     T_AT,
@@ -39,6 +41,8 @@ TURNS = 376
     T_REQUEST_TIME,
     T_IS_EXPECTED,
     T_GUARDED,
+    T_FLAGS,
+    T_GIVEN,
     T_PREPARED,
     T_EXPECTS,
     T_TRIED,

@@ -1,0 +1,173 @@
+"""Where a block of a capture file begins, guessed from the bytes in its middle.
+
+A file has no marks to look for, but its blocks lead from one to the next: bytes from which a chain
+of them goes on are taken for a block. Payloads may hold a capture of their own, so it is a guess.
+It is proven by reading up to there from a place that is known: it holds if a block ends there, and
+if what the head of the file said is still all that was said.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from flexwire.capture.files import (
+    DamagedError,
+    PcapHead,
+    Section,
+    SectionHead,
+    Source,
+    begin_blocks,
+    open_capture,
+)
+from flexwire.capture.model import CapturedPacket
+from flexwire.errors import CaptureError
+from flexwire.kernels.capture.packets_layout import (
+    BLOCK_FRAME,
+    BLOCK_HEAD,
+    ENHANCED_PACKET,
+    MAX_BLOCK_BYTES,
+)
+
+if TYPE_CHECKING:
+    from flexwire.capture.files import Head, Opener
+
+    Numbers = np.ndarray[Any, Any]
+
+CHAIN: Final = 64
+"""So many blocks, one after the other, are looked at; fewer where the bytes end."""
+
+SEARCHED_BYTES: Final = 4 << 20
+"""In so many bytes a block is looked for."""
+
+_ALIGNED: Final = 4
+_RECORD: Final = 16
+# A record may begin at any byte, and they are smaller than blocks may be.
+_RECORDS_BYTES: Final = 1 << 20
+_SURE: Final = 8
+# A file shows packets of some years.
+_SECONDS_APART: Final = 1 << 28
+_MOST_BLOCKS_BEFORE: Final = 1000
+
+
+class FileHead(NamedTuple):
+    """What the head of a file says, and when its first packet was captured."""
+
+    head: Head
+    first_us: int
+
+
+def file_head(name: str, opener: Opener | None = None) -> FileHead | None:
+    """Read a file up to its first packet; None where that does not come soon, or if it is gzip'd.
+
+    Raises `CaptureError` if it cannot be opened or is not a capture.
+    """
+    with open_capture(name, opener) as (file, is_compressed):
+        if is_compressed:
+            return None
+        blocks = begin_blocks(Source(name, file))
+        try:
+            for number, item in enumerate(blocks):
+                if isinstance(item, CapturedPacket) and blocks.head is not None:
+                    return FileHead(blocks.head, item.timestamp_us)
+                if number > _MOST_BLOCKS_BEFORE:
+                    break
+        except DamagedError:
+            pass
+    return None
+
+
+def guessed_boundary(
+    name: str, known: FileHead, offset: int, opener: Opener | None = None
+) -> int | None:
+    """Where the first block with a packet begins that does not begin before ``offset``."""
+    # All blocks of a pcapng file have sizes that can be divided by four.
+    offset += -offset % _ALIGNED if isinstance(known.head, SectionHead) else 0
+    try:
+        with open_capture(name, opener, offset) as (file, _):
+            data = file.read(SEARCHED_BYTES)
+    except (CaptureError, OSError):
+        return None
+    at = _first_block(data, known.head) if isinstance(known.head, SectionHead) else None
+    if isinstance(known.head, PcapHead):
+        at = _first_record(data[:_RECORDS_BYTES], known.head, known.first_us)
+    return None if at is None else offset + at
+
+
+def _first_block(data: bytes, head: SectionHead) -> int | None:
+    words = np.frombuffer(data, f"{head.order}u4", len(data) // _ALIGNED)
+    for place in np.flatnonzero(words == ENHANCED_PACKET).tolist():
+        if _is_packet(data, place * _ALIGNED, head) and _leads_on(words, place):
+            return int(place) * _ALIGNED
+    return None
+
+
+def _leads_on(words: Numbers, place: int) -> bool:
+    """Whether a chain of blocks begins at a word: each says its length twice."""
+    for _ in range(CHAIN):
+        if place + 1 >= len(words):
+            return True
+        length = int(words[place + 1])
+        end = place + length // _ALIGNED
+        if length < BLOCK_FRAME or length % _ALIGNED:
+            return False
+        if end > len(words):
+            return length <= MAX_BLOCK_BYTES
+        if words[end - 1] != length:
+            return False
+        place = end
+    return True
+
+
+def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
+    """Whether a whole packet is read there, whose time is then the latest one known."""
+    if at + BLOCK_HEAD > len(data):
+        return False
+    (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
+    if not BLOCK_FRAME <= length <= len(data) - at:
+        return False
+    section = Section(Source("", _NOTHING), head)
+    body = data[at + BLOCK_HEAD : at + length - _ALIGNED]
+    return isinstance(section.packet(ENHANCED_PACKET, body), CapturedPacket)
+
+
+class _Nothing:
+    def read(self, _size: int, /) -> bytes:
+        return b""
+
+
+_NOTHING: Final = _Nothing()
+
+
+def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
+    if len(data) < _RECORD:
+        return None
+    first = first_us // 1_000_000
+    count = len(data) - _RECORD + 1
+    seconds, fraction, captured, original = (
+        _every_word(data, start, count, head.order) for start in range(0, _RECORD, 4)
+    )
+    apart = np.abs(seconds - first)
+    likely = (apart < _SECONDS_APART) & (fraction < head.per_second) & (captured > 0)
+    likely &= (captured <= original) & (captured <= MAX_BLOCK_BYTES)
+    for place in np.flatnonzero(likely).tolist():
+        at, chain = place, 0
+        while chain < CHAIN and at < count and likely[at]:
+            at += _RECORD + int(captured[at])
+            chain += 1
+        # Any length leads out of the bytes, but not so to their end.
+        if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
+            return int(place)
+    return None
+
+
+def _every_word(data: bytes, start: int, count: int, order: str) -> Numbers:
+    """The 32-bit number at each byte from ``start`` on."""
+    found = np.empty(count, np.int64)
+    for shift in range(_ALIGNED):
+        size = (count - shift + _ALIGNED - 1) // _ALIGNED
+        if size > 0:
+            found[shift::_ALIGNED] = np.frombuffer(data, f"{order}u4", size, start + shift)
+    return found

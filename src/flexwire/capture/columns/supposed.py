@@ -1,0 +1,304 @@
+"""Connections that go on in a part of a capture, taken in without what came before it.
+
+Where a connection stands at the start of the part is supposed: the next bytes of each end are those
+of its first segment, and its frames begin with the first segment that looks like one. The bytes
+before that are put into a frame made up, behind a `MARK`. What becomes of the connection is kept,
+step by step, as what was supposed and what followed from it. Whoever knows where the connection
+truly stood can then say whether it was so, and take the steps without the segments.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.columns.flows import Flows
+from flexwire.capture.columns.supposed_frames import Rows
+from flexwire.capture.lent import Lent, Standing
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
+from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
+
+if TYPE_CHECKING:
+    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.brokers import Brokers
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.columns.segments import SegmentColumns
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.lent import Taken
+    from flexwire.capture.model import Direction, Segment
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+MARK_ID: Final = -0x5EEDED
+MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
+"""The first bytes of a frame made up; as a request or response its correlation id is `MARK_ID`."""
+
+HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
+"""So many bytes stand before the tail of a frame that began before the part."""
+
+_LENGTH = struct.Struct(">i")
+_DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
+# Steps that are no runs of a kernel take memory and time: what has too many is left.
+_MOST_PUSHED = 4096
+_MOST_PUSHED_BYTES = 16 << 20
+# Below any acknowledgment that a segment can bring.
+_NEVER_ACKNOWLEDGED = -(1 << 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What kernels made of a connection that was lent.
+
+    ``is_crossing`` says of requests and of responses whether the frame that was held is made up.
+    """
+
+    lent: Lent
+    taken: Taken
+    is_crossing: tuple[bool, bool]
+
+    @property
+    def frames(self) -> int:
+        """How many frames it gave."""
+        return self.taken.request.frames + self.taken.response.frames
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A segment that was not sure, and how many frames it gave."""
+
+    segment: Segment
+    frames: int
+
+
+@dataclass(slots=True)
+class Log:
+    """What became of a connection, in order; unless it is whole, more segments follow."""
+
+    steps: list[Run | Push] = field(default_factory=list)
+    is_whole: bool = True
+
+
+@dataclass(slots=True)
+class _Side:
+    """One end: what its first segment in the part begins with, and whether frames were found."""
+
+    first: int
+    is_sought: bool = True
+    is_made_up: bool = True
+
+
+class Supposed(FrameAssembler):
+    """The assembler of a connection that is supposed to go on, and the log of its steps."""
+
+    def __init__(self, key: str, limit: int, brokers: Brokers) -> None:
+        super().__init__(limit=limit, brokers=brokers)
+        self.key = key
+        self.log = Log()
+        self.sides: dict[Direction, _Side] = {}
+        self.client = ""
+        self._lent: Lent | None = None
+        self._pushed = self._pushed_bytes = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is supposed of it."""
+        return not self.log.is_whole
+
+    @property
+    def name(self) -> str:
+        """What its frames are said to be of."""
+        return f"?{self.key}"
+
+    def give_up(self) -> None:
+        """Suppose nothing more."""
+        self.log.is_whole = False
+
+    def begin(self, client: str, broker: str, firsts: dict[Direction, int]) -> None:
+        """Suppose who the client is, and the sequence number that each end goes on with."""
+        self.client = client
+        self.sides = {direction: _Side(first) for direction, first in firsts.items()}
+        ends = [_standing(one.first, b"") for one in self.sides.values()]
+        self.resume(Lent(self.name, client, *ends), broker)
+        for direction in _DIRECTIONS:
+            # Until it is known where frames begin, all bytes are those of one.
+            self._make_up(direction, self.limit, b"")
+
+    def found(self, direction: Direction, size: int) -> None:
+        """Take in how many bytes from the first on are before the first frame."""
+        side = self.sides[direction]
+        side.is_sought = False
+        standing = self._side_standing(direction)
+        tail = b"" if standing is None else standing.held[HEAD_BYTES:]
+        if standing is None or standing.next_index or (tail and size <= len(tail)):
+            self.give_up()
+        elif size:
+            self._make_up(direction, size, tail, standing.first_us, standing.last_us)
+        else:
+            side.is_made_up = False
+            self.hold(direction, b"", 0, 0)
+
+    def tail(self, direction: Direction) -> int:
+        """How many bytes are held of a frame that began before the part."""
+        standing = self._side_standing(direction)
+        return 0 if standing is None else max(0, len(standing.held) - HEAD_BYTES)
+
+    def is_made_up(self, direction: Direction) -> bool:
+        """Whether the first frame of a direction is not one."""
+        side = self.sides.get(direction)
+        return side is not None and side.is_made_up
+
+    def lend(self) -> Lent | None:
+        """See `FrameAssembler.lend`."""
+        self._lent = None if self.is_over else super().lend()
+        if self._lent is not None and self._lent.connection != self.name:
+            # It was another connection's, by the numbers of its bytes.
+            self.give_up()
+            self._lent = None
+        return self._lent
+
+    def take_back(self, taken: Taken) -> None:
+        """See `FrameAssembler.take_back`."""
+        lent = self._lent
+        if taken.segments and lent is not None:
+            is_crossing = (
+                self.is_made_up("request") and not lent.request.next_index,
+                self.is_made_up("response") and not lent.response.next_index,
+            )
+            self.log.steps.append(Run(lent, taken, is_crossing))
+        super().take_back(taken)
+
+    def push(self, segment: Segment) -> list[CapturedFrame]:
+        """See `FrameAssembler.push`."""
+        self._pushed += 1
+        self._pushed_bytes += len(segment.payload)
+        is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
+        if is_too_much or segment.flags & SYN or not self.sides:
+            # After a SYN it may be another connection.
+            self.give_up()
+        if self.is_over:
+            return []
+        frames = super().push(segment)
+        self.log.steps.append(Push(segment, len(frames)))
+        return frames
+
+    def _side_standing(self, direction: Direction) -> Standing | None:
+        lent = super().lend()
+        return None if lent is None else getattr(lent, direction)
+
+    def _make_up(
+        self,
+        direction: Direction,
+        size: int,
+        tail: bytes,
+        first_us: int = INT64_MAX,
+        last_us: int = INT64_MIN,
+    ) -> None:
+        held = _LENGTH.pack(min(size + len(MARK), self.limit)) + MARK + tail
+        self.hold(direction, held, first_us, last_us)
+
+
+def key_of(connection: str) -> str:
+    """The key of a connection, by its name."""
+    if connection.startswith("?"):
+        return connection[1:]
+    ends = connection.partition("#")[0].split(">")
+    return "|".join(sorted(ends))
+
+
+def _standing(sequence: int, held: bytes) -> Standing:
+    return Standing(sequence, _NEVER_ACKNOWLEDGED, held, INT64_MAX, INT64_MIN, 0)
+
+
+class SupposedFlows(Flows):
+    """`Flows` of a part of a capture, in which connections go on.
+
+    A key whose first segment is a SYN begins in the part, by all that can be known there; the first
+    part of a capture supposes nothing.
+    """
+
+    def __init__(self, *, brokers: Brokers, is_first: bool) -> None:
+        super().__init__(brokers=brokers)
+        self._is_first = is_first
+        self.supposed: dict[str, Supposed] = {}
+        self.made_up: dict[int, Supposed] = {}  # by the number of its connection
+        self.ended_by_key: dict[str, list[CapturedConnection]] = {}
+        self.keys: list[str] = []
+        self._seen = 0
+        self._sought: set[int] = set()
+        self._over: set[int] = set()
+
+    def push(self, segments: SegmentColumns) -> FrameColumns:
+        """See `Flows.push`."""
+        self.keys = segments.keys
+        present = np.unique(segments.key)
+        names = [segments.keys[one] for one in present.tolist()]
+        self.files.update(dict.fromkeys(names, segments.file))
+        if not self._is_first:
+            watched = present[(present >= self._seen) | np.isin(present, list(self._sought))]
+            self._seen = max(self._seen, len(segments.keys))
+            if len(watched):
+                self._watch(segments, watched)
+        segments = self._without_over(segments)
+        frames = super().push(segments)
+        self._over |= {one for one in present.tolist() if self._is_over(segments.keys[one])}
+        return frames
+
+    def assemblers(self) -> dict[str, FrameAssembler]:
+        """Give the assemblers of the keys of which nothing was supposed, as they stand in the end.
+
+        Where more is supposed of a key than its steps, it is in ``supposed``.
+        """
+        self._take_all_back()
+        return {one: it for one, it in self._assemblers.items() if one not in self.supposed}
+
+    def note_ended(self, assembler: FrameAssembler) -> None:
+        """Take in which connections have ended."""
+        ended = assembler.ended()
+        if ended and not isinstance(assembler, Supposed):
+            self.ended_by_key.setdefault(assembler.key, []).extend(ended)
+
+    def _is_over(self, key: str) -> bool:
+        return key in self.supposed and self.supposed[key].is_over
+
+    def _without_over(self, segments: SegmentColumns) -> SegmentColumns:
+        self._over |= {one for one in self._sought if self._is_over(segments.keys[one])}
+        self._sought -= self._over
+        if not self._over:
+            return segments
+        return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._over))))
+
+    def _watch(self, segments: SegmentColumns, watched: Array) -> None:
+        """Look at the segments of keys that are new, or whose frames were not found yet."""
+        rows = np.flatnonzero(np.isin(segments.key, watched))
+        rows = rows[np.argsort(segments.key[rows], kind="stable")]
+        keys = segments.key[rows]
+        bounds = np.searchsorted(keys, np.append(watched, watched[-1] + 1))
+        for number, start, stop in zip(
+            watched.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+        ):
+            if start < stop:
+                self._watch_one(number, Rows(segments, rows[start:stop], self.limit))
+
+    def _watch_one(self, number: int, rows: Rows) -> None:
+        key = rows.segments.keys[number]
+        one = self.supposed.get(key)
+        if one is None:
+            if key in self._assemblers or rows.flags(0) & SYN:
+                return
+            one = self.supposed[key] = Supposed(key, self.limit, self.brokers)
+            self._assemblers[key] = one
+            self._sought.add(number)
+            if not rows.begin(one):
+                one.give_up()
+                return
+            self.made_up[self.number(one.name)] = one
+        if one.is_over:
+            return
+        self.take_back(key)
+        rows.seek(one)
+        if not any(side.is_sought for side in one.sides.values()):
+            self._sought.discard(number)

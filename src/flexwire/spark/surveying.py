@@ -1,0 +1,165 @@
+"""The survey of a capture as tasks of Spark, and what it keeps for those that decode the ranges.
+
+```
+files in order, cut into pieces ─▶ survey of each piece ─▶ fold: each is proven, or read again
+            one task                     a task each                    one task
+```
+A capture of a few ranges is surveyed by one task from its start to its end, and so is one whose
+pieces say too little of the whole (`flexwire.tables.fold`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.unreadable import Unreadable
+from flexwire.tables.fold import Fold
+from flexwire.tables.piece_survey import has_kernels, survey_piece
+from flexwire.tables.pieces import pieces_of
+from flexwire.tables.proofs import UnprovenError
+from flexwire.tables.survey import Survey, Surveyor, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.drop import Drop
+    from flexwire.spark.manifest import Committed
+    from flexwire.spark.places import Place
+    from flexwire.storage.source import Source
+    from flexwire.tables.pieces import Piece
+    from flexwire.tables.survey import Asked
+
+    # Writes the tables that the survey alone gives; of a capture that one task decodes, all of
+    # them, from what the survey kept, by its name.
+    Write = Callable[[Asked, Survey, dict[str, bytes], Drop], None]
+
+KEPT: Final = "_survey"
+"""What the survey keeps for the ranges lies here, below the place that an analysis writes to."""
+
+LEAST_PIECES: Final = 4
+"""A capture of fewer ranges than these is surveyed by one task: to cut it up takes longer."""
+
+_PLAN: Final = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the driver hears of a survey.
+
+    ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
+    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
+    """
+
+    ranges: int
+    is_ordered: bool
+    packets: int
+    span_us: int
+    unreadable: Unreadable
+    reason: str | None = None
+    source: str = ""
+
+
+def surveyed(
+    spark: SparkSession, asked: Asked, drop: Drop, total: int, write: Write
+) -> Committed[Surveyed]:
+    """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
+    is_whole = total <= asked.range_bytes
+    found: Committed[Surveyed]
+    if total < LEAST_PIECES * asked.range_bytes or not has_kernels():
+        (found,) = run_tasks(spark, 1, partial(_survey, asked, is_whole, write), drop)
+        return found
+    planned: Committed[int]
+    (planned,) = run_tasks(spark, 1, partial(_plan, asked), drop)
+    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
+    (found,) = run_tasks(spark, 1, partial(_fold, asked, planned.value, write), drop)
+    return found
+
+
+def kept(place: Place, name: str) -> bytes:
+    """Give what the survey kept, by its name."""
+    return place.read(f"{KEPT}/{name}")
+
+
+def _survey(asked: Asked, is_whole: bool, write: Write, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
+    use_one_thread()
+    kept_here: dict[str, bytes] = {}
+    keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
+    survey = Surveyor(asked, keep).run()
+    if survey.ranges:
+        write(asked, survey, kept_here, drop)
+    return _surveyed(survey)
+
+
+def _plan(asked: Asked, _number: int, drop: Drop) -> int:
+    """Cut the capture into pieces, and give their number."""
+    survey = Survey()
+    files = in_order(asked, survey)
+    pieces = [] if files is None else pieces_of(files, asked.range_bytes)
+    _put(drop.place, _PLAN, (files, pieces, survey))
+    for number, one in enumerate(pieces):
+        _put(drop.place, _piece(number), one)
+    return len(pieces)
+
+
+def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
+    use_one_thread()
+    piece: Piece = _get(drop.place, _piece(number))
+    found = survey_piece(asked, piece, is_first=number == 0)
+    _put(drop.place, _summary(number), found)
+
+
+def _fold(asked: Asked, pieces: int, write: Write, _number: int, drop: Drop) -> Surveyed:
+    use_one_thread()
+    keep, place = partial(_keep, drop.place), drop.place
+    plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
+    files, cut, survey = plan
+    if files is not None:
+        summaries = (_get(place, _summary(number)) for number in range(pieces))
+        try:
+            survey = Fold(asked, keep, files, survey).run(cut, summaries)
+        except UnprovenError:
+            survey = Surveyor(asked, keep).run()
+    if survey.ranges:
+        write(asked, survey, {}, drop)
+    return _surveyed(survey)
+
+
+def _piece(number: int) -> str:
+    return f"piece-{number:06d}"
+
+
+def _summary(number: int) -> str:
+    return f"summary-{number:06d}"
+
+
+def _put(place: Place, name: str, value: object) -> None:
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    _keep(place, name, data)
+
+
+def _get(place: Place, name: str) -> Any:
+    # Written by the tasks of this analysis, in a directory of its own.
+    return pickle.loads(kept(place, name))  # noqa: S301 - see above
+
+
+def _surveyed(survey: Survey) -> Surveyed:
+    packets = sum(one.packets for one in survey.notes)
+    unreadable = Unreadable.of(survey.unreadable)
+    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us, unreadable)
+    if not packets:
+        # Of those with the most packets the first by its name, and none has any.
+        for one in sorted(survey.notes, key=lambda one: one.file):
+            for reason in one.unused().packets:
+                return replace(found, reason=reason, source=one.file)
+    return found
+
+
+def _keep(place: Place, name: str, data: bytes) -> None:
+    place.write(f"{KEPT}/{name}", data)

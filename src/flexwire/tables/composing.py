@@ -1,0 +1,326 @@
+"""The survey of one piece of a capture, brought into what is known of all that is before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flexwire.capture.columns.frames import FrameColumns, taken
+from flexwire.capture.columns.packet_notes import FileNotes
+from flexwire.capture.columns.supposed import Run, key_of
+from flexwire.capture.columns.turns_apis import apis
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
+from flexwire.schema.catalog import catalog
+from flexwire.tables.inputs import reader_of
+from flexwire.tables.proofs import Proof, UnprovenError, prove
+from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.capture.assembly import CapturedFrame, FrameAssembler
+    from flexwire.capture.columns.segments import Position, SegmentColumns, SegmentReader
+    from flexwire.capture.columns.supposed import Log
+    from flexwire.capture.columns.turns import Facts
+    from flexwire.storage.source import Source
+    from flexwire.tables.findings import Findings
+    from flexwire.tables.pieces import Frames, Summary
+    from flexwire.tables.survey_parts import Asked
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(slots=True)
+class _Round:
+    """Frames of many connections, of each such as follow one another: rows, and others."""
+
+    rows: list[Array] = field(default_factory=list)
+    frames: list[CapturedFrame] = field(default_factory=list)
+
+
+def _asked_for_topics() -> int:
+    return int(catalog().entry(TOPIC_NAMES_MESSAGE).api_key or 0)
+
+
+class Composing:
+    """A piece that begins where all before it ends, on its way into the findings of these."""
+
+    def __init__(
+        self, asked: Asked, files: list[Source], findings: Findings, summary: Summary
+    ) -> None:
+        self._asked = asked
+        self._files = files
+        self._findings = findings
+        self._flows = findings.flows
+        self._summary = summary
+        self._frames: Frames = summary.frames
+        self._rounds: list[_Round] = []
+        self._failed: dict[str, int] = {}  # how many segments of a key counted
+        self._rows_of = self._by_key()
+        rows = len(self._frames.connection)
+        self._connection = np.full(rows, -1, np.int32)
+        self._index = self._frames.index.copy()
+        self._time_us = self._frames.time_us.copy()
+        self._payloads: dict[int, bytes] = {}
+        # Responses whose bodies are not here, and connections on which they may be of use.
+        facts, has_payload = self._frames.facts, self._frames.stop > self._frames.start
+        self._is_long = (facts.kind == L.UNPAIRED) & (facts.is_given > 0) & ~has_payload
+        self._asking: set[str] = set()
+        if self._is_long.any():
+            self._asking = findings.turns.awaiting(_asked_for_topics())
+
+    def run(self) -> None:
+        """Take in all of it. Raises `UnprovenError`."""
+        findings, summary, flows = self._findings, self._summary, self._flows
+        for file, keys, clock in summary.clocks:
+            if not findings.order.goes_on(file, keys, clock):
+                raise UnprovenError
+        for key in summary.keys:
+            self._take(key)
+        for one in self._rounds:
+            self._see(one)
+        self._read_again()
+        flows.files.update(summary.files)
+        findings.end_connections()
+
+    def _by_key(self) -> dict[str, Array]:
+        """The rows of each key, in order."""
+        frames = self._frames
+        numbers: dict[str, int] = {}
+        keys = [numbers.setdefault(key_of(one), len(numbers)) for one in frames.names]
+        of_row = np.array(keys, np.int64)[frames.connection] if keys else frames.connection
+        order = np.argsort(of_row, kind="stable")
+        bounds = np.searchsorted(of_row[order], np.arange(len(numbers) + 1))
+        return {key: order[bounds[number] : bounds[number + 1]] for key, number in numbers.items()}
+
+    def _take(self, key: str) -> None:
+        flows, summary = self._flows, self._summary
+        is_known = flows.has(key)
+        # Assemblers stand in the order in which their keys appeared.
+        assembler = flows.take_back(key)
+        rows = self._rows_of.get(key, np.zeros(0, np.int64))
+        fresh = summary.fresh.get(key)
+        log = summary.logs.get(key)
+        if fresh is not None and not is_known:
+            flows.adopt(key, fresh, summary.ended.get(key, []))
+            self._connection[rows] = self._numbered(self._frames.connection[rows])
+            self._round(0).rows.append(rows)
+        elif log is not None and is_known:
+            self._follow(key, assembler, log, rows)
+        else:
+            self._failed[key] = 0
+
+    def _numbered(self, connections: Array) -> Array:
+        """The true numbers of connections that the piece has numbered."""
+        used, places = np.unique(connections, return_inverse=True)
+        names = self._frames.names
+        numbers = [self._flows.number(names[one]) for one in used.tolist()]
+        return np.array(numbers, np.int32)[places]
+
+    def _follow(self, key: str, assembler: FrameAssembler, log: Log, rows: Array) -> None:
+        """Take the steps of a log as long as they are proven."""
+        flows, at, segments, number = self._flows, 0, 0, 0
+        for step in log.steps:
+            if not isinstance(step, Run):
+                found = assembler.push(step.segment)
+                flows.note_ended(assembler)
+                self._check(found)
+                self._round(number).frames += found
+                at, segments, number = at + step.frames, segments + 1, number + 1
+                continue
+            its = rows[at : at + step.frames]
+            proof = self._proof(assembler, step, its)
+            if proof is None:
+                self._failed[key] = segments
+                return
+            assembler.take_back(proof.taken)
+            self._count(proof, its)
+            self._round(number).rows.append(its)
+            at, segments, number = at + step.frames, segments + step.taken.segments, number + 1
+        if not log.is_whole:
+            self._failed[key] = segments
+
+    def _proof(self, assembler: FrameAssembler, run: Run, rows: Array) -> Proof | None:
+        lent = assembler.lend()
+        if lent is None:
+            return None
+        if self._findings.turns.flags(lent.connection) & L.BY_OBJECTS:
+            return None
+        frames = self._frames
+        is_unread = self._is_long[rows]
+        if is_unread.any() and lent.connection in self._asking:
+            return None
+        is_response = frames.is_response[rows]
+        ends = []
+        for way in (False, True):
+            its = rows[is_response == way]
+            payload = frames.data[frames.start[its[0]] : frames.stop[its[0]]] if len(its) else None
+            ends.append((its, None if payload is None else payload.tobytes()))
+        (asks, asked), (answers, answered) = ends
+        proof = prove(lent, run, (asked, answered), self._flows.limit)
+        if proof is None:
+            return None
+        crossed = proof.crossed[0]
+        if crossed is not None and apis().is_handshake(crossed.payload):
+            return None
+        for its, one in zip((asks, answers), proof.crossed, strict=True):
+            if one is not None:
+                row = int(its[0])
+                self._payloads[row] = one.payload
+                self._time_us[row] = max(int(self._time_us[row]), one.last_us)
+        return proof
+
+    def _count(self, proof: Proof, rows: Array) -> None:
+        frames = self._frames
+        ask, answer = proof.indexes
+        self._connection[rows] = self._flows.number(proof.connection)
+        self._index[rows] += np.where(frames.is_response[rows], answer, ask)
+
+    def _check(self, found: list[CapturedFrame]) -> None:
+        """See that no frame changes how those after it are read."""
+        for one in found:
+            if one.direction == "request" and apis().is_handshake(one.payload):
+                raise UnprovenError
+
+    def _round(self, number: int) -> _Round:
+        while len(self._rounds) <= number:
+            self._rounds.append(_Round())
+        return self._rounds[number]
+
+    def _see(self, one: _Round) -> None:
+        flows, findings = self._flows, self._findings
+        if one.rows:
+            self._see_rows(np.sort(np.concatenate(one.rows)))
+        if one.frames:
+            for frame in one.frames:
+                flows.number(frame.connection)
+            # Of their file nothing is kept.
+            findings.see(FrameColumns.from_frames(one.frames, "", flows.connections))
+
+    def _see_rows(self, rows: Array) -> None:
+        """Take in rows of the piece's frames."""
+        if not len(rows):
+            return
+        findings, frames = self._findings, self._columns(rows)
+        given = self._frames.facts.take(rows)
+        is_given = given.is_given.astype(np.bool_)
+        by_objects = [
+            place
+            for place in np.unique(frames.connection).tolist()
+            if findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS
+        ]
+        if by_objects and np.isin(frames.connection[is_given], by_objects).any():
+            raise UnprovenError
+        said = given.take(np.arange(len(rows)))
+        for name in ("kind", "api_key", "api_version", "correlation_id", "client", "flags"):
+            getattr(given, name)[~is_given] = 0
+        facts = findings.see(frames, given)
+        has_payload = frames.stop > frames.start
+        read = np.flatnonzero(has_payload & (~is_given | (facts.kind == L.ANSWER)))
+        findings.read(frames.take(read), facts.take(read))
+        self._note_topics(rows, facts, said, is_given & ~has_payload)
+        for place in _places(rows, self._frames.software):
+            name = frames.connections[frames.connection[place]]
+            software = self._frames.software[int(rows[place])]
+            findings.note_software(name, int(frames.index[place]), software)
+
+    def _note_topics(self, rows: Array, facts: Facts, said: Facts, is_unread: Array) -> None:
+        """Take in what the bodies of responses say, if they answer what the piece supposed."""
+        is_named = (facts.kind == L.ANSWER) & (facts.api_key == _asked_for_topics())
+        is_same = (said.kind == facts.kind) & (said.api_key == facts.api_key)
+        is_same &= said.api_version == facts.api_version
+        if (is_unread & is_named & ~is_same).any():
+            raise UnprovenError
+        topics = self._frames.topics
+        places = [one for one in _places(rows, topics) if is_named[one] and is_same[one]]
+        for some in {topics[int(rows[place])] for place in places}:
+            self._findings.note_names(some)
+
+    def _columns(self, rows: Array) -> FrameColumns:
+        piece = self._frames
+        start, stop = piece.start[rows], piece.stop[rows]
+        data = [piece.data]
+        size = len(piece.data)
+        if self._payloads:
+            for place in np.flatnonzero(np.isin(rows, list(self._payloads))).tolist():
+                payload = np.frombuffer(self._payloads[int(rows[place])], np.uint8)
+                data.append(payload)
+                start[place], stop[place] = size, size + len(payload)
+                size += len(payload)
+        return FrameColumns(
+            connection=self._connection[rows],
+            is_response=piece.is_response[rows],
+            index=self._index[rows],
+            time_us=self._time_us[rows],
+            first_us=piece.first_us[rows],
+            size=stop - start,
+            start=start,
+            stop=stop,
+            connections=self._flows.connections,
+            data=np.concatenate(data) if len(data) > 1 else data[0],
+            file="",
+            error=taken(piece.error, rows),
+            unplaced=set(taken(dict.fromkeys(piece.unplaced), rows)),
+        )
+
+    def _read_again(self) -> None:
+        """Take in the segments of the keys that are not proven."""
+        if not self._failed:
+            return
+        findings, left = self._findings, dict(self._failed)
+        for reader in self._readers():
+            for item in reader:
+                if isinstance(item, FileNotes):
+                    continue
+                segments = _without(item, left)
+                if len(segments):
+                    findings.survey.redone += len(segments)
+                    findings.see(self._flows.push(segments))
+
+    def _readers(self) -> Iterator[SegmentReader]:
+        """Readers of those parts of the piece that show one of these keys."""
+        summary = self._summary
+        wanted = [place for place, key in enumerate(summary.keys) if key in self._failed]
+        if any(one.start is None or one.stop is None for one in summary.chunks):
+            files = self._files_until(summary.stop)
+            yield reader_of(self._asked, files, summary.start, summary.stop)
+            return
+        begin = end = None
+        for one in summary.chunks:
+            if not np.isin(one.keys, wanted).any():
+                continue
+            if begin is not None and one.start == end:
+                end = one.stop
+                continue
+            if begin is not None:
+                yield reader_of(self._asked, self._files_until(end), begin, end)
+            begin, end = one.start, one.stop
+        if begin is not None:
+            yield reader_of(self._asked, self._files_until(end), begin, end)
+
+    def _files_until(self, stop: Position | None) -> list[Source]:
+        if stop is None:
+            return self._files
+        names = [one.name for one in self._files]
+        return self._files[: names.index(stop.file) + 1]
+
+
+def _places(rows: Array, told: Mapping[int, object]) -> list[int]:
+    """The places of those rows, in order, of which something is told."""
+    found: list[int] = np.flatnonzero(np.isin(rows, list(told))).tolist()
+    return found
+
+
+def _without(segments: SegmentColumns, left: dict[str, int]) -> SegmentColumns:
+    """Only the segments of some keys, without so many of each as are ``left`` to pass over."""
+    kept = np.zeros(len(segments), np.bool_)
+    for number in np.unique(segments.key).tolist():
+        key = segments.keys[number]
+        if key in left:
+            rows = np.flatnonzero(segments.key == number)
+            passed = min(left[key], len(rows))
+            left[key] -= passed
+            kept[rows[passed:]] = True
+    return segments.take(np.flatnonzero(kept))

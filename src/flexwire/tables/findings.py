@@ -1,0 +1,280 @@
+"""What a survey finds out as it goes through a capture, and what it keeps for the ranges."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.capture.columns.flows import Flows
+from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
+from flexwire.schema.catalog import catalog
+from flexwire.tables.messages import message_rows
+from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+from flexwire.tables.survey_parts import (
+    NAMES,
+    Known,
+    Snapshot,
+    Software,
+    Survey,
+    known_name,
+    start_name,
+)
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.columns.segments import Position, SegmentColumns
+    from flexwire.capture.columns.turns import Facts
+    from flexwire.storage.source import Source
+    from flexwire.tables.survey_parts import Asked
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+SOFTWARE_MESSAGE = "ApiVersionsRequest"
+"""Where a client says what software it is, since version 3 (KIP-511)."""
+
+Topic = tuple[str, str]
+"""The id and the name of a topic."""
+
+Clocks = tuple[str, int, int]
+"""A connection key, and the clock of the file at its first and at its last segment."""
+
+
+@dataclass(slots=True)
+class _Range:
+    """What is found out of a range while the survey goes through it."""
+
+    size: int = 0
+    stop: Position | None = None
+    connections: set[int] = field(default_factory=set)
+
+
+class Findings:
+    """Takes the frames of a capture in order; `tell` keeps what the whole of it says."""
+
+    def __init__(self, asked: Asked, keep: Callable[[str, bytes], None]) -> None:
+        self._asked = asked
+        self._keep = keep
+        self.flows = Flows(brokers=asked.brokers)
+        self.turns = Turns(show_credentials=asked.show_credentials)
+        self.order = Order()
+        self._software: dict[str, tuple[int, Software]] = {}
+        self._names: dict[str, str] = {}
+        self._ranges: list[_Range] = []
+        self._times = _Times()
+        self.survey = Survey()
+
+    @property
+    def size(self) -> int:
+        """How many bytes the range has until now."""
+        return self._ranges[-1].size
+
+    def begin_range(self, position: Position | None) -> None:
+        """Begin a range at a position, the first one at None."""
+        number = len(self._ranges)
+        self._ranges.append(_Range())
+        if number:
+            snapshot = Snapshot(position, self.flows, self.turns)
+            self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
+
+    def add(self, size: int, stop: Position | None) -> None:
+        """Count bytes of the range, which ends there for now."""
+        self._ranges[-1].size += size
+        self._ranges[-1].stop = stop
+
+    def see(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
+        """Take in frames; of those that are given, others read the bodies."""
+        facts = self.turns.facts(frames, given)
+        self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
+        self._times.note(frames)
+        if given is None:
+            self.read(frames, facts)
+        return facts
+
+    def read(self, frames: FrameColumns, facts: Facts) -> None:
+        """Read the bodies of frames that say something of the whole."""
+        for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
+            for connection, index, software in software_in(rows):
+                self.note_software(connection, index, software)
+        for rows in bodies(frames, facts, TOPIC_NAMES_MESSAGE, self._asked.release):
+            self.note_names(pair for _, _, pairs in topics_in(rows) for pair in pairs)
+
+    def note_software(self, connection: str, index: int, software: Software) -> None:
+        """Take in what the request of an index says; the first one counts."""
+        known = self._software.get(connection)
+        if known is None or index < known[0]:
+            self._software[connection] = index, software
+
+    def note_names(self, names: Iterable[Topic]) -> None:
+        """Take in names of topics; of two names of one id the last in their order stays."""
+        for identity, name in set(names):
+            self._names[identity] = max(name, self._names.get(identity, name))
+
+    def end_connections(self) -> None:
+        """Take in which connections have ended."""
+        for ended in self.flows.ended():
+            self.survey.connections.append(ended)
+            self.turns.end(ended.connection)
+
+    def finish(self, files: list[Source]) -> Survey:
+        """The capture has ended, after these files; keep what each range has to know."""
+        for frames in self.flows.finish():
+            self.see(frames)
+        self.end_connections()
+        self._ranges[-1].stop = None
+        # Chunks and pieces end them in another order.
+        self.survey.connections.sort(key=lambda one: (one.first_us, one.connection))
+        self._tell(files)
+        self.survey.ranges = len(self._ranges)
+        return self.survey
+
+    def _tell(self, files: list[Source]) -> None:
+        names_of_files = [one.name for one in files]
+        kafka = {one.connection: one for one in self.survey.connections}
+        unanswered, early = self.turns.unanswered(), self.turns.early()
+        all_names = self.flows.connections
+        is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
+        self.survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
+        self._keep(NAMES, pickle.dumps(self._names, pickle.HIGHEST_PROTOCOL))
+        first = 0
+        for number, one in enumerate(self._ranges):
+            last = (
+                len(files) - 1 if one.stop is None else names_of_files.index(one.stop.file, first)
+            )
+            within, first = tuple(files[first : last + 1]), last
+            names = {all_names[place] for place in one.connections}
+            told = Told(
+                judgements={
+                    name: Judgement(ended.is_kafka, ended.reads_as_kafka, ended.seen_from_start)
+                    for name in names
+                    if (ended := kafka.get(name)) is not None
+                },
+                unanswered={name: unanswered[name] for name in names & unanswered.keys()},
+                early={name: early[name] for name in names & early.keys()},
+            )
+            software = {
+                name: self._software[name][1]
+                for name in names & self._software.keys()
+                if kafka[name].is_kafka and kafka[name].reads_as_kafka
+            }
+            known = Known(within, one.stop, told, software)
+            self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
+
+
+def bodies(
+    frames: FrameColumns, facts: Facts, name: str, release: str | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one message's table that frames carry."""
+    entry = catalog().entry(name)
+    rows = np.flatnonzero(facts.api_key == entry.api_key)
+    if not len(rows):
+        return
+    some = paired(frames.take(rows), facts.take(rows), Told())
+    carried = some.filter(pc.equal(some["body"], name))
+    if len(carried):
+        yield message_rows(carried, name, release=release)
+
+
+def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
+    """The connection, the frame's index and the software of requests that say it."""
+    named = pc.struct_field(rows["body"], "client_software_name")
+    kept = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
+    for connection, index, body in zip(
+        *(kept[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
+    ):
+        version = body["client_software_version"] or None
+        yield connection, index, (body["client_software_name"], version)
+
+
+def topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic]]]:
+    """The connection, the frame's index and the topics of responses that name some."""
+    lists = pc.struct_field(rows["body"], "topics")
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
+    topics = pc.list_flatten(lists)
+    ids = pc.struct_field(topics, "topic_id").to_pylist()
+    names = pc.struct_field(topics, "name").to_pylist()
+    at = 0
+    for connection, index, size in zip(
+        rows["connection"].to_pylist(), rows["frame_index"].to_pylist(), sizes, strict=True
+    ):
+        both = zip(ids[at : at + size], names[at : at + size], strict=True)
+        at += size
+        found = frozenset((one, name) for one, name in both if one is not None and name is not None)
+        if found:
+            yield connection, index, found
+
+
+class _Times:
+    """When the first and the last frame of each connection was seen."""
+
+    def __init__(self) -> None:
+        self._first = np.zeros(0, np.int64)
+        self._last = np.zeros(0, np.int64)
+
+    def note(self, frames: FrameColumns) -> None:
+        self._make_room(len(frames.connections))
+        np.minimum.at(self._first, frames.connection, frames.time_us)
+        np.maximum.at(self._last, frames.connection, frames.time_us)
+
+    def _make_room(self, connections: int) -> None:
+        more = connections - len(self._first)
+        if more > 0:
+            self._first = np.append(self._first, np.full(more, INT64_MAX))
+            self._last = np.append(self._last, np.full(more, INT64_MIN))
+
+    def span_us(self, wanted: Array) -> int:
+        """From the first to the last frame of some connections; 0 where they have none."""
+        self._make_room(len(wanted))
+        wanted = wanted & (self._last >= self._first)
+        if not wanted.any():
+            return 0
+        return int(self._last[wanted].max() - self._first[wanted].min())
+
+
+class Order:
+    """Whether the segments of each connection come in order, over files too.
+
+    They are read in the order of each file. The clock of a file is the latest time in it until
+    then; where that of the next file to show a connection is behind, the two overlap.
+    """
+
+    def __init__(self) -> None:
+        self._file = ""
+        self._clock = 0
+        self._last: dict[str, tuple[int, str]] = {}
+
+    def keeps(self, segments: SegmentColumns) -> bool:
+        """Take in a chunk; whether it is in order."""
+        return self.goes_on(segments.file, *clocks(segments))
+
+    def goes_on(self, file: str, keys: list[Clocks], clock: int) -> bool:
+        """Take in a part of a file, by the clock of that part alone; whether it is in order."""
+        if file != self._file:
+            self._file, self._clock = file, 0
+        for name, begins, ends in keys:
+            known = self._last.get(name)
+            if known is not None and known > (max(begins, self._clock), file):
+                return False
+            self._last[name] = max(ends, self._clock), file
+        self._clock = max(self._clock, clock)
+        return True
+
+
+def clocks(segments: SegmentColumns) -> tuple[list[Clocks], int]:
+    """The clock at the first and at the last segment of each key in a chunk, and at its end."""
+    found = np.maximum.accumulate(segments.timestamp_us)
+    # Of those that are put at one place the last stays.
+    first, last = np.empty((2, len(segments.keys)), np.int64)
+    first[segments.key[::-1]] = found[::-1]
+    last[segments.key] = found
+    keys = np.flatnonzero(np.bincount(segments.key))
+    columns = (keys.tolist(), first[keys].tolist(), last[keys].tolist())
+    told = [(segments.keys[key], begins, ends) for key, begins, ends in zip(*columns, strict=True)]
+    return told, int(found[-1])

@@ -1,0 +1,140 @@
+"""The surveys of a capture's pieces made into that of the whole, each proven before it counts.
+
+The fold goes from piece to piece with the true state of all connections. A piece counts if it
+began where the one before it ended. A connection in it counts step by step: as long as it truly
+stood where the piece supposed, what became of it there is taken over without its segments
+(`flexwire.tables.proofs`); the segments that follow the first step for which that does not hold are
+read again. So the result is what `Surveyor` finds, and the fold never reads most bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flexwire.capture.columns.packet_notes import FURTHER_REASONS, FileNotes
+from flexwire.capture.files import SectionHead
+from flexwire.tables.composing import Composing
+from flexwire.tables.findings import Findings
+from flexwire.tables.inputs import reader_of
+from flexwire.tables.piece_survey import has_kernels
+from flexwire.tables.proofs import UnprovenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+
+    from flexwire.capture.columns.segments import Position
+    from flexwire.capture.files import Head
+    from flexwire.storage.source import Source
+    from flexwire.tables.pieces import Piece, Summary
+    from flexwire.tables.survey_parts import Asked, Survey
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Fold:
+    """Makes one survey of those of the pieces of ``files``, which are in the capture's order.
+
+    ``survey`` is what is known already.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        keep: Callable[[str, bytes], None],
+        files: list[Source],
+        survey: Survey,
+    ) -> None:
+        self._asked = asked
+        self._files = files
+        self._findings = Findings(asked, keep)
+        self._findings.survey = survey
+        self._at: Position | None = None
+
+    def run(self, pieces: Sequence[Piece], summaries: Iterable[Summary | None]) -> Survey:
+        """Take in the surveys of all pieces, in order. Raises `UnprovenError`."""
+        if not has_kernels():
+            # There are some where the pieces were cut.
+            raise UnprovenError
+        findings = self._findings
+        findings.begin_range(None)
+        for piece, summary in zip(pieces, summaries, strict=True):
+            # Pieces are about as long as ranges are to be.
+            if 2 * findings.size >= self._asked.range_bytes and self._at is not None:
+                findings.begin_range(self._at)
+            if summary is not None and self._is_next(summary.start):
+                Composing(self._asked, self._files, findings, summary).run()
+                self._at = self._after(summary)
+                self._note(summary.notes)
+                findings.add(summary.size, self._at)
+            else:
+                self._read(piece)
+            if self._at is None:
+                # Within a gzip'd file nobody can go on.
+                raise UnprovenError
+        return findings.finish(self._files)
+
+    def _is_next(self, start: Position) -> bool:
+        """Whether a piece begins where all before it ends."""
+        at = self._at
+        if start.head is None:
+            # The start of a file, and pieces are in order.
+            return at is None or at.is_end
+        return (
+            at is not None
+            and not at.is_end
+            and (at.file, at.offset) == (start.file, start.offset)
+            and _same(at.head, start.head)
+        )
+
+    def _after(self, summary: Summary) -> Position | None:
+        """Where a piece ends, as a reader says it that has read all before."""
+        stop, at = summary.stop, self._at
+        if stop is None or stop.is_end or at is None or at.file != stop.file:
+            return stop
+        if stop.offset == at.offset:
+            # No packet of it has told the time.
+            return at
+        return stop._replace(
+            ordinal=at.ordinal + stop.ordinal,
+            unreadable=tuple(dict.fromkeys(at.unreadable + stop.unreadable)),
+            skipped=tuple(dict.fromkeys(at.skipped + stop.skipped)),
+        )
+
+    def _note(self, notes: list[FileNotes]) -> None:
+        known = self._findings.survey.notes
+        for one in notes:
+            if one.error is not None:
+                raise one.error
+            if FURTHER_REASONS in one.unreadable.packets or FURTHER_REASONS in one.skipped.packets:
+                raise UnprovenError
+            if known and known[-1].file == one.file and known[-1].error is None:
+                known[-1].add(one)
+            else:
+                known.append(one)
+
+    def _read(self, piece: Piece) -> None:
+        """Survey a piece that is not known to begin where it was supposed to."""
+        findings = self._findings
+        last = [one.name for one in self._files].index(piece.files[-1].name)
+        reader = reader_of(self._asked, self._files[: last + 1], self._at, piece.until)
+        for item in reader:
+            if isinstance(item, FileNotes):
+                self._note([item])
+                continue
+            if not findings.order.keeps(item):
+                raise UnprovenError
+            findings.see(findings.flows.push(item))
+            findings.end_connections()
+            findings.survey.redone += len(item)
+            findings.add(item.weight, reader.position)
+        self._at = reader.position
+        findings.add(0, self._at)
+
+
+def _same(head: Head | None, other: Head | None) -> bool:
+    """Whether two heads say the same of the packets that follow, of which the first has a time."""
+    if isinstance(head, SectionHead) and isinstance(other, SectionHead):
+        return head._replace(last_us=0) == other._replace(last_us=0)
+    return head == other

@@ -1,0 +1,143 @@
+"""The pieces that a capture is surveyed in, and what the survey of one piece hands over.
+
+A piece begins where a file does, or at a block in its middle, whose place is a guess
+(`flexwire.capture.boundaries`). What its survey says depends on that, and on more that is supposed;
+`flexwire.tables.fold` proves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.capture.boundaries import file_head, guessed_boundary
+from flexwire.capture.columns.segments import Position
+from flexwire.tables.inputs import opener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from flexwire.capture.assembly import FrameAssembler
+    from flexwire.capture.columns.packet_notes import FileNotes
+    from flexwire.capture.columns.supposed import Log
+    from flexwire.capture.columns.turns import Facts
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.storage.source import Source
+    from flexwire.tables.findings import Clocks, Topic
+    from flexwire.tables.survey_parts import Software
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+COMPRESSED: Final = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some files that follow one another, or a part of one.
+
+    It begins at the block that does not begin before ``start`` in its first file, and goes on up to
+    the one that does not begin before ``stop`` in its last: None for the end.
+    """
+
+    files: tuple[Source, ...]
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def until(self) -> Position | None:
+        """Where a reader of its files is to stop; None for their end."""
+        return None if self.stop is None else Position(self.files[-1].name, self.stop)
+
+    def begin(self) -> Position | None:
+        """Where it begins; a guess within a file, and None if there is none.
+
+        Raises `CaptureError` where the file cannot be opened or is not a capture.
+        """
+        first = self.files[0]
+        if not self.start:
+            return Position(first.name)
+        opens = opener(self.files)
+        known = file_head(first.name, opens)
+        if known is None:
+            return None
+        at = guessed_boundary(first.name, known, self.start, opens)
+        return None if at is None else Position(first.name, at, head=known.head)
+
+
+def pieces_of(files: list[Source], size: int) -> list[Piece]:
+    """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
+    return list(_pieces(files, max(size, 1)))
+
+
+def _pieces(files: list[Source], size: int) -> Iterator[Piece]:
+    group: list[Source] = []
+    for file in files:
+        count = 1 if file.name.endswith(COMPRESSED) else max(1, round(file.size / size))
+        if group and (count > 1 or sum(one.size for one in group) + file.size > size):
+            yield Piece(tuple(group))
+            group = []
+        if count == 1:
+            group.append(file)
+            continue
+        cuts = [file.size * number // count for number in range(count)]
+        for start, stop in zip(cuts, [*cuts[1:], None], strict=True):
+            yield Piece((file,), start, stop)
+    if group:
+        yield Piece(tuple(group))
+
+
+class Chunk(NamedTuple):
+    """A part of a piece that is read at once: where it begins and ends, and the keys in it."""
+
+    start: Position | None
+    stop: Position | None
+    keys: Array
+
+
+@dataclass(slots=True)
+class Frames:
+    """The frames of a piece, a row each.
+
+    ``connection`` counts in ``names``. Only some have a payload, ``data[start:stop]``; those that
+    are not given (`Facts.is_given`) have theirs. ``software`` and ``topics`` are what bodies of
+    given rows say; of a connection's requests only the first that says it.
+    """
+
+    names: list[str]
+    connection: Array
+    is_response: Array
+    index: Array
+    time_us: Array
+    first_us: Array
+    start: Array
+    stop: Array
+    data: Array
+    facts: Facts
+    error: dict[int, str]
+    unplaced: set[int]
+    software: dict[int, Software] = field(default_factory=dict)
+    topics: dict[int, frozenset[Topic]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What the survey of a piece found out, if it began at ``start``.
+
+    ``logs`` are of keys that were supposed to go on, ``fresh`` the assemblers of those that
+    were not, and ``ended`` the connections that ended on them. ``keys`` are all, as they appeared.
+    """
+
+    start: Position
+    stop: Position | None
+    size: int
+    notes: list[FileNotes]
+    clocks: list[tuple[str, list[Clocks], int]]
+    chunks: list[Chunk]
+    keys: list[str]
+    files: dict[str, str]
+    logs: dict[str, Log]
+    fresh: dict[str, FrameAssembler]
+    ended: dict[str, list[CapturedConnection]]
+    frames: Frames

@@ -1,0 +1,106 @@
+"""What is asked of a survey, what it keeps for the ranges, and what it found out in the end."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from flexwire.capture.brokers import Brokers
+from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes
+
+if TYPE_CHECKING:
+    from flexwire.capture.columns.flows import Flows
+    from flexwire.capture.columns.segments import Position
+    from flexwire.capture.columns.turns import Told, Turns
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.errors import CaptureError
+    from flexwire.storage.source import Source
+
+NAMES = "names"
+"""The name of what is kept for all ranges: the names of topics by their ids."""
+
+Software = tuple[str | None, str | None]
+
+RANGE_BYTES = 1 << 30
+"""About so many bytes of segments are decoded by one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be analyzed, and how: the same for the survey and for every range.
+
+    ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
+    is not a capture, ends the survey unless such are to be skipped.
+    """
+
+    files: tuple[Source, ...]
+    brokers: Brokers = field(default_factory=Brokers)
+    release: str | None = None
+    show_credentials: bool = False
+    record_bytes: bool = False
+    range_bytes: int = RANGE_BYTES
+    chunk_bytes: int = CHUNK_BYTES
+    skip_unreadable: bool = False
+
+    @property
+    def digest(self) -> str:
+        """A name for the input, in hexadecimal: it is the same where all files are the same."""
+        told = hashlib.sha256()
+        for one in self.files:
+            told.update(f"{one.url}\0{one.size}\0{one.version}\n".encode())
+        return told.hexdigest()
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Where a range begins: the place in the files, and the state of all connections there."""
+
+    position: Position | None
+    flows: Flows
+    turns: Turns
+
+
+@dataclass(slots=True)
+class Known:
+    """What a range has to be told: where it ends, and what the whole capture says.
+
+    ``files`` are those that it lies in, ``software`` is the name and version of each connection's
+    client.
+    """
+
+    files: tuple[Source, ...]
+    stop: Position | None
+    told: Told
+    software: dict[str, Software]
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a survey found out; ``ranges`` of it are to be decoded.
+
+    ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
+    the order of those that were asked for. With such a file that is not to be skipped, nothing else
+    was found out. Nor was it unless it ``is_ordered``: files that overlap in time show the same
+    connections, and the capture is not to be decoded range by range. ``span_us`` is the time from
+    the first frame of Kafka's to the last. ``redone`` segments were read once more, because what
+    had been supposed of them was not so.
+    """
+
+    ranges: int = 0
+    is_ordered: bool = True
+    notes: list[FileNotes] = field(default_factory=list)
+    connections: list[CapturedConnection] = field(default_factory=list)
+    span_us: int = 0
+    unreadable: list[CaptureError] = field(default_factory=list)
+    redone: int = field(default=0, compare=False)
+
+
+def start_name(number: int) -> str:
+    """The name of what is kept of the start of a range."""
+    return f"start-{number:06d}"
+
+
+def known_name(number: int) -> str:
+    """The name of what is kept for a range from the end of the capture."""
+    return f"known-{number:06d}"

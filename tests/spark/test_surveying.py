@@ -1,0 +1,88 @@
+"""A capture is surveyed by one task or by one a piece, and what the driver hears is the same."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.spark import surveying
+from flexwire.spark.commit import run_tasks
+from flexwire.spark.drop import Drop
+from flexwire.spark.surveying import kept, surveyed
+from flexwire.storage.listing import list_sources
+from flexwire.storage.place import Place
+from flexwire.tables.survey import Asked
+from tests.capture.interleaved import EVERYTHING, UNORDERED, write_capture
+from tests.tables.test_ranges import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.surveying import Surveyed
+    from flexwire.tables.survey import Survey
+    from tests.tables.test_ranges import Rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+RANGE_BYTES = 15_000
+
+
+def write(asked: Asked, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
+    assert not kept_here
+    assert asked.files
+    drop.place.write("survey", pickle.dumps(survey))
+
+
+def noted(
+    tasks: list[int], run: Callable[..., Any], spark: SparkSession, count: int, *rest: object
+) -> Any:
+    tasks.append(count)
+    return run(spark, count, *rest)
+
+
+def survey_of(spark: SparkSession, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
+    out.mkdir()
+    place = Place(str(out))
+    asked = Asked(
+        tuple(list_sources(files)), record_bytes=True, range_bytes=RANGE_BYTES, chunk_bytes=4096
+    )
+    total = sum(one.size for one in asked.files)
+    found = surveyed(spark, asked, Drop(place), total, write).value
+    if not found.ranges:
+        return found, {}
+    # Written by `write`.
+    survey: Survey = pickle.loads(place.read("survey"))  # noqa: S301 - see above
+    kept_there = {
+        name.name: kept(place, name.name)
+        for name in (out / surveying.KEPT).iterdir()
+        if not name.name.startswith("summary")
+    }
+    return found, rows_of(asked, survey, kept_there)
+
+
+def test_pieces_and_one_task_find_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[int] = []
+    monkeypatch.setattr(surveying, "run_tasks", partial(noted, tasks, run_tasks))
+    files = write_capture(tmp_path / "capture", 1, EVERYTHING)
+    pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
+    assert tasks[0] == tasks[2] == 1
+    assert tasks[1] > 1
+    monkeypatch.setattr(surveying, "LEAST_PIECES", 1 << 30)
+    whole, of_whole = survey_of(spark, files, tmp_path / "whole")
+    assert tasks[3:] == [1]
+    assert replace(pieces, ranges=1) == replace(whole, ranges=1)
+    assert of_pieces == of_whole
+
+
+def test_pieces_that_overlap_are_surveyed_in_order(spark: SparkSession, tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, UNORDERED)
+    found, _ = survey_of(spark, files, tmp_path / "out")
+    assert not found.is_ordered

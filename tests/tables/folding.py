@@ -1,0 +1,78 @@
+"""A capture surveyed in pieces, beside one surveyed from its start to its end."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import struct
+from typing import TYPE_CHECKING, Any
+
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.storage.listing import list_sources
+from flexwire.tables.fold import Fold
+from flexwire.tables.piece_survey import survey_piece
+from flexwire.tables.pieces import pieces_of
+from flexwire.tables.survey import Asked, Survey, in_order
+from tests.capture.exchanges import Talk, conversation
+from tests.capture.interleaved import START_US
+from tests.capture.traffic import response
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.capture.exchanges import Step
+
+
+def surveyed_in_pieces(
+    files: list[Path], size: int, **how: Any
+) -> tuple[Asked, Survey, dict[str, bytes]]:
+    """Survey pieces of about so many bytes, hand them over as tasks do, and fold them."""
+    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+    kept: dict[str, bytes] = {}
+    survey = Survey()
+    ordered = in_order(asked, survey)
+    assert ordered is not None
+    pieces = pieces_of(ordered, size)
+    found = [
+        pickle.dumps(survey_piece(asked, piece, is_first=number == 0))
+        for number, piece in enumerate(pieces)
+    ]
+    fold = Fold(asked, kept.__setitem__, ordered, survey)
+    return asked, fold.run(pieces, map(pickle.loads, found)), kept
+
+
+def produced(correlation_id: int, data: bytes) -> bytes:
+    """A Produce request whose header is sound, with any bytes as its body."""
+    client = b"planted"
+    head = struct.pack(">hhih", 0, 3, correlation_id, len(client)) + client
+    return struct.pack(">i", len(head) + len(data)) + head + data
+
+
+def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
+    """Write what connections say by turns, as the proxy does."""
+    source = random.Random(len(talks))
+    with PcapngWriter(path, max_bytes=1 << 30) as writer:
+        opened = [
+            writer.open_connection(
+                ("10.0.0.9", 40000 + number), ("10.0.0.1", 9092), timestamp_us=START_US
+            )
+            for number in range(len(talks))
+        ]
+        left = [list(talk) for talk in talks]
+        now = START_US
+        while any(left):
+            number = source.choice([number for number, talk in enumerate(left) if talk])
+            way, data = left[number].pop(0)
+            now += 100
+            opened[number].send(way, data, timestamp_us=now)
+    return writer.paths
+
+
+def planted(inner: bytes, times: int) -> list[Step]:
+    """A conversation whose requests carry these bytes, at every place."""
+    source = random.Random(1)
+    steps = list(conversation(source, Talk(exchanges=2), 0))
+    for number in range(times):
+        steps.append(("request", produced(1000 + number, bytes(number % 7) + inner)))
+        steps.append(("response", response(1000 + number, 20)))
+    return steps

@@ -1,0 +1,119 @@
+"""A capture surveyed in pieces gives what the survey in order gives: the same rows, the same facts.
+
+Every piece is guessed and supposed, so the tests look for wrong guesses above all.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.tables.proofs import UnprovenError
+from tests.capture.exchanges import Talk, conversation
+from tests.capture.interleaved import (
+    EVERYTHING,
+    LOSSY,
+    MID_STREAM,
+    ONE_CONNECTION,
+    SHAPES,
+    START_US,
+    UNORDERED,
+    Shape,
+    write_capture,
+)
+from tests.capture.traffic import enhanced, packet
+from tests.tables.folding import planted, surveyed_in_pieces, write_steps
+from tests.tables.test_ranges import rows_of, surveyed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.tables.survey import Survey
+
+ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
+# Other shapes than those that captures are tried with elsewhere.
+MORE = {
+    "classic": replace(MID_STREAM, formats=("pcap", "nanoseconds"), loss=0.0, acks=1.0),
+    "gzip": replace(EVERYTHING, compressed=1.0, loss=0.0),
+    "sections": replace(EVERYTHING, blocks=0.05, formats=("pcapng",), compressed=0.0),
+    "large": replace(ONE_CONNECTION, talk=Talk(exchanges=60, depth=6, large=0.7), files=1),
+    "sasl": Shape(talk=Talk(exchanges=60, sasl=1.0, any_api=0.2), files=2),
+    "alone": replace(ONE_CONNECTION, talk=Talk(exchanges=400, depth=10, large=0.02), files=1),
+    "long": Shape(connections=12, talk=Talk(exchanges=80, depth=8), acks=1.0),
+}
+
+
+def same(files: list[Path], size: int, chunk_bytes: int) -> Survey:
+    """Survey in pieces, and see that what it says and keeps is what the survey in order does."""
+    whole = surveyed(files)
+    parts = surveyed_in_pieces(files, size, chunk_bytes=chunk_bytes, range_bytes=size)
+    assert replace(parts[1], ranges=1) == whole[1]
+    expected, got = rows_of(*whole), rows_of(*parts)
+    assert got.keys() == expected.keys()
+    for table, rows in expected.items():
+        assert got[table] == rows, table
+    return parts[1]
+
+
+def size_of(files: list[Path]) -> int:
+    return sum(one.stat().st_size for one in files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ORDERED, *MORE])
+def test_pieces_give_what_the_whole_gives(name: str, tmp_path: Path) -> None:
+    source = random.Random(name)
+    shape = (SHAPES | MORE)[name]
+    files = write_capture(tmp_path, 1, replace(shape, connections=min(shape.connections, 6)))
+    size = size_of(files) // source.choice([3, 6])
+    found = same(files, size, source.choice([2_000, 10_000, 1 << 20]))
+    assert found.ranges > 1
+
+
+@pytest.mark.parametrize("name", ["long", "alone"])
+def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path) -> None:
+    files = write_capture(tmp_path, 1, MORE[name])
+    found = surveyed_in_pieces(files, size_of(files) // 4)[1]
+    assert found.redone == 0
+    assert sum(one.packets for one in found.notes) > 400
+
+
+def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None:
+    inner = b"".join(enhanced(packet(), START_US + one, 0, "<") for one in range(2000))
+    files = write_steps(tmp_path, [planted(inner, 8)] * 2)
+    assert same(files, size_of(files) // 30, 1 << 20).redone > 0
+
+
+def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:
+    said = conversation(random.Random(1), Talk(exchanges=400), 1)
+    inner = b"".join(data for way, data in said if way == "request")
+    files = write_steps(tmp_path, [planted(inner, 30)] * 2)
+    assert same(files, size_of(files) // 9, 1 << 20).redone > 0
+
+
+def test_files_that_overlap_are_surveyed_in_order(tmp_path: Path) -> None:
+    files = write_capture(tmp_path, 1, UNORDERED)
+    assert not surveyed(files)[1].is_ordered
+    with pytest.raises(UnprovenError):
+        surveyed_in_pieces(files, 20_000)
+
+
+def test_what_is_kept_is_the_same_each_time(tmp_path: Path) -> None:
+    files = write_capture(tmp_path, 2, replace(LOSSY, connections=4))
+    first = surveyed_in_pieces(files, 20_000, range_bytes=20_000)
+    second = surveyed_in_pieces(files, 20_000, range_bytes=20_000)
+    assert first[1] == second[1]
+    assert rows_of(*first) == rows_of(*second)
+    assert first[2].keys() == second[2].keys()
+
+
+def test_without_kernels_a_capture_is_surveyed_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path, 1, ONE_CONNECTION)
+    monkeypatch.setattr("flexwire.tables.fold.has_kernels", lambda: False)
+    with pytest.raises(UnprovenError):
+        surveyed_in_pieces(files, 20_000)

@@ -1,0 +1,99 @@
+"""A connection that stood otherwise than a piece supposed is found out, whatever the difference."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from flexwire.capture.columns.supposed import MARK, MARK_ID, Run
+from flexwire.capture.lent import Lent, Standing, Taken, Went
+from flexwire.tables.proofs import prove
+
+LIMIT = 1 << 20
+NEVER = -(1 << 40)
+FRAME = struct.pack(">i", 40) + bytes(range(40))
+HEAD, TAIL = FRAME[:13], FRAME[13:]
+RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of which was seen
+TRUE = Lent(
+    "a:1>b:2",
+    "a:1",
+    Standing(1000, -5, HEAD, 10, 12, 7),
+    Standing(500, 0, RESPONSE, 11, 11, 3),
+)
+SAID = Lent(
+    "?a:1|b:2",
+    "a:1",
+    Standing(1000, NEVER, struct.pack(">i", len(MARK) + len(TAIL)) + MARK, 99, -99, 0),
+    Standing(500, NEVER, RESPONSE, 11, 11, 2),
+)
+TAKEN = Taken(
+    segments=4,
+    captured=60,
+    time_us=40,
+    is_marked=False,
+    noted=[(True, MARK_ID), (True, 8)],
+    request=Went(len(TAIL) + 16, 7, b"\0\0", 30, 31, 2, 4 + len(MARK) + len(TAIL) + 14, 10),
+    response=Went(5, NEVER, RESPONSE + bytes(5), 11, 35, 0, 0, 0),
+)
+RUN = Run(SAID, TAKEN, (True, False))
+
+
+def test_what_is_proven_is_what_truly_became_of_it() -> None:
+    proof = prove(TRUE, RUN, (MARK + TAIL, None), LIMIT)
+    assert proof is not None
+    assert proof.connection == TRUE.connection
+    assert proof.indexes == (7, 1)
+    assert proof.crossed[0] is not None
+    assert (proof.crossed[0].payload, proof.crossed[0].last_us) == (FRAME[4:], 12)
+    assert proof.crossed[1] is None
+    assert proof.taken.request.sizes == len(FRAME) + 14
+    assert proof.taken.request.acknowledged == 7
+    assert proof.taken.response.acknowledged == 0
+    assert list(proof.taken.noted) == [(True, 0x04050607), (True, 8)]
+
+
+def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
+    went = Went(6, 0, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
+    run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
+    proof = prove(TRUE, run, (None, None), LIMIT)
+    assert proof is not None
+    assert proof.taken.request[2:5] == (HEAD + TAIL[:6], 10, 22)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TRUE.request._replace(sequence=1001),
+        TRUE.request._replace(acknowledged=None),
+        TRUE.request._replace(held=FRAME[:12]),
+        TRUE.request._replace(held=b""),
+        TRUE.request._replace(held=struct.pack(">i", 41) + FRAME[4:13]),
+        TRUE.request._replace(held=struct.pack(">i", -1) + FRAME[4:13]),
+        TRUE.request._replace(held=struct.pack(">i", LIMIT + 1) + FRAME[4:13]),
+    ],
+)
+def test_another_request_end_is_found_out(other: Standing) -> None:
+    assert prove(replace(TRUE, request=other), RUN, (MARK + TAIL, None), LIMIT) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TRUE.response._replace(sequence=499),
+        TRUE.response._replace(held=b""),
+        TRUE.response._replace(held=struct.pack(">i", 8)),
+        TRUE.response._replace(first_us=10),
+        TRUE.response._replace(last_us=12),
+    ],
+)
+def test_another_response_end_is_found_out(other: Standing) -> None:
+    assert prove(replace(TRUE, response=other), RUN, (MARK + TAIL, None), LIMIT) is None
+
+
+def test_another_client_and_ids_that_are_not_sure_are_found_out() -> None:
+    payloads = (MARK + TAIL, None)
+    assert prove(replace(TRUE, client="b:2"), RUN, payloads, LIMIT) is None
+    twice = replace(TAKEN, noted=[(True, MARK_ID), (True, MARK_ID)])
+    assert prove(TRUE, replace(RUN, taken=twice), payloads, LIMIT) is None

@@ -41,6 +41,7 @@ def analyzed(
 
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
+        patch("flexwire.spark.surveying.LEAST_BYTES", 0),
         patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
         patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.capture_sources", _hidden if fault == HIDDEN else listed),

@@ -33,6 +33,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RANGE_BYTES = 15_000
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture of any size is cut up."""
+    monkeypatch.setattr(surveying, "LEAST_BYTES", 0)
+
+
 def write(asked: Asked, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
     assert not kept_here
     assert asked.files
@@ -75,7 +81,7 @@ def test_pieces_and_one_task_find_the_same(
     pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
     assert tasks[0] == tasks[2] == 1
     assert tasks[1] > 1
-    monkeypatch.setattr(surveying, "LEAST_PIECES", 1 << 30)
+    monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
     whole, of_whole = survey_of(spark, files, tmp_path / "whole")
     assert tasks[3:] == [1]
     assert replace(pieces, ranges=1) == replace(whole, ranges=1)

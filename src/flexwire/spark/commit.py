@@ -53,6 +53,8 @@ _LOGGER: Final = logging.getLogger("flexwire")
 
 # What a task's work returns goes through Java and lies in the driver's memory.
 LARGEST_VALUE: Final = 1 << 20
+MOST_TASKS: Final = 20_000
+"""So many tasks an action is to have at most: the driver holds what each has written."""
 _RESULTS: Final = "_results"
 # Spark hides the values of options with this word where it writes down a plan.
 _OPTION: Final = "secret"

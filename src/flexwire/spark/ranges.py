@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from flexwire.spark.commit import run_tasks
+from flexwire.spark.commit import MOST_TASKS, run_tasks
 from flexwire.spark.compaction import compact, remove_parts
 from flexwire.spark.joining import WHOLE_BYTES
 from flexwire.spark.manifest import PARTS, TABLES, part_name, settle
@@ -46,8 +46,6 @@ LEAST_RANGE_BYTES: Final = 64 << 20
 """What has fewer bytes is decoded by one task: to begin another one takes longer."""
 MOST_RANGE_BYTES: Final = 4 << 30
 """So many bytes take a task a minute, and longer is not to be done again where it fails."""
-MOST_TASKS: Final = 20_000
-"""So many ranges one capture has at most, as the driver holds what each has written."""
 
 # The survey writes before all ranges.
 _OF_SURVEY: Final = -1

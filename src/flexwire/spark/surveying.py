@@ -4,7 +4,7 @@
 files in order, cut into pieces ─▶ survey of each piece ─▶ fold: each is proven, or read again
             one task                     a task each                    one task
 ```
-A capture of a few ranges is surveyed by one task from its start to its end, and so is one whose
+A small capture is surveyed by one task from its start to its end, and so is one whose
 pieces say too little of the whole (`flexwire.tables.fold`).
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.spark.commit import run_tasks
+from flexwire.spark.commit import MOST_TASKS, run_tasks
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 KEPT: Final = "_survey"
 """What the survey keeps for the ranges lies here, below the place that an analysis writes to."""
 
-LEAST_PIECES: Final = 4
-"""A capture of fewer ranges than these is surveyed by one task: to cut it up takes longer."""
+LEAST_BYTES: Final = 1 << 30
+"""A capture of fewer bytes is surveyed by one task, in two seconds: to cut it up saves none."""
 
 _PLAN: Final = "plan"
 
@@ -72,11 +72,13 @@ def surveyed(
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= asked.range_bytes
     found: Committed[Surveyed]
-    if total < LEAST_PIECES * asked.range_bytes or not has_kernels():
+    if is_whole or total < LEAST_BYTES or not has_kernels():
         (found,) = run_tasks(spark, 1, partial(_survey, asked, is_whole, write), drop)
         return found
     planned: Committed[int]
-    (planned,) = run_tasks(spark, 1, partial(_plan, asked), drop)
+    # Half of a range: with two processors a capture of two ranges has work for both.
+    size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
+    (planned,) = run_tasks(spark, 1, partial(_plan, asked, size), drop)
     run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
     (found,) = run_tasks(spark, 1, partial(_fold, asked, planned.value, write), drop)
     return found
@@ -97,11 +99,11 @@ def _survey(asked: Asked, is_whole: bool, write: Write, _number: int, drop: Drop
     return _surveyed(survey)
 
 
-def _plan(asked: Asked, _number: int, drop: Drop) -> int:
-    """Cut the capture into pieces, and give their number."""
+def _plan(asked: Asked, size: int, _number: int, drop: Drop) -> int:
+    """Cut the capture into pieces of about ``size`` bytes, and give their number."""
     survey = Survey()
     files = in_order(asked, survey)
-    pieces = [] if files is None else pieces_of(files, asked.range_bytes)
+    pieces = [] if files is None else pieces_of(files, size)
     _put(drop.place, _PLAN, (files, pieces, survey))
     for number, one in enumerate(pieces):
         _put(drop.place, _piece(number), one)

@@ -71,17 +71,25 @@ class PieceReader:
     """Gives the batches in pieces of data in order, with their records, in groups.
 
     The pieces are ``data[starts[0]:ends[0]]`` and so on, and none is empty. A group has about as
-    many bytes as a cache holds, or one batch.
+    many bytes as a cache holds, or one batch. ``hints`` say what earlier pieces took, of a reader
+    that had the same.
     """
 
-    def __init__(self, data: Words, starts: Words, ends: Words, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        data: Words,
+        starts: Words,
+        ends: Words,
+        wanted: Wanted,
+        hints: Hints | None = None,
+    ) -> None:
         self.wanted = wanted
         self._data = data
         self._starts, self._ends = starts.astype(np.int64), ends.astype(np.int64)
         # All or none.
         self._scan_kernel, self._read_kernel = kernel("scan_pieces"), kernel("read_records")
         self._inflater = Inflater(data, wanted.max_inflated)
-        self._hints = Hints()
+        self._hints = Hints() if hints is None else hints
         # Whether the kernel checks crcs, which is soonest.
         self._kernel_checks = False
 

@@ -26,7 +26,7 @@ from flexwire.spark.surveying import KEPT, kept, surveyed
 from flexwire.spark.tasks import use_one_thread
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
-from flexwire.tables.decoding import FRAMES, RECORDS, decoded
+from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import RANGE_BYTES
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from flexwire.spark.drop import Drop
     from flexwire.spark.manifest import Committed
     from flexwire.spark.surveying import Surveyed
+    from flexwire.tables.run_rows import Rows
     from flexwire.tables.survey import Asked, Survey
 
 LEAST_RANGE_BYTES: Final = 64 << 20
@@ -140,7 +141,7 @@ class _Writers:
                 self._drop.put(local, table, self._name, writer.rows, folder=folder)
             keep_sums(self._drop.place, self._number + 1, self._sums)
 
-    def write(self, table: str, rows: pa.RecordBatch) -> None:
+    def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""
         self._of(table, rows.schema).write(rows)
         self._sums.add(table, rows)
@@ -150,7 +151,7 @@ class _Writers:
         if number == 0:
             for table, columns in _ALWAYS.items():
                 self._of(table, columns)
-        for table, rows in decoded(asked, number, kept):
+        for table, rows in decoded_rows(asked, number, kept):
             self.write(table, rows)
 
     def _of(self, table: str, columns: pa.Schema) -> TableWriter:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.capture.columns.gathering import gathered
 from flexwire.codec import message
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import FlexwireError
@@ -22,6 +23,36 @@ from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
+
+
+class Carried:
+    """The frames of a batch that stand in some of its rows, ascending; without these, all.
+
+    ``facts`` are their columns but for the payloads, which stay where they are: ``begins`` and
+    ``ends`` say where in ``data`` each is.
+    """
+
+    def __init__(self, frames: pa.RecordBatch, rows: Words | None = None) -> None:
+        self._frames = frames
+        self._rows = None if rows is None or len(rows) == len(frames) else rows
+        payload = frames["payload"]
+        facts = frames.select([name for name in frames.schema.names if name != "payload"])
+        offsets, valid = _offsets(payload), _valid(payload)
+        self.begins, self.ends, self.is_valid = offsets[:-1], offsets[1:], valid
+        if self._rows is not None:
+            facts = facts.take(pa.array(self._rows))
+            chosen = self.begins[rows], self.ends[rows], valid[rows]
+            self.begins, self.ends, self.is_valid = chosen
+        self.facts = facts
+        self.data = payload.buffers()[2]
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def frames(self, some: Words) -> pa.RecordBatch:
+        """Give some of them with their payloads."""
+        rows = some if self._rows is None else self._rows[some]
+        return self._frames if len(rows) == len(self._frames) else self._frames.take(pa.array(rows))
 
 
 class BodyPlaces(NamedTuple):
@@ -37,16 +68,17 @@ class BodyPlaces(NamedTuple):
     unknown_tagged_fields: pa.ListArray
 
 
-def body_places(frames: pa.RecordBatch) -> BodyPlaces:
+def body_places(carried: Carried) -> BodyPlaces:
     """Look for the bodies of frames, which have the columns of `NEEDED`."""
-    payload, direction = frames["payload"], frames["direction"]
-    sizes = np.diff(_offsets(payload))
+    frames = carried.facts
+    direction = frames["direction"]
+    sizes = carried.ends - carried.begins
     starts = np.asarray(frames["body_offset"].fill_null(-1))
     header_versions = frames["header_version"]
-    is_sure = _valid(payload) & _valid(direction) & _valid(frames["api_version"])
+    is_sure = carried.is_valid & _valid(direction) & _valid(frames["api_version"])
     is_response = np.asarray(pc.equal(direction, "response").fill_null(False))
     if is_response.any():
-        sure, at, versions = _responses(frames, sizes)
+        sure, at, versions = _responses(carried, sizes)
         is_sure &= sure | ~is_response
         starts = np.where(is_response, at, starts)
         answered = pa.array(is_response)
@@ -59,15 +91,14 @@ def body_places(frames: pa.RecordBatch) -> BodyPlaces:
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
 
 
-def bodies(payload: pa.BinaryArray, starts: Words, rows: Words) -> pa.BinaryArray:
-    """Give the bodies of some frames, by where each begins in its payload."""
-    offsets = np.empty(2 * len(payload) + 1, np.int32)
-    offsets[::2] = _offsets(payload)
-    offsets[1::2] = offsets[:-1:2] + starts
-    # Headers and bodies by turns, without a copy.
-    buffers = [None, pa.py_buffer(offsets), payload.buffers()[2]]
-    both = pa.Array.from_buffers(pa.binary(), 2 * len(payload), buffers)
-    return both.take(pa.array(2 * rows + 1))
+def bodies(carried: Carried, starts: Words, rows: Words) -> pa.BinaryArray:
+    """Give the bodies of some frames by where each begins in its payload."""
+    begins = carried.begins[rows] + starts[rows]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
+    data = gathered(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 
 
 class _Header(NamedTuple):
@@ -98,16 +129,15 @@ def _plain_header(api_key: int, version: int) -> _Header:
     return _Header(read.body_offset, read.header_version, schema.flexible)
 
 
-def _responses(frames: pa.RecordBatch, sizes: Words) -> tuple[Words, Words, Words]:
+def _responses(carried: Carried, sizes: Words) -> tuple[Words, Words, Words]:
     """Give whether each frame begins as a response with a plain header, its size and version."""
-    headers, which = _headers(frames)
+    headers, which = _headers(carried.facts)
     width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
     is_plain = (width > 0) & (width <= sizes)
     # The last byte says how many tagged fields there are.
     last = np.flatnonzero(is_plain & has_tags)
-    payload = frames["payload"]
-    data = np.frombuffer(payload.buffers()[2] or b"", np.uint8)
-    is_plain[last] = data[_offsets(payload)[last] + width[last] - 1] == 0
+    data = np.frombuffer(carried.data or b"", np.uint8)
+    is_plain[last] = data[carried.begins[last] + width[last] - 1] == 0
     return is_plain, width, number.astype(np.int32)
 
 

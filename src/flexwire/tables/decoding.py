@@ -11,11 +11,13 @@ import pyarrow as pa
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.columns.turns import Turns, paired
+from flexwire.columnar.record_columns import Hints
 from flexwire.tables.frames import BODY_OUTCOMES, frame_rows
 from flexwire.tables.inputs import opener
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.records import record_rows
+from flexwire.tables.records import record_runs
+from flexwire.tables.run_rows import Rows, RunRows
 from flexwire.tables.survey import NAMES, Known, Snapshot, known_name, start_name
 
 if TYPE_CHECKING:
@@ -35,6 +37,14 @@ _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 def decoded(
     asked: Asked, number: int, kept: Callable[[str], bytes]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Give the rows of a range as `decoded_rows` does, but with all facts in each row."""
+    for table, rows in decoded_rows(asked, number, kept):
+        yield table, rows.batch() if isinstance(rows, RunRows) else rows
+
+
+def decoded_rows(
+    asked: Asked, number: int, kept: Callable[[str], bytes]
+) -> Iterator[tuple[str, Rows]]:
     """Give the rows of a range, each batch with the name of its table below the tables.
 
     ``kept`` gives what the survey kept, by its name.
@@ -62,8 +72,10 @@ class _Range:
         # as one of a thousand.
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
+        # Of this range alone, so that it gives the same batches each time.
+        self._hints = {name: Hints() for name in _OF_RECORDS}
 
-    def rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def rows(self) -> Iterator[tuple[str, Rows]]:
         flows, turns = self._start.flows, self._start.turns
         reader = SegmentReader(
             [one.name for one in self._known.files],
@@ -97,7 +109,7 @@ class _Range:
         self._held.append(batch)
         self._held_bytes += batch.nbytes
 
-    def _frame_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _frame_rows(self) -> Iterator[tuple[str, Rows]]:
         """The rows of the frames that are held."""
         if not self._held:
             return
@@ -109,13 +121,13 @@ class _Range:
         codes = np.asarray(bodies.indices.fill_null(-1))
         for code, name in enumerate(bodies.dictionary.to_pylist()):
             rows = np.flatnonzero(codes == code)
-            carried = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
             messages = message_rows(
-                carried, name, release=self._asked.release, show_credentials=shows
+                batch, name, release=self._asked.release, show_credentials=shows, rows=rows
             )
             outcomes.append(_outcomes(rows, messages))
             if name in _OF_RECORDS:
-                for records in record_rows(messages, _OF_RECORDS[name], self._names):
+                where, hints = _OF_RECORDS[name], self._hints[name]
+                for records in record_runs(messages, where, self._names, hints):
                     yield RECORDS, records
             if not self._asked.record_bytes:
                 messages = without_record_bytes(messages)

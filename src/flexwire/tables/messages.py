@@ -20,7 +20,7 @@ from flexwire.errors import UnknownMessageError
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import carries_credentials
 from flexwire.tables.bodies import Bodies
-from flexwire.tables.body_places import BodyPlaces, bodies, body_places
+from flexwire.tables.body_places import BodyPlaces, Carried, bodies, body_places
 from flexwire.tables.conforming import conform
 from flexwire.tables.layouts import class_of
 from flexwire.tables.message_schema import COPIED, NEEDED, READ, table_schema
@@ -47,21 +47,23 @@ def message_rows(
     release: str | None = None,
     show_credentials: bool = False,
     record_bytes: bool = True,
+    rows: Words | None = None,
 ) -> pa.RecordBatch:
     """Give the rows of a message's table, one for each frame that carries it, in their order.
 
+    These are all of ``frames``, or those that stand in some of its ``rows``, ascending.
     ``frames`` has at least the columns of `NEEDED`, ``release`` is that of the captured brokers
     where it is known. Without ``record_bytes`` there are only their sizes.
     """
-    frames = frames.select(NEEDED.names)
-    parts = _Parts(len(frames))
+    carried = Carried(frames.select(NEEDED.names), rows)
+    parts = _Parts(len(carried))
     if kernel("decode") is not None and (show_credentials or not carries_credentials(name)):
-        _put_columns(parts, frames, name, release, show_credentials=show_credentials)
+        _put_columns(parts, carried, name, release, show_credentials=show_credentials)
     left = parts.missing()
     if len(left):
-        some = frames if len(left) == len(frames) else frames.take(pa.array(left))
-        for rows, batch in Bodies(name, release, show_credentials).decode(some):
-            parts.put(left[rows], batch)
+        some = carried.frames(left)
+        for which, batch in Bodies(name, release, show_credentials).decode(some):
+            parts.put(left[which], batch)
     made = parts.joined(table_schema(name, release))
     return made if record_bytes else without_record_bytes(made)
 
@@ -112,11 +114,11 @@ class _Parts:
 
 
 def _put_columns(
-    parts: _Parts, frames: pa.RecordBatch, name: str, release: str | None, *, show_credentials: bool
+    parts: _Parts, carried: Carried, name: str, release: str | None, *, show_credentials: bool
 ) -> None:
     """Put the rows that columns are sure of, those of one layout at a time."""
-    places = body_places(frames)
-    versions = np.asarray(frames["api_version"].fill_null(-1))
+    places = body_places(carried)
+    versions = np.asarray(carried.facts["api_version"].fill_null(-1))
     by_class: dict[type[Message], dict[int, type[Message]]] = {}
     for version in pc.unique(pa.array(versions[places.is_sure])).to_pylist():
         made = class_of(name, version, release)
@@ -125,7 +127,7 @@ def _put_columns(
             by_class.setdefault(made, {})[version] = made
     for layouts in by_class.values():
         rows = np.flatnonzero(places.is_sure & np.isin(versions, [*layouts]))
-        batch = _batch(frames, places, rows, layouts, table_schema(name, release))
+        batch = _batch(carried, places, rows, layouts, table_schema(name, release))
         is_right = np.asarray(batch["body"].is_valid())
         if not show_credentials:
             is_right = is_right & ~rows_of_metadata(name, batch["body"])
@@ -133,7 +135,7 @@ def _put_columns(
 
 
 def _batch(
-    frames: pa.RecordBatch,
+    carried: Carried,
     places: BodyPlaces,
     rows: Words,
     layouts: dict[int, type[Message]],
@@ -141,8 +143,9 @@ def _batch(
 ) -> pa.RecordBatch:
     """Give the rows of some frames, whose versions one class reads; a refused body is null."""
     (made,) = set(layouts.values())
+    frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]
-    data = bodies(frames["payload"], places.starts, rows)
+    data = bodies(carried, places.starts, rows)
     decoded = decode_messages(made, data, pa.array(versions), mode="PERMISSIVE").values
     body = conform(decoded, schema.field("body").type)
     copied = frames.select(COPIED)

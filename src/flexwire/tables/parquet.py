@@ -15,16 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.storage.private import create_private_file
+from flexwire.tables.run_rows import RunRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from flexwire.tables.run_rows import Rows
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """So many bytes of a row group are held in memory; compressed they are about a tenth of it."""
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly a value stands twice.
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
+# Of these mostly one more than in the row before.
+_GROWING = "DELTA_BINARY_PACKED"
+_GROWN = ("offset", "timestamp")
 _HEADERS = "headers"
 
 
@@ -42,7 +48,7 @@ class TableWriter:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.rows = self.size = 0
         self._schema = schema
-        self._held: list[pa.RecordBatch] = []
+        self._held: list[Rows] = []
         self._held_rows = self._held_bytes = 0
         leaves = dict(_leaves(schema))
         self._path = path
@@ -54,16 +60,17 @@ class TableWriter:
             compression="zstd",
             use_dictionary=[one for one, kind in leaves.items() if _repeats(one, kind)],
             write_statistics=[one for one, kind in leaves.items() if not _is_bytes(kind)],
+            column_encoding=dict.fromkeys(leaves.keys() & set(_GROWN), _GROWING),
             # Arrow's own schema says nothing that Parquet's does not.
             store_schema=False,
         )
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batch: Rows) -> None:
         """Write rows; they are held until there are enough for a row group."""
         for part in _parts(batch):
             self._hold(part)
 
-    def _hold(self, batch: pa.RecordBatch) -> None:
+    def _hold(self, batch: Rows) -> None:
         rows, size = self._held_rows + len(batch), self._held_bytes + batch.nbytes
         if self._held and (rows > ROW_GROUP_ROWS or size > ROW_GROUP_BYTES):
             self._flush()
@@ -72,7 +79,8 @@ class TableWriter:
         self._held_bytes += batch.nbytes
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches(self._held, self._schema)
+        whole = [one.batch() if isinstance(one, RunRows) else one for one in self._held]
+        table = pa.Table.from_batches(whole, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))
         self.rows += len(table)
         self._held.clear()
@@ -105,7 +113,7 @@ class TableWriter:
             self.discard()
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _parts(batch: Rows) -> Iterator[Rows]:
     """Give a batch in parts that fit in a row group, or have one row."""
     fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
     if fits or len(batch) == 1:

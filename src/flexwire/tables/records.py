@@ -23,12 +23,14 @@ from flexwire.columnar.records import Wanted
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.tables.record_objects import OF_PARTITION, object_rows
+from flexwire.tables.run_rows import RunRows
 from flexwire.tables.schema import RECORDS
 from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_pieces import Group, Refused
     from flexwire.tables.record_places import RecordsField
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 _OF_FRAME = ("connection", "direction", "frame_index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
+_OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
+_SHARED = pa.schema([one for one in RECORDS if one.name not in _OF_RECORD])
 # So many rows are given at once, and so many bytes of what they share: a topic may have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
 # So many rows are held as objects, and so many bytes of them.
@@ -49,9 +53,21 @@ def record_rows(
     where: RecordsField,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """Give the rows of the records table as `record_runs` does, but with all facts in each row."""
+    for rows in record_runs(messages, where, names):
+        yield rows.batch()
+
+
+def record_runs(
+    messages: pa.RecordBatch,
+    where: RecordsField,
+    names: Mapping[str, str] | None = None,
+    hints: Hints | None = None,
+) -> Iterator[RunRows]:
     """Give the rows of the records table that some rows of a message table carry, in their order.
 
-    ``names`` are the names of topics by their ids, for versions that carry only the ids. A batch
+    ``names`` are the names of topics by their ids, for versions that carry only the ids, ``hints``
+    those of the calls before, which save memory: where rows are cut may depend on them. A batch
     has about as many bytes as a cache holds, or those of one record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
@@ -68,7 +84,8 @@ def record_rows(
     ]
     data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
     pieces = _Pieces(data, starts[kept], ends[kept], carriers)
-    for group in PieceReader(data, pieces.starts, pieces.ends, Wanted(columns=_OF_RECORD)):
+    wanted = Wanted(columns=_OF_RECORD)
+    for group in PieceReader(data, pieces.starts, pieces.ends, wanted, hints):
         yield from _group_rows(pieces, group)
 
 
@@ -159,7 +176,7 @@ class _Objects:
         return pa.array([row[at] for row in self.rows], RECORDS.field(name).type)
 
 
-def _group_rows(pieces: _Pieces, group: Group) -> Iterator[pa.RecordBatch]:
+def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
     """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
     first, held = 0, _Objects()
     for refused in group.refused():
@@ -183,7 +200,7 @@ def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any
         raise
 
 
-def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[pa.RecordBatch]:
+def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[RunRows]:
     """Give the rows of a part of the group's batches, each where it belongs."""
     counts = group.word(L.B_ROWS)
     begin = int(counts[: part.start].sum())
@@ -210,6 +227,13 @@ def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Itera
     yield from _spread(pieces, columns, facts, fact, of_piece)
 
 
+def changes(numbers: Words) -> Words:
+    """Give where numbers differ from the one before, the first place too."""
+    is_first = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
+
+
 def _facts(pieces: _Pieces, batches: Words, name: str) -> pa.Array:
     """Give what a column says of each batch."""
     kind = RECORDS.field(name).type
@@ -229,16 +253,14 @@ def _spread(
     facts: dict[str, pa.Array],
     fact: Words,
     of_piece: Words,
-) -> Iterator[pa.RecordBatch]:
-    """Give every row what it shares with others, some rows at once."""
-    piece = of_piece[fact]
+) -> Iterator[RunRows]:
+    """Give the rows, some at once; ``fact`` is where each has what it shares with others."""
+    own = pa.RecordBatch.from_arrays([columns[name] for name in _OF_RECORD], schema=_OWN)
     for start in range(0, len(fact), pieces.most_rows):
-        rows = slice(start, start + pieces.most_rows)
-        facts_at, made = pa.array(fact[rows]), pieces.told(piece[rows])
-        for name in OF_PARTITION:
-            own = columns.get(name)
-            if own is None:
-                made.append(facts[name].take(facts_at))
-            else:
-                made.append(own.slice(start, pieces.most_rows))
-        yield pa.RecordBatch.from_arrays(made, schema=RECORDS)
+        of_rows = fact[start : start + pieces.most_rows]
+        begins = changes(of_rows)
+        runs = of_rows[begins]
+        shared = [one.take(pa.array(runs)) for one in facts.values()]
+        told = pa.RecordBatch.from_arrays([*pieces.told(of_piece[runs]), *shared], schema=_SHARED)
+        counts = np.diff(begins, append=len(of_rows))
+        yield RunRows(RECORDS, own.slice(start, len(of_rows)), told, counts)

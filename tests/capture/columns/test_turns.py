@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from flexwire.capture.assembly import CapturedFrame
+from flexwire.capture.columns import gathering, turns_state
 from flexwire.capture.columns import turns as turns_module
-from flexwire.capture.columns import turns_paired, turns_state
 from flexwire.capture.columns.frames import FrameColumns
 from flexwire.capture.columns.turns import PAIRED, Judgement, Said, Told, Turns, paired
 from flexwire.capture.columns.turns_apis import apis
@@ -121,7 +121,7 @@ def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (turns_module, turns_state, turns_paired):
+    for module in (turns_module, turns_state, gathering):
         monkeypatch.setattr(module, "kernel", lambda _name: None)
 
 

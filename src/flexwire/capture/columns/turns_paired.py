@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from flexwire.capture.columns.gathering import gathered
 from flexwire.capture.columns.turns_apis import apis
 from flexwire.capture.columns.turns_outcomes import (
     FAILED,
@@ -22,13 +23,10 @@ from flexwire.capture.columns.turns_outcomes import (
     UNPAIRED,
     UNPAIRED_REASON,
 )
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.engine import kernel
 from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
@@ -360,23 +358,7 @@ def _payloads(frames: FrameColumns, wanted: Words) -> pa.Array:
         raise CaptureError(f"a column holds at most {INT32_MAX} bytes, got frames of {size}")
     offsets = np.zeros(len(sizes) + 1, np.int32)
     offsets[1:] = ends
-    copied = allocate(size)
-    run = kernel("gather_bytes")
-    if size and run is not None:
-        data, start = np.ascontiguousarray(frames.data), np.ascontiguousarray(frames.start)
-        words = np.zeros(L.GATHER // 8, np.int64)
-        for word, values in (
-            *((L.G_DATA, data), (L.G_START, start)),
-            *((L.G_OFFSETS, offsets), (L.G_OUT, copied)),
-        ):
-            words[word // 8] = address(values)
-        words[L.G_COUNT // 8] = len(sizes)
-        run(address(words), 0, 0)
-    elif size:
-        for row in np.flatnonzero(sizes).tolist():
-            copied[offsets[row] : offsets[row + 1]] = frames.data[
-                frames.start[row] : frames.stop[row]
-            ]
+    copied = gathered(frames.data, frames.start, offsets)
     validity = None if wanted.all() else pa.array(wanted).buffers()[1]
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(copied)]
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)

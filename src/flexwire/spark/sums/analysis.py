@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.capture.brokers import Brokers
+    from flexwire.tables.run_rows import Rows
 
 CONNECTIONS, PACKETS = "connections", "packets"
 
@@ -41,7 +42,7 @@ class AnalysisSums:
         self.audit = AuditSums(spills=spills)
         """What the audit is made from."""
 
-    def add(self, table: str, rows: pa.RecordBatch) -> None:
+    def add(self, table: str, rows: Rows) -> None:
         """Take in rows of a table, in the order in which they are written."""
         if table == RECORDS:
             self._records.add(rows)

@@ -13,6 +13,7 @@ from flexwire.report.facts import RecordHeaderFacts
 from flexwire.spark.sums.bounded import merge_all, prune, shortened
 from flexwire.spark.sums.runs import bits, changes, extents, grouped, run_starts, topic_names
 from flexwire.spark.sums.values import Distinct, Lengths, hashes_and_texts
+from flexwire.tables.run_rows import RunRows
 
 if TYPE_CHECKING:
     from flexwire.spark.sums.runs import Words
@@ -144,25 +145,31 @@ class RecordHeaderSums:
         # Since there were too many: what comes after this key in the alphabet is not kept.
         self._last_kept: str | None = None
 
-    def add(self, records: pa.RecordBatch) -> None:
+    def add(self, records: pa.RecordBatch | RunRows) -> None:
         """Take in rows of the records table."""
-        headers = records["headers"]
+        own: pa.RecordBatch = records
+        facts, counts = own, None
+        if isinstance(records, RunRows):
+            own, facts, counts = records.own, records.facts, records.counts
+        headers = own["headers"]
         entries = headers.flatten()
         if not len(entries):
             return
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
-        is_control = records["is_control"]
-        if pc.any(is_control.fill_null(fill_value=True)).as_py():
-            seen = ~bits(is_control.fill_null(fill_value=True))[parents]
+        is_control = bits(facts["is_control"].fill_null(fill_value=True))
+        if is_control.any():
+            seen = ~(is_control if counts is None else np.repeat(is_control, counts))[parents]
             entries, parents = entries.filter(pa.array(seen)), parents[seen]
             if not len(entries):
                 return
-        starts = run_starts(records, ("topic", "topic_id"))
-        names = [shortened(one) for one in topic_names(records).take(pa.array(starts)).to_pylist()]
+        starts = run_starts(facts, ("topic", "topic_id"))
+        names = [shortened(one) for one in topic_names(facts).take(pa.array(starts)).to_pylist()]
         runs = None
         if len(starts) > 1:
-            ends = np.append(starts[1:], len(records))
-            runs = np.repeat(np.arange(len(starts), dtype=np.int32), ends - starts)[parents]
+            sizes = np.diff(starts, append=len(facts))
+            if counts is not None:
+                sizes = np.add.reduceat(counts, starts)
+            runs = np.repeat(np.arange(len(starts), dtype=np.int32), sizes)[parents]
         self._add(entries, parents, runs, names)
         self._bound()
 

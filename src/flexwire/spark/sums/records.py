@@ -17,6 +17,7 @@ from flexwire.report.facts import CompressionUse, Side, TopicFacts
 from flexwire.spark.sums.bounded import merge_all, prune, shortened
 from flexwire.spark.sums.runs import bits, extents, grouped, run_starts, topic_names
 from flexwire.spark.sums.undecodable import undecodable
+from flexwire.tables.run_rows import RunRows
 
 if TYPE_CHECKING:
     from flexwire.spark.sums.runs import Words
@@ -154,7 +155,7 @@ class RecordSums:
         self._last: _Batch | None = None
         self._is_empty = True
 
-    def add(self, records: pa.RecordBatch) -> None:
+    def add(self, records: pa.RecordBatch | RunRows) -> None:
         """Take in rows of the records table, in their order."""
         if not len(records):
             return
@@ -264,25 +265,36 @@ def _by_key(item: tuple[Any, _Topic]) -> Any:
     return item[0]
 
 
-def _runs(records: pa.RecordBatch) -> _Runs:
-    starts = run_starts(records, _OF_BATCH)
-    offset, key, value = records["offset"], records["key"], records["value"]
+def _runs(records: pa.RecordBatch | RunRows) -> _Runs:
+    if isinstance(records, RunRows):
+        own, facts = records.own, records.facts
+        # Rows that were read into objects are runs of their own.
+        first = run_starts(facts, _OF_BATCH)
+        starts = (np.cumsum(records.counts) - records.counts)[first]
+        is_control = np.repeat(
+            bits(facts["is_control"].fill_null(fill_value=False)), records.counts
+        )
+    else:
+        own = facts = records
+        first = starts = run_starts(records, _OF_BATCH)
+        is_control = bits(records["is_control"].fill_null(fill_value=False))
+    offset, key, value = own["offset"], own["key"], own["value"]
     # Control records mark the end of transactions; consumers do not see them.
-    seen = bits(pc.and_not(offset.is_valid(), records["is_control"].fill_null(fill_value=False)))
+    seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
         seen,
         extents(key) * seen,
         extents(value) * seen,
         bits(key.is_null()) & seen,
         bits(value.is_null()) & seen,
-        (extents(records["headers"]) > 0) & seen,
+        (extents(own["headers"]) > 0) & seen,
     )
     sums = np.stack([np.add.reduceat(one, starts, dtype=np.int64) for one in of_rows])
     offsets = offset.fill_null(0).to_numpy()
     none_least, none_most = _NO_OFFSET
     least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
     most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
-    return _Runs(records.select(_OF_FIRST).take(pa.array(starts)), sums, least, most)
+    return _Runs(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Words, list[TopicKey]]:

@@ -8,13 +8,21 @@ import pyarrow.compute as pc
 from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES
 from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.run_rows import RunRows
+from flexwire.tables.schema import RECORDS
 
 _SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
+_NONE = pa.RecordBatch.from_pylist([], RECORDS)
 _MESSAGES = pa.array([one.message for one in RECORDS_FIELDS])
 
 
-def undecodable(records: pa.RecordBatch) -> pa.RecordBatch:
+def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     """Give the rows of bytes that are not a record batch, unless it was cut off or withheld."""
+    if isinstance(records, RunRows):
+        errors = records.facts["error"]
+        if errors.null_count == len(errors):
+            return _NONE
+        records = records.batch()
     errors = records["error"]
     if errors.null_count == len(errors):
         return records.slice(0, 0)
@@ -25,7 +33,7 @@ def undecodable(records: pa.RecordBatch) -> pa.RecordBatch:
     return records.filter(pc.invert(is_fine))
 
 
-def record_failures(records: pa.RecordBatch) -> pa.RecordBatch:
+def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     """Give the failures among rows of the records table, as `FAILURES`.
 
     ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first

@@ -6,11 +6,14 @@ Every piece is guessed and supposed, so the tests look for wrong guesses above a
 from __future__ import annotations
 
 import random
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.files import read_packets
+from flexwire.capture.model import CapturedPacket
 from flexwire.tables.proofs import UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
@@ -24,8 +27,8 @@ from tests.capture.interleaved import (
     Shape,
     write_capture,
 )
-from tests.capture.traffic import enhanced, packet
-from tests.tables.folding import planted, surveyed_in_pieces, write_steps
+from tests.capture.traffic import enhanced, interface, option, packet, response, section
+from tests.tables.folding import planted, produced, surveyed_in_pieces, write_steps
 from tests.tables.test_ranges import rows_of, surveyed
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
     from flexwire.tables.survey import Survey
 
+_SECONDS_LATER = 14  # an option of an interface: so much is to be added to its times
 ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
 # Other shapes than those that captures are tried with elsewhere.
 MORE = {
@@ -117,3 +121,26 @@ def test_without_kernels_a_capture_is_surveyed_in_order(
     monkeypatch.setattr("flexwire.tables.fold.has_kernels", lambda: False)
     with pytest.raises(UnprovenError):
         surveyed_in_pieces(files, 20_000)
+
+
+def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -> None:
+    talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
+    for number in range(1000, 1400):
+        talk.append(("request", produced(number, bytes(number % 90))))
+        if number % 7:
+            talk.append(("response", response(number, 20)))
+    files = write_steps(tmp_path, [talk] * 3)
+    assert same(files, size_of(files) // 5, 1 << 20).redone == 0
+
+
+def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) -> None:
+    talks = [conversation(random.Random(one), Talk(exchanges=150), one) for one in range(2)]
+    (path,) = write_steps(tmp_path, talks)
+    data = path.read_bytes()
+    begins = [one.offset for one in read_packets(path) if isinstance(one, CapturedPacket)]
+    middle = begins[len(begins) // 3]
+    later = interface(options=option(_SECONDS_LATER, struct.pack("<q", 100)))
+    path.write_bytes(data[:middle] + section() + later + data[middle:])
+    found = same([path], size_of([path]) // 5, 1 << 20)
+    assert found.redone > 0
+    assert found.span_us > 100_000_000

@@ -14,6 +14,8 @@ import pytest
 
 from flexwire.capture.files import read_packets
 from flexwire.capture.model import CapturedPacket
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.tables.findings import Order
 from flexwire.tables.proofs import UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
@@ -144,3 +146,40 @@ def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) 
     found = same([path], size_of([path]) // 5, 1 << 20)
     assert found.redone > 0
     assert found.span_us > 100_000_000
+
+
+def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: Path) -> None:
+    talk, more = (
+        conversation(random.Random(one), Talk(exchanges=exchanges), 0)
+        for one, exchanges in ((1, 200), (2, 3))
+    )
+    now = START_US
+    with PcapngWriter(tmp_path, max_bytes=1 << 30) as writer:
+        first = writer.open_connection(("10.0.0.9", 40000), ("10.0.0.1", 9092), timestamp_us=now)
+        for number, (way, data) in enumerate(talk):
+            first.send(way, data, timestamp_us=(now := now + 100))
+            if number == len(talk) // 2:
+                for again in range(3):
+                    # A number from among those of the one before: that one has ended.
+                    other = writer.open_connection(
+                        ("10.0.0.9", 40001),
+                        ("10.0.0.1", 9092),
+                        timestamp_us=now,
+                        initial_sequences=(1000 + again, 9000 + again),
+                    )
+                    for one, some in more:
+                        other.send(one, some, timestamp_us=(now := now + 100))
+        files = writer.paths
+    found = same(files, size_of(files) // 3, 1 << 20)
+    assert len(found.connections) == 4
+    assert found.redone == 0
+
+
+def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
+    order = Order()
+    assert order.goes_on("a", [("one", 5, 10)], 10)
+    assert order.goes_on("a", [("one", 3, 4)], 4)
+    assert order.goes_on("b", [("other", 20, 20)], 20)
+    # Behind the other's packets, though its own say an earlier time.
+    assert order.goes_on("b", [("one", 7, 8)], 8)
+    assert not order.goes_on("c", [("one", 19, 30)], 30)

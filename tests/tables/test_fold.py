@@ -6,11 +6,16 @@ Every piece is guessed and supposed, so the tests look for wrong guesses above a
 from __future__ import annotations
 
 import random
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.files import read_packets
+from flexwire.capture.model import CapturedPacket
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.tables.findings import Order
 from flexwire.tables.proofs import UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
@@ -24,8 +29,8 @@ from tests.capture.interleaved import (
     Shape,
     write_capture,
 )
-from tests.capture.traffic import enhanced, packet
-from tests.tables.folding import planted, surveyed_in_pieces, write_steps
+from tests.capture.traffic import enhanced, interface, option, packet, response, section
+from tests.tables.folding import planted, produced, surveyed_in_pieces, write_steps
 from tests.tables.test_ranges import rows_of, surveyed
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 
     from flexwire.tables.survey import Survey
 
+_SECONDS_LATER = 14  # an option of an interface: so much is to be added to its times
 ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
 # Other shapes than those that captures are tried with elsewhere.
 MORE = {
@@ -117,3 +123,63 @@ def test_without_kernels_a_capture_is_surveyed_in_order(
     monkeypatch.setattr("flexwire.tables.fold.has_kernels", lambda: False)
     with pytest.raises(UnprovenError):
         surveyed_in_pieces(files, 20_000)
+
+
+def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -> None:
+    talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
+    for number in range(1000, 1400):
+        talk.append(("request", produced(number, bytes(number % 90))))
+        if number % 7:
+            talk.append(("response", response(number, 20)))
+    files = write_steps(tmp_path, [talk] * 3)
+    assert same(files, size_of(files) // 5, 1 << 20).redone == 0
+
+
+def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) -> None:
+    talks = [conversation(random.Random(one), Talk(exchanges=150), one) for one in range(2)]
+    (path,) = write_steps(tmp_path, talks)
+    data = path.read_bytes()
+    begins = [one.offset for one in read_packets(path) if isinstance(one, CapturedPacket)]
+    middle = begins[len(begins) // 3]
+    later = interface(options=option(_SECONDS_LATER, struct.pack("<q", 100)))
+    path.write_bytes(data[:middle] + section() + later + data[middle:])
+    found = same([path], size_of([path]) // 5, 1 << 20)
+    assert found.redone > 0
+    assert found.span_us > 100_000_000
+
+
+def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: Path) -> None:
+    talk, more = (
+        conversation(random.Random(one), Talk(exchanges=exchanges), 0)
+        for one, exchanges in ((1, 200), (2, 3))
+    )
+    now = START_US
+    with PcapngWriter(tmp_path, max_bytes=1 << 30) as writer:
+        first = writer.open_connection(("10.0.0.9", 40000), ("10.0.0.1", 9092), timestamp_us=now)
+        for number, (way, data) in enumerate(talk):
+            first.send(way, data, timestamp_us=(now := now + 100))
+            if number == len(talk) // 2:
+                for again in range(3):
+                    # A number from among those of the one before: that one has ended.
+                    other = writer.open_connection(
+                        ("10.0.0.9", 40001),
+                        ("10.0.0.1", 9092),
+                        timestamp_us=now,
+                        initial_sequences=(1000 + again, 9000 + again),
+                    )
+                    for one, some in more:
+                        other.send(one, some, timestamp_us=(now := now + 100))
+        files = writer.paths
+    found = same(files, size_of(files) // 3, 1 << 20)
+    assert len(found.connections) == 4
+    assert found.redone == 0
+
+
+def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
+    order = Order()
+    assert order.goes_on("a", [("one", 5, 10)], 10)
+    assert order.goes_on("a", [("one", 3, 4)], 4)
+    assert order.goes_on("b", [("other", 20, 20)], 20)
+    # Behind the other's packets, though its own say an earlier time.
+    assert order.goes_on("b", [("one", 7, 8)], 8)
+    assert not order.goes_on("c", [("one", 19, 30)], 30)

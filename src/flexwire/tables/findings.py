@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.flows import Flows
+from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
 from flexwire.schema.catalog import catalog
 from flexwire.tables.messages import message_rows
@@ -76,12 +77,20 @@ class Findings:
         """How many bytes the range has until now."""
         return self._ranges[-1].size
 
-    def begin_range(self, position: Position | None) -> None:
-        """Begin a range at a position, the first one at None."""
+    def begin_range(self, position: Position | None, keys: Iterable[str] | None = None) -> None:
+        """Begin a range at a position, the first one at None.
+
+        If it shows only connections of some ``keys``, and is not the last, it gets these alone.
+        """
         number = len(self._ranges)
         self._ranges.append(_Range())
         if number:
-            snapshot = Snapshot(position, self.flows, self.turns)
+            flows, turns = self.flows, self.turns
+            if keys is not None:
+                some = set(keys)
+                flows = flows.only(keys)
+                turns = turns.only(lambda name: key_of(name) in some)
+            snapshot = Snapshot(position, flows, turns)
             self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
     def add(self, size: int, stop: Position | None) -> None:

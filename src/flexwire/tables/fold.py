@@ -59,11 +59,13 @@ class Fold:
             raise UnprovenError
         findings = self._findings
         findings.begin_range(None)
-        for piece, summary in zip(pieces, summaries, strict=True):
-            # Pieces are about as long as ranges are to be.
-            if 2 * findings.size >= self._asked.range_bytes and self._at is not None:
-                findings.begin_range(self._at)
-            if summary is not None and self._is_next(summary.start):
+        last = len(pieces) - 1
+        for number, (piece, summary) in enumerate(zip(pieces, summaries, strict=True)):
+            is_next = summary is not None and self._is_next(summary.start)
+            if number:
+                keys = summary.keys if summary is not None and is_next and number < last else None
+                findings.begin_range(self._at, keys)
+            if summary is not None and is_next:
                 Composing(self._asked, self._files, findings, summary).run()
                 self._at = self._after(summary)
                 self._note(summary.notes)

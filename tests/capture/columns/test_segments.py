@@ -18,7 +18,7 @@ from flexwire.capture.columns.packet_notes import DIFFERENT_REASONS, FURTHER_REA
 from flexwire.capture.columns.segments import FileNotes, Position, SegmentColumns, SegmentReader
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
-from flexwire.capture.packets import Endpoint, tcp_packet
+from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel
@@ -422,3 +422,19 @@ def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str
     assert isinstance(item, Segment)
     assert columns.segment(0) == item
     assert columns.missing[0] == item.missing == 2**32 - 1 - len(one)
+
+
+def test_objects_read_segments_of_any_number_of_connections(tmp_path: Path) -> None:
+    # To an interface with such a clock a kernel leaves its packets.
+    data = section() + interface(options=option(9, bytes([0x80 | 60])))
+    for port in range(1, 1500):
+        ends = endpoints(("10.0.0.1", port), ("10.0.0.2", 9092))
+        data += enhanced(
+            tcp_packet(*ends, sequence=1, acknowledgment=1, flags=ACK, payload=b""), port
+        )
+    path = tmp_path / "many.pcapng"
+    path.write_bytes(data)
+    chunks = [one for one in SegmentReader([str(path)]) if isinstance(one, SegmentColumns)]
+    found = [one.segment(row) for one in chunks for row in range(len(one))]
+    assert found == list(read_segments(path))
+    assert len({one.source for one in found}) == 1499

@@ -26,7 +26,7 @@ from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word 
 from flexwire.kernels.engine import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from flexwire.capture.assembly import CapturedFrame
     from flexwire.capture.columns.segments import SegmentColumns
@@ -126,6 +126,14 @@ class Flows:
     def has(self, key: str) -> bool:
         """Whether segments of a key were taken in."""
         return key in self._assemblers
+
+    def only(self, keys: Iterable[str]) -> Flows:
+        """The same for a part of the capture that shows these keys alone, and does not end it."""
+        self._take_all_back()
+        some = Flows(brokers=self.brokers, limit=self.limit)
+        known = self._assemblers
+        some._assemblers = {key: known[key] for key in keys if key in known}
+        return some
 
     def adopt(
         self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]

@@ -99,8 +99,10 @@ class Scan:
     def keys_of(self, flow: Numbers) -> tuple[Numbers, Numbers]:
         """Give the key of each of some rows, and whether its sender is the higher end."""
         self.flows.name()
-        key, is_high = self.flows.key[flow], self.flows.is_high[flow]
-        if (own := flow < 0).any():
+        own = flow < 0
+        named = np.where(own, 0, flow)
+        key, is_high = self.flows.key[named], self.flows.is_high[named]
+        if own.any():
             put = -_FIRST_OWN - flow[own]
             key[own], is_high[own] = put >> 1, put & 1
         return key, is_high

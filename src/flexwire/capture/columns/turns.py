@@ -24,7 +24,7 @@ from flexwire.protocol import Authentication, Conversation, expects_response, pa
 from flexwire.protocol.requests import decodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from flexwire.capture.columns.frames import FrameColumns
     from flexwire.protocol import RequestFrame
@@ -110,6 +110,28 @@ class Turns:
         """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
+
+    def only(self, is_wanted: Callable[[str], bool]) -> Turns:
+        """The same for a part of the capture that shows some connections alone."""
+        some = Turns(show_credentials=self._show_credentials)
+        pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
+        some._names = [name for name, _ in pairs]
+        some._numbers = {name: number for number, name in enumerate(some._names)}
+        old = np.array([number for _, number in pairs], np.int64)
+        some._states = fresh_states(len(pairs))
+        some._states[:, [_FLAGS, _CLIENT]] = self._states[old][:, [_FLAGS, _CLIENT]]
+        new = np.full(len(self._names), L.NOWHERE, np.int64)
+        new[old] = np.arange(len(pairs))
+        entries = self._kept if self._waiting is None else self._waiting.entries()
+        numbers = new[entries[:, _KEY] >> L.CONNECTION_SHIFT]
+        some._kept = entries[numbers >= 0]
+        rest = some._kept[:, _KEY] & (1 << L.CONNECTION_SHIFT) - 1
+        some._kept[:, _KEY] = numbers[numbers >= 0] << L.CONNECTION_SHIFT | rest
+        some._clients = Clients(self._clients.texts)
+        some._objects = {
+            int(new[number]): one for number, one in self._objects.items() if new[number] >= 0
+        }
+        return some
 
     def awaiting(self, api_key: int) -> set[str]:
         """Give the connections on which a request of an api waits that was read by a kernel."""

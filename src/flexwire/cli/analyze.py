@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -98,16 +98,7 @@ def analyze(
     out: str,
     format: str,  # noqa: A002 - the option's own name
     append: bool,
-    releases: tuple[str, ...],
-    captured_release: str | None,
-    master: str | None,
-    memory: str,
-    worker_memory: str | None,
-    ports: tuple[int, ...],
-    brokers: tuple[str, ...],
-    show_credentials: bool,
-    record_bytes: bool,
-    skip_unreadable: bool,
+    **others: Any,
 ) -> None:
     """Decode captures on Spark: tables and a report.
 
@@ -138,23 +129,8 @@ def analyze(
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
-        done = run(
-            paths,
-            out,
-            format=format,
-            append=append,
-            progress=progress,
-            master=master,
-            memory=memory,
-            worker_memory=worker_memory,
-            show_credentials=show_credentials,
-            releases=releases,
-            captured_release=captured_release,
-            ports=ports,
-            brokers=brokers,
-            record_bytes=record_bytes,
-            skip_unreadable=skip_unreadable,
-        )
+        # All the others have the names that `run` has for them.
+        done = run(paths, out, format=format, append=append, progress=progress, **others)
     _tell(done)
 
 

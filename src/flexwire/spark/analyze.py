@@ -175,9 +175,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
-    and stopped in the end; all machines of a cluster must see the files and ``out`` by the same
-    paths or URLs. ``memory`` is then the driver's Java's, at least "512m", and ``worker_memory``
-    that of each Python worker, at least "1g".
+    and stopped in the end; all machines must see the files and ``out`` by the same paths or URLs.
+    ``memory`` is then the driver's Java's, at least "512m", ``worker_memory`` a worker's, "1g".
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
@@ -202,10 +201,14 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         to_text(title, "title"),
         *to_format(format, append),
     )
+    start = Start(_where(spark, master), memory, worker_memory)
+    return _run(paths, out, spark, progress, start, how)
+
+
+def _where(spark: SparkSession | None, master: str | None) -> str | None:
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
-    start = Start(None if master is None else to_text(master, "master"), memory, worker_memory)
-    return _run(paths, out, spark, progress, start, how)
+    return None if master is None else to_text(master, "master")
 
 
 @dataclass(frozen=True, slots=True)

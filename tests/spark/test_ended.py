@@ -45,7 +45,11 @@ def test_all_that_is_written_is_its_owners_alone(out: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "error"), [("write_tables", RuntimeError("a defect")), ("mark", KeyboardInterrupt())]
+    ("stage", "error"),
+    [
+        ("analyze.write_tables", RuntimeError("a defect")),
+        ("staging.mark_place", KeyboardInterrupt()),
+    ],
 )
 def test_where_an_analysis_is_ended_the_output_before_is_untouched(
     spark: SparkSession,
@@ -57,7 +61,7 @@ def test_where_an_analysis_is_ended_the_output_before_is_untouched(
     def end(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"flexwire.spark.analyze.{stage}", end)
+    monkeypatch.setattr(f"flexwire.spark.{stage}", end)
     before = tree(out)
     with pytest.raises(type(error)):
         analyze([out.parent / "capture"], out, spark=spark, title="another")

@@ -165,13 +165,12 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, ``out`` is a directory; each here or in a store
-    (`flexwire.storage`). A file that is not a capture fails the analysis; with ``skip_unreadable``
-    the report says which were left out. What does not decode is a row with the reason and its
-    bytes. Credentials are withheld, and so are bytes that may hold some, unless
-    ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one is
-    complete; with ``format`` "delta" and ``append`` its tables grow (`flexwire.spark.delta`), and
-    facts and report are about this input alone. What is written here is for its owner alone.
+    ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. What
+    is not a capture fails the analysis; with ``skip_unreadable`` the report says what was left out.
+    What does not decode is a row with its bytes. Credentials, and bytes that may hold some, are
+    withheld unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole,
+    once this one is complete; with ``format`` "delta" and ``append`` tables grow, and the report is
+    about this input alone. What is written here is for its owner alone.
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
@@ -184,11 +183,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     captured brokers' on. ``captured_release`` is the one that these brokers run: versions that it
     laid out otherwise than later releases are read as it wrote them. With ``record_bytes`` the
     messages that carried records have their bytes, and else how many there were. ``by_objects``
-    reads as the reference does, in many times the time, and only files here.
+    reads as the reference does, far slower, and only files here.
 
-    Raises `CaptureError` when the paths give no capture, a file is not one or a broker is not an
-    address, `StorageError` when files cannot be listed or written, `FlexwireError` when ``out`` is
-    not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for a file that is no capture, none, or a broker that is no address,
+    `StorageError` for files that cannot be listed or written, `FlexwireError` for an ``out`` that
+    is not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     how = _How(
         to_flag(show_credentials, "show_credentials"),
@@ -201,8 +200,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
         to_text(title, "title"),
         *to_format(format, append),
     )
-    start = Start(_where(spark, master), memory, worker_memory)
-    return _run(paths, out, spark, progress, start, how)
+    where = Start(_where(spark, master), memory, worker_memory)
+    return _run(paths, out, spark, progress, where, how)
 
 
 def _where(spark: SparkSession | None, master: str | None) -> str | None:

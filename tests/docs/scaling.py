@@ -53,10 +53,8 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
         ("cores that are busy all day", f"{total / DAY:,.1f}"),
         ("their workers' memory", f"{total / DAY * of['worker']:,.0f} GB"),
-        (
-            "a survey in one task, where there is no other",
-            f"{size / 1e6 / of['survey'] / 3600:,.0f} hours",
-        ),
+        ("of these for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
+        ("the fold of its pieces, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
         ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
         ("tables", f"{tables / 1e12:,.1f} TB"),
         (

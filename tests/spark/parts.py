@@ -91,6 +91,7 @@ def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[s
     """The same in a driver of one's own; the first task that joins is ended, and so is another."""
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
+    patch.setattr(compaction, "LEAST_PARTS", 2)
     # Workers get it pickled with the task.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
     return joined(Place(out), count, spark=spark)

@@ -33,6 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.joining.WHOLE_BYTES", WHOLE)
     monkeypatch.setattr("flexwire.spark.compaction.TASK_BYTES", 8 * WHOLE)
     monkeypatch.setattr("flexwire.spark.compaction.run_tasks", here)
+    monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 2)
     # A row group is what a file grows by.
     monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
 
@@ -149,6 +150,17 @@ def test_where_nothing_is_to_be_joined_no_task_runs(
     monkeypatch.setattr("flexwire.spark.compaction.run_tasks", refuse)
     names = joined(place, count, here)
     assert len(names) == count * len(ROWS)
+
+
+def test_few_files_stay_as_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(count: int) -> dict[str, list[Path]]:
+        names = joined(place, count, here)
+        return {t: some for t, some in files_of(place, names).items() if t.startswith("messages/")}
+
+    monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 8)
+    few, many = small(7), small(8)
+    assert {len(some) for some in few.values()} == {7}
+    assert min(len(some) for some in many.values()) < 8
 
 
 @pytest.mark.parametrize("kind", [lambda root: Place(str(root)), Store])

@@ -135,6 +135,17 @@ def test_an_error_leaves_no_file(
     assert not path.exists()
 
 
+def test_numbers_in_lists_are_not_looked_up(tmp_path: Path) -> None:
+    schema = pa.schema(
+        {"n": pa.int32(), "list": pa.list_(pa.struct({"n": pa.int32(), "t": pa.string()}))}
+    )
+    rows = pa.table([[1], [[{"n": 1, "t": "one"}]]], schema)
+    group = pq.ParquetFile(write(tmp_path / "r", rows, schema)).metadata.row_group(0)
+    columns = map(group.column, range(group.num_columns))
+    coded = {one.path_in_schema for one in columns if "RLE_DICTIONARY" in one.encodings}
+    assert coded == {"n", "list.list.element.t"}
+
+
 def test_bytes_have_no_statistics_and_record_headers_have_dictionaries(tmp_path: Path) -> None:
     group = pq.ParquetFile(write(tmp_path / "r", ROWS, RECORDS)).metadata.row_group(0)
     columns = {one.path_in_schema: one for one in map(group.column, range(group.num_columns))}

@@ -9,9 +9,9 @@ the driver is ended in the middle, nor where an attempt that does not count writ
 after all is published. Which are joined follows from their sizes and ranges alone, and so do the
 names and the bytes of what is made of them. Only parts of one directory become one file.
 
-What is joined is written twice. So of the bytes of all tables a third is joined at most, the
-smallest files first; what is beyond that, or has nothing to be joined with, goes into its table as
-it is. Ranges are so large that the tables with most of the bytes need none of this.
+What is joined is decoded and written twice. So of the bytes of all tables a third is joined at
+most, the smallest files first; what is beyond that, or is in a few files only, goes into its table
+as it is. Ranges are so large that the tables with most of the bytes need none of this.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""
+
+LEAST_PARTS: Final = 8
+"""Fewer files of a table stay as they are: to join them takes half of what making them took."""
 
 # Of the bytes of all tables one in so many is written again at most.
 _REWRITTEN: Final = 3
@@ -93,7 +96,7 @@ def _chosen(runs: list[Run], tables: list[Iterable[Written]]) -> tuple[list[Run]
     joined: list[Run] = []
     moved: list[Run] = []
     for run in sorted(runs, key=lambda one: (one.size / len(one), one.folder, one.span)):
-        run.is_joined = len(run) > 1 and run.size <= left
+        run.is_joined = len(run) >= LEAST_PARTS and run.size <= left
         if run.is_joined:
             left -= run.size
         (joined if run.is_joined else moved).append(run)

@@ -32,6 +32,7 @@ _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = ("offset", "timestamp")
 _HEADERS = "headers"
+_ELEMENT = ".list.element"
 
 
 class TableWriter:
@@ -135,7 +136,7 @@ def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         for one in kind:
             yield from _below(f"{path}.{one.name}", one.type)
     elif pa.types.is_list(kind):
-        yield from _below(f"{path}.list.element", kind.value_type)
+        yield from _below(f"{path}{_ELEMENT}", kind.value_type)
     else:
         yield path, kind
 
@@ -147,4 +148,6 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _repeats(path: str, kind: pa.DataType) -> bool:
     if _is_bytes(kind):
         return path.startswith(f"{_HEADERS}.")
-    return path not in _DIFFERENT
+    # Numbers in lists are so many that to look them up takes longer than to compress them.
+    is_listed = _ELEMENT in path and pa.types.is_integer(kind)
+    return not is_listed and path not in _DIFFERENT

@@ -11,7 +11,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ANALYSIS, TABLES, DeltaPlace, split
+from flexwire.spark.delta.place import ANALYSIS, TABLES
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.reading import LEDGER, RUNS, Output
@@ -82,22 +82,6 @@ class DeltaOutput(Output):
     def entries(self) -> list[Entry]:
         """The analyses that are in, the first one first."""
         return [one for one in Ledger(self.out).entries() if one.state == IN]
-
-
-@dataclass(frozen=True)
-class RunOutput(Output):
-    """What one analysis has written into tables to which it is not yet added; ``place`` is all."""
-
-    run: DeltaPlace
-
-    @cached_property
-    def _listed(self) -> dict[str, list[File]]:
-        found: dict[str, list[File]] = {}
-        for one in self.run.entries(f"{TABLES}/"):
-            found.setdefault(split(one.name)[0], []).append(
-                one._replace(name=self.run.at(one.name))
-            )
-        return found
 
 
 def output(out: str | Path) -> DeltaOutput:

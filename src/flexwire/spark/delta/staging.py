@@ -16,7 +16,7 @@ from flexwire.spark.delta.ledger import ABANDONED, IN, Entry, Ledger, entry, fin
 from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.options import check_scheme
 from flexwire.spark.delta.place import ALWAYS, AT_ONCE, TABLES, DeltaPlace, split
-from flexwire.spark.delta.reading import DeltaOutput, RunOutput
+from flexwire.spark.delta.reading import DeltaOutput
 from flexwire.spark.delta.sweeping import give_up, note_tables, sweep, take_out
 from flexwire.spark.drop import SCRATCH, Drop
 from flexwire.spark.staging import locked
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
-    from flexwire.tables.reading import Output
 
 _FIXED: Final = {one.place: one.columns for one in schema.TABLES}
 
@@ -61,11 +60,6 @@ class DeltaStaging:
     def files(self) -> DeltaPlace:
         """For what is to be published."""
         return DeltaPlace(self.out, self.run)
-
-    @property
-    def written(self) -> Output:
-        """What tasks have written until now."""
-        return RunOutput(self.out, self.files)
 
     @property
     def published(self) -> DeltaOutput:

@@ -91,17 +91,9 @@ def run_tasks(
 def _collected(spark: SparkSession, count: int, job: _Job) -> list[tuple[int, bytes]]:
     """Run the tasks as one job of an RDD, each number in a partition of its own."""
     context = spark.sparkContext
-    context.addJobTag(job.tag)
-    try:
+    tags = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
+    with _interruptible(job.tag, *tags):
         return context.parallelize(range(count), count).map(job.task).collect()
-    except BaseException:
-        # The caller is ended, and nobody waits for the tasks. Where Java has ended, so have they.
-        with suppress(Exception):
-            context.cancelJobsWithTag(job.tag)
-        raise
-    finally:
-        with suppress(Exception):
-            context.removeJobTag(job.tag)
 
 
 def _written(spark: SparkSession, count: int, job: _Job) -> Iterator[tuple[int, bytes]]:
@@ -116,7 +108,7 @@ def _written(spark: SparkSession, count: int, job: _Job) -> Iterator[tuple[int, 
     spark.createDataFrame([], "id bigint")
     rows = spark.range(0, count, 1, count)
     writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
-    with _interruptible(spark, job.tag):
+    with _interruptible(job.tag, spark.addTag, spark.interruptTag, spark.removeTag):
         writer.save()
     data = job.place.read(job.results)
     job.place.remove([job.results])
@@ -135,19 +127,24 @@ def _tell_of_kernels(committed: list[Committed[Any]]) -> None:
 
 
 @contextmanager
-def _interruptible(spark: SparkSession, tag: str) -> Iterator[None]:
+def _interruptible(
+    tag: str,
+    add: Callable[[str], object],
+    interrupt: Callable[[str], object],
+    remove: Callable[[str], object],
+) -> Iterator[None]:
     """End the tasks of what runs meanwhile when the caller is ended: nobody waits for them."""
-    spark.addTag(tag)
+    add(tag)
     try:
         yield
     except BaseException:
         # Where Java has ended, so have they.
         with suppress(Exception):
-            spark.interruptTag(tag)
+            interrupt(tag)
         raise
     finally:
         with suppress(Exception):
-            spark.removeTag(tag)
+            remove(tag)
 
 
 def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[Committed[Any]]:

@@ -69,8 +69,12 @@ def connection_key(segment: Segment) -> str:
 
     One `FrameAssembler` takes the segments of one key.
     """
-    low, high = segment.source, segment.destination
-    return f"{low}|{high}" if low <= high else f"{high}|{low}"
+    return key_of_ends(segment.source, segment.destination)
+
+
+def key_of_ends(one: str, other: str) -> str:
+    """The key of all connections between two ends, whichever is named first."""
+    return f"{one}|{other}" if one <= other else f"{other}|{one}"
 
 
 class _Half:

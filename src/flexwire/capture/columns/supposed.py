@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.supposed_frames import Rows
 from flexwire.capture.lent import Lent, Standing
@@ -205,8 +205,7 @@ def key_of(connection: str) -> str:
     """The key of a connection, by its name."""
     if connection.startswith("?"):
         return connection[1:]
-    ends = connection.partition("#")[0].split(">")
-    return "|".join(sorted(ends))
+    return key_of_ends(*connection.partition("#")[0].split(">"))
 
 
 def _standing(sequence: int, held: bytes) -> Standing:

@@ -211,6 +211,32 @@ def test_java_without_memory_is_told_with_the_remedy(one_large_frame: Path, tmp_
     assert len(before) < 6, answer.stderr
 
 
+# Java ends between what is asked of it and its answer.
+_KILLED = """
+import signal, sys
+from threading import Timer
+from pyspark import SparkContext
+from flexwire.errors import AnalysisError
+from flexwire.spark.failures import stopped
+from flexwire.spark.session import session
+try:
+    with stopped(session(memory="512m")):
+        java = SparkContext._gateway.proc
+        java.send_signal(signal.SIGSTOP)
+        Timer(0.5, java.kill).start()
+        raise AnalysisError("Java ran out of memory")
+except AnalysisError as error:
+    sys.exit(f"AnalysisError: {error}")
+"""
+
+
+def test_a_session_whose_java_has_ended_is_stopped_without_a_word() -> None:
+    command = [sys.executable, "-c", _KILLED]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == "AnalysisError: Java ran out of memory\n"
+
+
 def test_java_never_holds_a_frame_that_columns_read(one_large_frame: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "flexwire", "analyze", str(one_large_frame)]
     command += ["--memory", "512m", "--out", str(tmp_path / "out")]

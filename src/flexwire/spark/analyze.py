@@ -13,7 +13,7 @@ import json
 import shutil
 import tempfile
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from flexwire.spark.archive import with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects import ObjectTables
 from flexwire.spark.facts import QUERIES, Measured, gather_facts
-from flexwire.spark.failures import SPARK_ERRORS, explained
+from flexwire.spark.failures import explained, stopped
 from flexwire.spark.manifest import TABLES
 from flexwire.spark.outputs import (
     PARQUET,
@@ -249,7 +249,8 @@ def _run(
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            _stopped(running) if is_ours else nullcontext(),
+            # A session that the caller has goes on after us.
+            stopped(running) if is_ours else nullcontext(),
             explain(),
             configured(running, is_small=is_small),
         ):
@@ -281,17 +282,6 @@ def _release(asked: str) -> str:
 
 def _size(file: Source) -> int:
     return file.size * (_INFLATION if file.url.endswith(".gz") else 1)
-
-
-@contextmanager
-def _stopped(spark: SparkSession) -> Iterator[None]:
-    # A session that the caller has goes on after us, and does not come here.
-    try:
-        yield
-    finally:
-        # Where Java has ended by itself there is nothing to stop.
-        with suppress(*SPARK_ERRORS):
-            spark.stop()
 
 
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:

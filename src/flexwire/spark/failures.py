@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import subprocess
+import warnings
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from flexwire.errors import AnalysisError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
 
 # Once Java is gone, the next call to it finds nothing that listens.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
@@ -49,14 +52,36 @@ def explained(
     None if another started it, and ``worker_memory`` what each Python worker may have, if that is
     bounded.
     """
+    with _logged_once():
+        try:
+            yield
+        except SPARK_ERRORS as error:
+            raise analysis_error(stage(), error, memory, worker_memory) from error
+
+
+@contextmanager
+def stopped(spark: SparkSession) -> Iterator[None]:
+    """Stop ``spark`` at the end, in silence where Java has ended by itself: all is stopped then.
+
+    A failure of ours is being raised then. Py4J would log what it meets on the way with that
+    failure's whole traceback, and PySpark would warn of it.
+    """
+    try:
+        yield
+    finally:
+        silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
+        with _logged_once(), silence, suppress(*SPARK_ERRORS):
+            spark.stop()
+
+
+@contextmanager
+def _logged_once() -> Iterator[None]:
     # Py4J logs to the root.
     loggers = [logging.getLogger(), *map(PySparkLogger.getLogger, _PYSPARK_LOGGERS)]
     for logger in loggers:
         logger.addFilter(_is_not_raised_too)
     try:
         yield
-    except SPARK_ERRORS as error:
-        raise analysis_error(stage(), error, memory, worker_memory) from error
     finally:
         for logger in loggers:
             logger.removeFilter(_is_not_raised_too)

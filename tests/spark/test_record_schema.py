@@ -34,11 +34,18 @@ DATA = b"".join(
 pytestmark = pytest.mark.spark
 
 
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    """Columns and values; PySpark 4.0 gives items of lists another name, which Spark has not."""
+    assert found.column_names == expected.column_names
+    for name in expected.column_names:
+        assert found[name].to_pylist() == expected[name].to_pylist(), name
+
+
 def test_spark_takes_decoded_records_as_they_are(spark: SparkSession) -> None:
     table = decode_records(DATA, columns=ALL)
     frame = spark.createDataFrame(table)
     assert frame.schema == from_arrow_schema(schema_of(ALL))
-    assert frame.toArrow().equals(table.combine_chunks())
+    assert_same(frame.toArrow(), table)
 
 
 def test_a_task_of_spark_gives_decoded_records_as_they_are(spark: SparkSession) -> None:
@@ -49,7 +56,7 @@ def test_a_task_of_spark_gives_decoded_records_as_they_are(spark: SparkSession) 
 
     rows = spark.createDataFrame([(DATA,)], "data binary")
     frame = rows.mapInArrow(task, from_arrow_schema(schema_of(ALL)))
-    assert frame.toArrow().equals(decode_records(DATA, columns=ALL).combine_chunks())
+    assert_same(frame.toArrow(), decode_records(DATA, columns=ALL))
 
 
 def test_the_records_of_an_analysis_have_the_types_of_columns() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import socket
 from collections import defaultdict
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import dpkt  # type: ignore[import-untyped]  # it comes without types
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     Answer = Callable[[RequestFrame, bytes], bytes | None]
 
 LOOPBACK = "127.0.0.1"
+PATIENCE = 120
 T = TypeVar("T")
 
 
@@ -28,12 +31,25 @@ def run(job: Coroutine[None, None, T]) -> T:
     """Run an asynchronous test; one that hangs fails, and one that leaves a task behind too."""
 
     async def bounded() -> T:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             result = await job
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return result
 
     return asyncio.run(bounded())
+
+
+def free_ports(count: int = 1) -> int:
+    """The first of so many ports in a row that nobody listens on, and nobody comes to do so.
+
+    Systems hand out others to whoever asks for any: those from 32768 or 49152 on.
+    """
+    while True:
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind((LOOPBACK, port))
+            return first
 
 
 @asynccontextmanager

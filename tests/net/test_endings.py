@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.net import HostPort
-from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
+from tests.net.broker import (
+    LOOPBACK,
+    Broker,
+    captured,
+    connected,
+    free_ports,
+    run,
+    serving,
+    settled,
+    tapped,
+)
 from tests.net.test_relay import answering, asking, echo
 from tests.protocol.payloads import frame
 
@@ -98,8 +108,7 @@ def test_an_unreachable_broker_is_said_once_until_it_is_reached(
         writer.close()
 
     async def job() -> None:
-        with socket.create_server((LOOPBACK, 0)) as place:
-            upstream = HostPort(LOOPBACK, place.getsockname()[1])
+        upstream = HostPort(LOOPBACK, free_ports())
         async with tapped(upstream, tmp_path) as tap:
             await knock(tap.listen_address, 5)
             (first,) = said()

@@ -17,6 +17,7 @@ from tests.net.broker import (
     Broker,
     captured,
     connected,
+    free_ports,
     run,
     serving,
     settled,
@@ -327,12 +328,8 @@ def test_a_half_closed_client_still_gets_its_response(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_broker_closes_the_connection_and_is_counted(tmp_path: Path) -> None:
-    async def nobody(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
-        raise AssertionError
-
     async def job() -> None:
-        async with serving(nobody) as upstream:
-            pass
+        upstream = HostPort(LOOPBACK, free_ports())
         async with tapped(upstream, tmp_path) as tap, connected(tap.listen_address) as client:
             assert await client.reader.read() == b""
             assert (tap.stats.unreachable, tap.stats.connections) == (1, 1)

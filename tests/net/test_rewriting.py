@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +12,17 @@ import pytest
 from flexwire.codec import message
 from flexwire.net import HostPort, Tap
 from flexwire.protocol import parse_response
-from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
+from tests.net.broker import (
+    LOOPBACK,
+    Broker,
+    captured,
+    connected,
+    free_ports,
+    run,
+    serving,
+    settled,
+    tapped,
+)
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 
 if TYPE_CHECKING:
@@ -199,37 +209,19 @@ def test_a_second_broker_is_reached_through_its_listener(tmp_path: Path) -> None
     run(job())
 
 
-def bound_in_a_row(stack: ExitStack, count: int) -> list[socket.socket]:
-    """Sockets on ports that follow each other; closing one frees its port."""
-    while True:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        try:
-            found[0].bind((LOOPBACK, 0))
-            first = found[0].getsockname()[1]
-            for number, one in enumerate(found[1:], start=first + 1):
-                one.bind((LOOPBACK, number))
-        except (OSError, OverflowError):
-            continue
-        return found
-
-
 def test_listeners_take_the_ports_after_the_first_where_these_are_free(tmp_path: Path) -> None:
     def answer(request: RequestFrame, _: bytes) -> bytes:
         body = metadata(1, FAR, HostPort("other.example", 29093), HostPort("last.example", 1))
         return response_payload(METADATA, 1, body, correlation_id=request.correlation_id)
 
     async def job() -> None:
-        with ExitStack() as stack:
-            async with AsyncExitStack() as async_stack:
-                upstream = await async_stack.enter_async_context(serving(Broker(answer)))
-                own, following, taken, last = bound_in_a_row(stack, 4)
-                port = own.getsockname()[1]
-                taken.listen()
-                for one in (own, following, last):
-                    one.close()
+        port = free_ports(4)
+        with socket.create_server((LOOPBACK, port + 2)):
+            async with AsyncExitStack() as stack:
+                upstream = await stack.enter_async_context(serving(Broker(answer)))
                 tap = Tap((LOOPBACK, port), upstream, tmp_path)
-                await async_stack.enter_async_context(tap)
-                client = await async_stack.enter_async_context(connected(tap.listen_address))
+                await stack.enter_async_context(tap)
+                client = await stack.enter_async_context(connected(tap.listen_address))
                 await client.ask(request_payload(METADATA, 1))
                 ports = [one.port for one in tap.listeners.values()]
                 assert ports[:2] == [port, port + 1]

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-PATIENCE = 90
+# A bound for what hangs, and none for a machine that is busy.
+PATIENCE = 300
 LOOPBACK = (
     "--conf=spark.driver.host=127.0.0.1",
     "--conf=spark.driver.bindAddress=127.0.0.1",
@@ -201,6 +202,10 @@ class Driver:
         self._process.send_signal(signal.SIGKILL)
         self.close()
 
+    def is_gone(self) -> bool:
+        """Whether all has ended that it started: Java, and the workers of that."""
+        return not any(_session(one) == self._process.pid for one in Path("/proc").glob("[0-9]*"))
+
     def close(self) -> None:
         """End it."""
         assert self._process.stdin is not None
@@ -213,6 +218,14 @@ class Driver:
             self._process.wait()
         self._process.stdout.close()
         self._log.close()
+
+
+def _session(process: Path) -> int | None:
+    with suppress(OSError):
+        status = (process / "stat").read_text().rpartition(")")[2].split()
+        # One that has ended is there until somebody asks.
+        return None if status[0] == "Z" else int(status[3])
+    return None
 
 
 def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:

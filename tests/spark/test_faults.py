@@ -116,6 +116,9 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     (flags / "go").touch()
     # What was there is what a reader finds, and nothing of the dead one is in it.
     assert found(out) == names(1)
+    # Java outlives it for a moment, and its tasks write on.
+    wait_for(killed.is_gone)
+    assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
     with staging(out) as place:
         assert [one for one in out.glob(f"{PREFIX}*") if one != place.place] == []

@@ -36,7 +36,8 @@ _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
-_EXIT_SECONDS = 10
+# It first stops Spark, on a machine that may be busy.
+_EXIT_SECONDS = 60
 _LONGEST = 600
 _PYSPARK_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _PY4J_MODULES = ("java_gateway", "clientserver")

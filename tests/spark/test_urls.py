@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -30,8 +31,7 @@ from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tabl
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -138,22 +138,32 @@ def test_what_is_not_a_capture_fails_the_analysis_unless_it_is_skipped(
     assert zero == {one.source: one.reason for one in done.facts.unreadable}
 
 
+def cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("change", "what"), [(cut_off, "it changed after it was"), (Path.unlink, "it is gone since it")]
+)
 def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
-    spark: SparkSession, captures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    captures: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    what: str,
 ) -> None:
     def listed_then_changed(given: list[Path]) -> list[Source]:
         found = capture_sources(given)
-        captures[1].write_bytes(captures[1].read_bytes()[:-100])
+        change(captures[1])
         return found
 
     monkeypatch.setattr("flexwire.spark.analyze.capture_sources", listed_then_changed)
     with pytest.raises(AnalysisError) as raised:
         analyze(captures, tmp_path / "out", spark=spark, skip_unreadable=True)
     told = str(raised.value)
-    assert told.startswith(
-        f"Decoding captures: {captures[1]}: cannot read: it changed after it was"
-    )
+    assert told.startswith(f"Decoding captures: {captures[1]}: cannot read: {what}")
     assert not (tmp_path / "out").exists()
 
 

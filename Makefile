@@ -34,8 +34,9 @@ help:
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
 	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
-	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes;"
-	@echo "            analyses that are killed at random moments: five minutes; secrets in all fields, searched for"
+	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes; damaged"
+	@echo "            captures, read in all ways; analyses that are killed at random moments: five minutes;"
+	@echo "            secrets in all fields, searched for"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -93,6 +94,7 @@ fuzz: environment
 
 guard: environment
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
+	.venv/bin/python -m fuzz.damaged
 	.venv/bin/python -m fuzz.kills $(KILLS_ARGS)
 	.venv/bin/python -m fuzz.leaks
 

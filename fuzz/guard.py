@@ -26,6 +26,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tests.columnar.record_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.columnar.lz4_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.capture.packets_guard": (("--lie", "input"), ("--lie", "rows")),
+    "tests.capture.columns.framing_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.capture.columns.turns_guard": (("--lie",),),
 }
 """The programs, and the arguments that make each of them lie."""

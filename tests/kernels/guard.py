@@ -32,6 +32,14 @@ PAGES = 64
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def protect(page: int) -> None:
+    """Let nobody touch a page."""
+    change = _libc.mprotect
+    change.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    if change(page, mmap.PAGESIZE, 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
+
+
 class Guarded:
     """Memory whose last byte lies against a protected page."""
 
@@ -40,10 +48,7 @@ class Guarded:
         self.memory = mmap.mmap(-1, size)
         begin = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.end = begin + size - mmap.PAGESIZE
-        protect = _libc.mprotect
-        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        if protect(self.end, mmap.PAGESIZE, 0):
-            raise OSError(ctypes.get_errno(), "mprotect")
+        protect(self.end)
 
     def put(self, data: bytes) -> int:
         """Put data against the guard and give its address."""

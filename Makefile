@@ -33,7 +33,7 @@ help:
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
-	@echo "make fuzz   any bytes against thirteen laws, a minute each: messages, JSON, records, captures, specs"
+	@echo "make fuzz   any bytes against fourteen laws, a minute each: messages, JSON, records, captures, specs"
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes; damaged"
 	@echo "            captures, read in all ways; analyses that are killed at random moments: five minutes;"
 	@echo "            secrets in all fields, searched for"

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PLACE = ROOT / ".build" / "fuzz"
 NAMES = (
     *("reference", "generated", "kernels", "json", "records", "captures"),
-    *("specs", "lint", "breaking", "kip82", "conventions", "connections", "columns"),
+    *("specs", "lint", "breaking", "kip82", "conventions", "connections", "columns", "pieces"),
 )
 
 

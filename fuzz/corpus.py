@@ -89,6 +89,11 @@ def _captures() -> Iterator[bytes]:
     yield traffic.pcap(requests, snaplen=30)
 
 
+def _pieces() -> Iterator[bytes]:
+    """The same, to be read in pieces of two packets."""
+    return (b"\x14" + data for data in _captures())
+
+
 def _specs() -> Iterator[bytes]:
     for name in catalog().names():
         for spec, _ in catalog().entry(name).specs():
@@ -155,6 +160,7 @@ _CORPORA = {
     "json": _json,
     "records": _records,
     "captures": _captures,
+    "pieces": _pieces,
     "specs": _specs,
     "lint": _lint,
     "breaking": _changes,

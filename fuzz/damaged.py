@@ -43,6 +43,8 @@ _COLUMNS = (
     *("time", "connection", "direction", "frame_index", "message", "api_key", "api_version"),
     *("correlation_id", "client_id", "size", "latency_us", "answered", "source"),
 )
+# Of pieces, and of what is read at once, in a file of some kB.
+_LEAST_PIECE, _FEW_BYTES = 100, 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # States of connections and of frames are kept at each cut.
 _MOST_KEPT, _KEPT_OF_A_RANGE = 8, 1 << 20
@@ -55,7 +57,14 @@ def write_damaged(place: Path, source: random.Random, seed: int) -> list[Path]:
     files = write_capture(place, seed, replace(shape, talk=talk))
     for file in source.sample(files, source.randint(1, len(files))):
         file.write_bytes(damage_file(source, file.read_bytes()))
-    return files
+    return [_renamed(file, source) for file in files]
+
+
+def _renamed(file: Path, source: random.Random) -> Path:
+    """Now and then a name says that a file is gzip'd which is not, or the other way round."""
+    if source.random() < 0.9:  # noqa: PLR2004 - now and then
+        return file
+    return file.rename(file.with_suffix("") if file.suffix == ".gz" else Path(f"{file}.gz"))
 
 
 def check(seed: int, place: Path) -> str:
@@ -64,7 +73,20 @@ def check(seed: int, place: Path) -> str:
     files = write_damaged(place, source, seed)
     total = sum(one.stat().st_size for one in files)
     size = max(1500, total // source.choice([2, 3, 5, 10]))
-    chunk_bytes = source.choice([1000, 5000, 1 << 15, 1 << 22])
+    return check_files(files, size, source.choice([1000, 5000, 1 << 15, 1 << 22]))
+
+
+def pieces(data: bytes) -> None:
+    """Any file gives the same in order, by ranges and in pieces, whose size the first byte says."""
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(data[1:])
+        file.flush()
+        check_files([Path(file.name)], _LEAST_PIECE + 8 * sum(data[:1]), _FEW_BYTES)
+
+
+def check_files(files: list[Path], size: int, chunk_bytes: int) -> str:
+    """Hold a capture to the law, in ranges and pieces of a size."""
+    total = sum(one.stat().st_size for one in files)
     try:
         whole = surveyed(files, skip_unreadable=True)
     except FlexwireError as error:

@@ -28,7 +28,7 @@ from tests.spark.traffic import Traffic, made
 ROOT = Path(__file__).parents[1]
 _POLL_SECONDS = 0.005
 # About as many as an analysis of such a capture writes: some are over before they are killed.
-MOST_FILES = 70
+MOST_FILES = 40
 
 
 def write_capture(directory: Path, exchanges: int) -> None:

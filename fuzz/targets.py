@@ -31,6 +31,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.write import write_spec
 from fuzz.checks import breaking, lint_specs
+from fuzz.damaged import pieces
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
 from fuzz.record_headers import conventions, kip82
@@ -263,6 +264,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "json": json_form,
     "records": records,
     "captures": captures,
+    "pieces": pieces,
     "specs": specs,
     "lint": lint_specs,
     "breaking": breaking,

@@ -48,6 +48,8 @@ def test_sound_and_damaged_inputs_pass(target: str) -> None:
 
 # What a capture is read through, and as much again; what is inflated has a limit below it.
 FIXED_BYTES = 2 << 20
+# What is read in several ways is read through more, and looked through for where a block begins.
+MORE = {"pieces": 16 << 20}
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
 
 
@@ -66,7 +68,7 @@ def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
                 used = tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-            assert used <= FIXED_BYTES + 1000 * len(lying)
+            assert used <= FIXED_BYTES + MORE.get(target, 0) + 1000 * len(lying)
 
 
 @pytest.mark.parametrize("target", NAMES)

@@ -21,7 +21,7 @@ from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
-from flexwire.tables.proofs import UnprovenError
+from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:
@@ -126,8 +126,9 @@ def _fold(asked: Asked, pieces: int, write: Write, _number: int, drop: Drop) -> 
         summaries = (_get(place, _summary(number)) for number in range(pieces))
         try:
             survey = Fold(asked, keep, files, survey).run(cut, summaries)
-        except UnprovenError:
-            survey = Surveyor(asked, keep).run()
+        except UnprovenError as error:
+            overlapping = isinstance(error, OverlapError)
+            survey = Surveyor(asked, keep, overlapping=overlapping).run()
     if survey.ranges:
         write(asked, survey, {}, drop)
     return _surveyed(survey)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.columns.segments import SegmentReader
+from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.files import read_packets
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
@@ -31,9 +32,9 @@ _LOOKS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """When the first packet of a file was captured, or why the file gives none.
+    """When the first segment of a file was captured, or why the file gives none.
 
-    It is the first with a TCP segment, if one comes soon; ``first_us`` is 0 without any packet.
+    Without any it is that of a packet, or 0.
     """
 
     source: Source
@@ -78,16 +79,17 @@ def looks(sources: Iterable[Source]) -> list[Look]:
 
 def _look(source: Source) -> Look:
     try:
-        first_us = _first_us(source, min(LOOK_BYTES, source.size))
-        if first_us is None:
-            # What comes before all packets may be long.
-            first_us = _first_us(source, source.size)
+        packet_us, segment_us = _first_us(source, min(LOOK_BYTES, source.size))
+        if segment_us is None:
+            # What comes before all segments may be long.
+            segment_us = _first_segment_us(source)
     except CaptureError as error:
         return Look(source, error=error)
-    return Look(source, first_us or 0)
+    return Look(source, (packet_us or 0) if segment_us is None else segment_us)
 
 
-def _first_us(source: Source, stop: int) -> int | None:
+def _first_us(source: Source, stop: int) -> tuple[int | None, int | None]:
+    """When the first packet, and the first segment, of a part of a file was captured."""
     first_us = None
     for packet in read_packets(source.name, _opener([source], stop)):
         if not isinstance(packet, CapturedPacket):
@@ -98,8 +100,19 @@ def _first_us(source: Source, stop: int) -> int | None:
             read_segment(packet)
         except (Skipped, UnreadablePacketError):
             continue
-        return packet.timestamp_us
-    return first_us
+        return first_us, packet.timestamp_us
+    return first_us, None
+
+
+def _first_segment_us(source: Source) -> int | None:
+    chunks = SegmentReader([source.name], chunk_bytes=LOOK_BYTES, opener=opener([source])).chunks()
+    with closing(chunks):
+        first = next(chunks)
+    if isinstance(first, FileNotes):
+        if first.error is not None:
+            raise first.error
+        return None
+    return int(first.timestamp_us[0])
 
 
 def _opener(sources: Iterable[Source], stop: int | None) -> Opener:

@@ -58,7 +58,7 @@ class Surveyed:
     """
 
     ranges: int
-    is_ordered: bool
+    is_crowded: bool
     packets: int
     span_us: int
     unreadable: Unreadable
@@ -155,7 +155,7 @@ def _get(place: Place, name: str) -> Any:
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
     unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us, unreadable)
+    found = Surveyed(survey.ranges, survey.is_crowded, packets, survey.span_us, unreadable)
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):

@@ -12,6 +12,7 @@ from flexwire.capture.files import read_packets
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.ranges import PIECE_BYTES
 from flexwire.storage.urls import scheme_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 LOOK_BYTES: Final = 1 << 20
 """Of a file with a packet in so many bytes no more are read to say when it begins."""
 
+# So much of a file is fetched from a store at a time, however many are read at once.
+_LEAST_PIECE = 256 * 1024
 # A look at a file in a store is mostly waiting for it.
 _LOOKS_AT_ONCE = 16
 
@@ -42,13 +45,13 @@ class Look:
     error: CaptureError | None = None
 
 
-def opener(sources: Iterable[Source]) -> Opener:
-    """Open these files by their names, as they were listed.
+def opener(sources: Iterable[Source], among: int = 1) -> Opener:
+    """Open these files by their names, as they were listed, to be read ``among`` so many at once.
 
     Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
     for one that is gone or another by now.
     """
-    return _opener(sources, None)
+    return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
 
 def reader_of(
@@ -115,12 +118,12 @@ def _first_segment_us(source: Source) -> int | None:
     return int(first.timestamp_us[0])
 
 
-def _opener(sources: Iterable[Source], stop: int | None) -> Opener:
+def _opener(sources: Iterable[Source], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
     by_name = {one.name: one for one in sources}
 
     def opened(name: str, start: int) -> io.BufferedReader[Any]:
         try:
-            return by_name[name].open(start, stop)
+            return by_name[name].open(start, stop, piece=piece)
         except StorageError as error:
             if error.tried != "open":
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from flexwire.capture.columns.merging import Front, MergedReader, Waiting
@@ -95,6 +96,6 @@ def _merged(
         rows=rows,
         chunk_bytes=asked.chunk_bytes,
         most_skipped=asked.range_bytes,
-        opener=opener(files),
+        opener=partial(opener, files),
         show_credentials=asked.show_credentials,
     )

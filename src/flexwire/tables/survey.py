@@ -110,7 +110,7 @@ class Surveyor:
         try:
             return self._merged(Merging(asked, found), survey)
         except CrowdedError:
-            survey.is_ordered = False
+            survey.is_crowded = True
             return survey
 
     def _in_turn(self, files: list[Source], known: Survey) -> Survey:

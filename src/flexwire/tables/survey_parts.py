@@ -93,15 +93,15 @@ class Survey:
 
     ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
     the order of those that were asked for. With such a file that is not to be skipped, nothing else
-    was found out. Nor was it unless it ``is_ordered``: too many files at once overlap in time, and
-    show the same connections. Few enough of them are merged by time: it ``is_merged`` then.
+    was found out. Files that overlap in time and show the same connections are merged by time: the
+    capture ``is_merged``. Where it ``is_crowded`` these are too many, and nothing was found out.
     ``span_us`` is the time from
     the first frame of Kafka's to the last. ``redone`` segments were read once more, because what
     had been supposed of them was not so.
     """
 
     ranges: int = 0
-    is_ordered: bool = True
+    is_crowded: bool = False
     is_merged: bool = False
     notes: list[FileNotes] = field(default_factory=list)
     connections: list[CapturedConnection] = field(default_factory=list)

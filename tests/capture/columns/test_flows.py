@@ -288,7 +288,9 @@ def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return name
 
 
-@pytest.mark.parametrize("ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY])
+@pytest.mark.parametrize(
+    "ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY]
+)
 @pytest.mark.parametrize("brokers", [Brokers(), Brokers.parse([9092], [])])
 def test_columns_give_the_frames_of_the_assemblers(
     executor: str, ways: Ways, brokers: Brokers

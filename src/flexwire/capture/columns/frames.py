@@ -34,7 +34,7 @@ class FrameColumns:
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
     ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, of
     uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file``
-    is the capture file whose reading found these frames; ``origins`` says it where they are several.
+    is the capture file whose reading found these frames; of several ``origins`` says it.
     """
 
     connection: Array

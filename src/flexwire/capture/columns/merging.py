@@ -26,14 +26,14 @@ from flexwire.capture.columns.segments import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from flexwire.capture.files import Opener
 
     Numbers = np.ndarray[Any, Any]
 
-MOST_OPEN: Final = 500
-"""So many files are read at once; an operating system lets a process open about a thousand."""
+MOST_OPEN: Final = 256
+"""So many files are read at once; each takes about two megabytes."""
 
 # A chunk of a file that is read with others is a part of the whole's, but not below this.
 _LEAST_CHUNK = 256 * 1024
@@ -80,7 +80,8 @@ class MergedReader:
     The files that are ``waiting`` are in the order of their clocks, and then of their names. With
     those that are ``under_way`` it goes on where another reader was. It ends after ``rows``
     segments, if it is given how many. ``most_skipped`` is how many bytes of gzip'd files may have
-    to be read again to go on somewhere. Raises `CrowdedError`. See `SegmentReader` for the rest.
+    to be read again to go on somewhere. ``opener`` gives one for a file that is to be read with so
+    many others. Raises `CrowdedError`. See `SegmentReader` for the rest.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class MergedReader:
         rows: int | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         most_skipped: int = 0,
-        opener: Opener | None = None,
+        opener: Callable[[int], Opener] | None = None,
         show_credentials: bool = False,
     ) -> None:
         self._waiting = waiting
@@ -175,7 +176,7 @@ class MergedReader:
             [place.position.file],
             chunk_bytes=max(self._chunk_bytes // among, least),
             start=place.position,
-            opener=self._opener,
+            opener=None if self._opener is None else self._opener(among),
             show_credentials=self._show_credentials,
             scan=scan,
         )
@@ -301,7 +302,7 @@ def _merged(held: list[_Slice]) -> SegmentColumns:
         np.concatenate([one.clocks[one.first : one.stop] for one in held]), kind="stable"
     )
     of_row = np.repeat(np.array([numbers[one.segments.file] for one in held], np.int32), sizes)
-    columns = {
+    columns: dict[str, Any] = {
         name: np.concatenate([one.column(name) for one in held])[order]
         for name in OF_EACH
         if name != "payload_at"

@@ -6,7 +6,7 @@ read that one. So the segments and the notes are those of `flexwire.capture.segm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -87,7 +87,7 @@ class SegmentColumns:
     payload_size: Numbers
     missing: Numbers
     begins: Numbers
-    origins: Origins | None = None
+    origins: Origins | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         """How many segments there are."""

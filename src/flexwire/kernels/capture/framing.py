@@ -3,8 +3,9 @@
 `plan` looks how many segments of each connection can be taken: those that are the next of their
 end or begin with bytes that came before, whole, without a turn of the connection (SYN, FIN, RST),
 that acknowledge only what was seen, and whose frames have a length that a frame can have. Bytes
-come again where two hosts captured a connection, so they are only counted. `plan` says how many bytes and frames they give,
-so that room can be made; then `join` takes them. A segment that is not such is the reference's.
+come again where two hosts captured a connection, and are only counted. `plan` says how many bytes
+and frames the segments give, so that room can be made; then `join` takes them. A segment that is
+not such is the reference's.
 """
 
 from __future__ import annotations

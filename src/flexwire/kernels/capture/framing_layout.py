@@ -12,8 +12,8 @@ from flexwire.wire.limits import INT64_MIN
 # stream were taken, how far the other end has acknowledged them (counted as they are), and the
 # frame that is not whole yet: D_HAVE bytes of it at D_AT, its length prefix included, the first
 # seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the next frame, D_SIZES the sizes
-# of all whole frames together, D_LENGTH the length of the latest one. Bytes may come again, D_BEFORE
-# of those from before it was lent and all since; D_REPEATED of them did.
+# of all whole frames together, D_LENGTH the length of the latest one. Bytes may come again: the
+# last D_BEFORE of those from before it was lent, and all since; D_REPEATED of them did.
 SIDE = 152
 (
     D_NEXT,

@@ -91,7 +91,9 @@ def test_pieces_and_one_task_find_the_same(
 def test_pieces_that_overlap_are_merged_by_one_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = write_capture(tmp_path / "capture", 1, replace(UNORDERED, connections=4))
+    # Of gzip'd files only the fold notices it.
+    shape = replace(UNORDERED, connections=4, compressed=1.0)
+    files = write_capture(tmp_path / "capture", 1, shape)
     pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
     monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
     whole, of_whole = survey_of(spark, files, tmp_path / "whole")

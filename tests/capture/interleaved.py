@@ -77,6 +77,10 @@ class Shape:
     formats: tuple[str, ...] = ("pcapng",)
     files: int = 1
     taps: int = 1  # each has files of its own; every packet is in those of one
+    hosts: int = 0  # the same, but for connections that stand in the files of two of them
+    shared: float = 0.0  # such connections
+    unseen: float = 0.0  # packets that a host misses
+    skew: int = 0  # microseconds, at most, that a host's clock is ahead
     snaplen: int = 0
     marks: bool = False  # comments of flexwire's own captures
     false_marks: float = 0.0
@@ -107,6 +111,12 @@ ONE_CONNECTION = Shape(
 )
 # Times that go back, and two captures at once of which each has a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
+# Captures of three hosts at once, of connections between them and with others.
+HOSTS = Shape(
+    connections=10, talk=Talk(large=0.05, sasl=0.2), segment=(500, 4000), hosts=3, shared=0.6,
+    unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2, reuse=0.1,
+    unended=0.3, begun=0.2, formats=("pcapng", "pcap"), links=(1,), noise=0.01,
+)  # fmt: skip
 SHAPES = {
     "CLEAN": CLEAN,
     "LOSSY": LOSSY,
@@ -115,7 +125,10 @@ SHAPES = {
     "EVERYTHING": EVERYTHING,
     "ONE_CONNECTION": ONE_CONNECTION,
     "UNORDERED": UNORDERED,
+    "HOSTS": HOSTS,
 }
+OVERLAPPING = ("UNORDERED", "HOSTS")
+"""Names of the shapes whose files overlap in time and show the same connections."""
 
 
 def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
@@ -379,14 +392,33 @@ class _Files:
     def parts(self, packets: list[Packet]) -> Iterator[tuple[int, list[Packet]]]:
         """Each tap's packets, in the parts that its files have."""
         taps: list[list[Packet]] = [[] for _ in range(self._shape.taps)]
-        for packet in packets:
-            taps[self._source.randrange(len(taps)) if len(taps) > 1 else 0].append(packet)
+        if self._shape.hosts:
+            taps = self._hosts(packets)
+        else:
+            for packet in packets:
+                taps[self._source.randrange(len(taps)) if len(taps) > 1 else 0].append(packet)
         for tap, seen in enumerate(taps, 1):
             cuts = sorted(
                 self._source.randrange(len(seen) + 1) for _ in range(self._shape.files - 1)
             )
             for start, stop in zip([0, *cuts], [*cuts, len(seen)], strict=True):
                 yield tap, seen[start:stop]
+
+    def _hosts(self, packets: list[Packet]) -> list[list[Packet]]:
+        """What each host captured, by its own clock."""
+        source, shape = self._source, self._shape
+        seen: list[list[Packet]] = [[] for _ in range(shape.hosts)]
+        clocks = [source.randrange(shape.skew + 1) for _ in seen]
+        ends: dict[int, list[int]] = {}
+        for packet in packets:
+            if packet.lane not in ends:
+                first = source.randrange(shape.hosts)
+                count = 2 if source.random() < shape.shared else 1
+                ends[packet.lane] = [(first + more) % shape.hosts for more in range(count)]
+            for host in ends[packet.lane]:
+                if source.random() >= shape.unseen:
+                    seen[host].append(replace(packet, time_us=packet.time_us + clocks[host]))
+        return seen
 
     def file(self, packets: list[Packet]) -> tuple[bytes, str]:
         """The content of a file, and how its name ends."""

@@ -12,9 +12,12 @@ import pytest
 
 from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
+from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.spark.surveying import Surveyed
 from flexwire.spark.tables import Tables, mark
+from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.survey import Asked
-from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
+from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.spark.equality import (
     assert_equal_analyses,
     assert_equal_tables,
@@ -197,13 +200,21 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_ranges")
-def test_files_that_overlap_in_time_are_read_by_objects(
-    spark: SparkSession, tmp_path: Path
+def test_captures_of_several_hosts_are_merged_or_the_user_is_told_of_objects(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capture = write_capture(tmp_path / "capture", 1, UNORDERED)
-    analyze(capture, tmp_path / "columns", spark=spark)
-    analyze(capture, tmp_path / "objects", spark=spark, by_objects=True)
-    assert_equal_analyses(tmp_path / "columns", tmp_path / "objects")
+    columns, objects = tmp_path / "columns", tmp_path / "objects"
+    capture = write_capture(tmp_path / "capture", 1, HOSTS)
+    assert analyze(capture, columns, spark=spark).notes == ()
+    assert ranges_of(columns) > 2
+    assert sum(row["repeated_bytes"] for row in tables_of(columns)["connections"]) > 10_000
+    crowded = Surveyed(0, True, 0, 0, Unreadable(0, ()))
+    monkeypatch.setattr(
+        "flexwire.spark.analyze.write_tables", lambda *_: (crowded, AnalysisSums(0))
+    )
+    (note,) = analyze(capture, objects, spark=spark).notes
+    assert "more than 256 captures that overlap in time and show the same connections" in note
+    assert_equal_analyses(columns, objects)
 
 
 @pytest.mark.spark

@@ -88,7 +88,14 @@ def test_pieces_and_one_task_find_the_same(
     assert of_pieces == of_whole
 
 
-def test_pieces_that_overlap_are_surveyed_in_order(spark: SparkSession, tmp_path: Path) -> None:
-    files = write_capture(tmp_path / "capture", 1, UNORDERED)
-    found, _ = survey_of(spark, files, tmp_path / "out")
-    assert not found.is_ordered
+def test_pieces_that_overlap_are_merged_by_one_task(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of gzip'd files only the fold notices it.
+    shape = replace(UNORDERED, connections=4, compressed=1.0)
+    files = write_capture(tmp_path / "capture", 1, shape)
+    pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
+    monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
+    whole, of_whole = survey_of(spark, files, tmp_path / "whole")
+    assert pieces == whole
+    assert of_pieces == of_whole

@@ -16,13 +16,14 @@ from flexwire.capture.files import read_packets
 from flexwire.capture.model import CapturedPacket
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.tables.findings import Order
-from flexwire.tables.proofs import UnprovenError
+from flexwire.tables.proofs import OverlapError, UnprovenError
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
     LOSSY,
     MID_STREAM,
     ONE_CONNECTION,
+    OVERLAPPING,
     SHAPES,
     START_US,
     UNORDERED,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from flexwire.tables.survey import Survey
 
 _SECONDS_LATER = 14  # an option of an interface: so much is to be added to its times
-ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
+ORDERED = sorted(set(SHAPES) - {*OVERLAPPING})
 # Other shapes than those that captures are tried with elsewhere.
 MORE = {
     "classic": replace(MID_STREAM, formats=("pcap", "nanoseconds"), loss=0.0, acks=1.0),
@@ -100,10 +101,10 @@ def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:
     assert same(files, size_of(files) // 9, 1 << 20).redone > 0
 
 
-def test_files_that_overlap_are_surveyed_in_order(tmp_path: Path) -> None:
+def test_files_that_overlap_are_not_surveyed_in_pieces(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, UNORDERED)
-    assert not surveyed(files)[1].is_ordered
-    with pytest.raises(UnprovenError):
+    assert surveyed(files)[1].is_merged
+    with pytest.raises(OverlapError):
         surveyed_in_pieces(files, 20_000)
 
 

@@ -16,7 +16,7 @@ from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, decoded
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import Asked, Surveyor
-from tests.capture.interleaved import SHAPES, UNORDERED, write_capture
+from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from flexwire.tables.survey import Survey
 
 Rows = dict[str, list[dict[str, Any]]]
-ORDERED = sorted(set(SHAPES) - {"UNORDERED"})
 
 
 def surveyed(files: list[Path], **how: Any) -> tuple[Asked, Survey, dict[str, bytes]]:
@@ -43,14 +42,15 @@ def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize("name", sorted(SHAPES))
 def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
-    for seed in range(3):
+    for seed in range(1 if name in OVERLAPPING else 3):
         files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
         whole = surveyed(files)
         assert whole[1].ranges == 1
         parts = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
         assert parts[1].ranges > 1
+        assert whole[1].is_merged == parts[1].is_merged
         assert parts[1].connections == whole[1].connections
         expected, got = rows_of(*whole), rows_of(*parts)
         assert got.keys() == expected.keys()
@@ -108,9 +108,26 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     assert other == one
 
 
-def test_files_that_overlap_in_time_and_share_connections_are_not_in_order(tmp_path: Path) -> None:
-    found = [
-        surveyed(write_capture(tmp_path / str(seed), seed, UNORDERED))[1].is_ordered
-        for seed in range(4)
-    ]
-    assert not all(found)
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_files_that_overlap_in_time_and_share_connections_are_merged(
+    name: str, tmp_path: Path
+) -> None:
+    files = write_capture(tmp_path, 1, SHAPES[name])
+    found = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)[1]
+    assert found.is_merged
+    assert found.ranges > 1
+
+
+def test_too_many_files_at_once_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flexwire.capture.columns.merging.MOST_OPEN", 2)
+    files = write_capture(tmp_path, 1, SHAPES["HOSTS"])
+    found = surveyed(files)[1]
+    assert found.is_crowded
+    assert (found.ranges, found.notes) == (0, [])
+
+
+def test_files_that_only_overlap_in_time_are_read_one_after_the_other(tmp_path: Path) -> None:
+    alone = replace(SHAPES["HOSTS"], shared=0.0, files=1, reuse=0.0)
+    assert not surveyed(write_capture(tmp_path, 1, alone))[1].is_merged

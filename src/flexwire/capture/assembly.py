@@ -294,7 +294,8 @@ class _Connection:
         if held is None:
             return None
         data, first_us, last_us = held
-        return Standing(*stands, data, first_us, last_us, half.count)
+        before = min(half.stream.passed(), self.course.passed(source))
+        return Standing(*stands, data, first_us, last_us, half.count, before)
 
     def resume(self, lent: Lent, broker: str) -> None:
         self.name, self._client, self._broker = lent.connection, lent.client, broker
@@ -332,7 +333,7 @@ class _Connection:
             half = self._halves[direction]
             self.course.skip(source, went.size, segments)
             segments = 0
-            half.stream.skip(went.size, went.acknowledged)
+            half.stream.skip(went.size, went.acknowledged, went.repeated)
             half.count += went.frames
             if half.framer is not None:
                 half.framer.skip(went)

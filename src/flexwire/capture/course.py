@@ -109,6 +109,11 @@ class Course:
         is_going = reach.is_seen and reach.end is None and not self.is_reset
         return reach.high % MODULUS if is_going else None
 
+    def passed(self, source: str) -> int:
+        """How many bytes of an end, up to the next one, are known to be of this connection."""
+        reach = self._reach[source]
+        return reach.high - reach.low
+
     def resume(self, source: str, sequence: int) -> None:
         """Let an end go on with a sequence number."""
         reach = self._reach[source]

@@ -1,9 +1,10 @@
 """A connection that goes on as it should, lent to whoever takes its segments faster.
 
-While nothing is missing, repeated or out of order, all that an assembler does with a segment is to
-count it and to cut its bytes into frames. `FrameAssembler.lend` then says where both ends stand.
-Who takes segments from there on may take only such as are the next of their end, and says with
-`Taken` what became of them before the assembler is given another one.
+While nothing is missing or out of order, all that an assembler does with a segment is to count it,
+and to cut its bytes into frames but for those that came before. `FrameAssembler.lend` then says
+where both ends stand. Who takes segments from there on may take only such as bring the next bytes
+of their end, or none, and says with `Taken` what became of them before the assembler is given
+another one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Standing(NamedTuple):
     ``sequence`` is the number of its next byte; ``acknowledged`` how far the other end has
     acknowledged its bytes, counted from there (so not above 0), None if it never did. ``held`` are
     the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
-    ``last_us``. ``next_index`` is that of its next frame.
+    ``last_us``. ``next_index`` is that of its next frame. So many bytes ``before`` the next one are
+    repeated if they come again; of earlier ones the assembler has to say what they are.
     """
 
     sequence: int
@@ -30,6 +32,7 @@ class Standing(NamedTuple):
     first_us: int
     last_us: int
     next_index: int
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Went(NamedTuple):
 
     ``size`` bytes were taken; ``acknowledged`` counts from where it stood, None if it never was.
     Of what was taken, the ``frames`` have ``sizes`` in all, the latest a ``length``; what remains
-    is ``held``, as in `Standing`.
+    is ``held``, as in `Standing`. So many bytes were ``repeated``.
     """
 
     size: int
@@ -58,6 +61,7 @@ class Went(NamedTuple):
     frames: int
     sizes: int
     length: int
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

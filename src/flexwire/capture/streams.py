@@ -109,14 +109,22 @@ class Stream:
             return None
         return self._next % MODULUS, None if known is None else known - self._next
 
+    def passed(self) -> int:
+        """How many bytes, up to the next one, were given out and none of them as lost."""
+        return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
+
     def resume(self, sequence: int, acknowledged: int | None) -> None:
         """Go on, as a new stream, where another one stands as `standing` says."""
         self.started = self.anchored = True
         self._base = self._next = sequence
         self._acknowledged = None if acknowledged is None else sequence + acknowledged
 
-    def skip(self, size: int, acknowledged: int | None) -> None:
-        """Take in ``size`` bytes that followed in order; acknowledged as far, counted from here."""
+    def skip(self, size: int, acknowledged: int | None, repeated: int) -> None:
+        """Take in ``size`` bytes that followed in order, and those that came again.
+
+        They are acknowledged as far, counted from here.
+        """
+        self.repeated += repeated
         if acknowledged is not None:
             self._acknowledged = self._next + acknowledged
         self._next += size

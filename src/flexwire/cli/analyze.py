@@ -150,6 +150,8 @@ def _tell(done: Analysis) -> None:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
+    for note in done.notes:
+        print(note)
     print_audit(done.facts)
     print(f"Tables: {done.output.where('tables')}")
     print(f"Report: {done.output.where('report.html')}")

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
+from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -87,9 +88,15 @@ _LARGE_CONF = {
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
 }
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
-# Spark reads all of it, and where it only runs tasks, unless files turn out to overlap in time.
+# Spark reads all of it, and where it only runs tasks.
 SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
+# What cannot be merged, and is read by objects.
+_CROWDED = f"more than {MOST_OPEN} captures that overlap in time and show the same connections"
+_BY_OBJECTS = (
+    f"There were {_CROWDED}: Python objects read them, which takes far longer. Files that one host "
+    "captured at once can be joined first, with mergecap."
+)
 # The audit's table is one file, that the driver writes.
 _AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
 # Of a compressed file's size, about what is in it.
@@ -111,13 +118,15 @@ class Analysis:
     """What an analysis wrote, its facts, and the seconds that each stage took.
 
     ``output`` reads it, wherever it is. Of one on this machine there are paths too. It is not new
-    where its input was in the tables before, and nothing was done.
+    where its input was in the tables before, and nothing was done. ``notes`` are what a user should
+    hear of how it was done.
     """
 
     output: Output
     facts: Facts
     seconds: dict[str, float] = field(compare=False)
     is_new: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def tables(self) -> Tables:
@@ -256,10 +265,11 @@ def _run(
         ):
             job = _Job(running, place, progress, clock, how)
             sums, unreadable = job.write_tables(files)
+            notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else ()
             facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
-    return Analysis(found(place), facts, clock.seconds)
+    return Analysis(found(place), facts, clock.seconds, notes=notes)
 
 
 def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
@@ -326,9 +336,7 @@ class _Job:
 
     @property
     def local(self) -> Staging:
-        return here(
-            self.place, "an analysis of captures that overlap in time and show the same connections"
-        )
+        return here(self.place, f"an analysis of {_CROWDED}")
 
     @property
     def tables(self) -> Tables:
@@ -337,12 +345,12 @@ class _Job:
     def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
-        By columns, range by range; by objects where that is asked for, and where files overlap in
-        time, which their ranges cannot. Objects sum up nothing.
+        By columns, range by range; by objects where that is asked for, and where so many files
+        overlap in time that they cannot be merged. Objects sum up nothing.
         """
         if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
-            if found.is_ordered:
+            if not found.is_crowded:
                 return sums, found.unreadable
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
@@ -362,7 +370,7 @@ class _Job:
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
         found.unreadable.check(len(files), skip=self.how.skip_unreadable)
-        if not found.packets and found.reason is not None:
+        if not (found.packets or found.is_crowded) and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
 
@@ -373,8 +381,8 @@ class _Job:
     def _write_by_objects(self, files: list[Source]) -> Unreadable:
         paths = local_files(
             files,
-            "the captures overlap in time and show the same connections; such are read only on "
-            "this machine for now, so copy them here first",
+            f"{_CROWDED} are read by Python objects, on this machine only, so copy them here "
+            "first, or analyze fewer of them at once",
         )
         stages = ObjectTables(
             self.spark,

@@ -6,7 +6,8 @@ capture files ─▶ segments ─▶ frames ─▶ requests ⋈ responses ─▶
 ```
 Every packet, frame, message and record is a Python object, and Spark joins them. What lies between
 two jobs is Parquet in a working directory below the output, so that nothing is computed twice and
-every body is decoded once. Besides for tests it is there for captures whose files overlap in time.
+every body is decoded once. Besides for tests it is there for captures of which too many files
+overlap in time to be merged.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def write_tables(
 ) -> tuple[Surveyed, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
 
-    Where the survey finds that files overlap in time (`Surveyed.is_ordered`), there are none, and
+    Where too many files overlap in time to be merged (`Surveyed.is_crowded`), there are none, and
     none where files are unreadable that are not to be skipped.
     """
     place = drop.place

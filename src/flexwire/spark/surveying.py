@@ -5,7 +5,7 @@ files in order, cut into pieces ─▶ survey of each piece ─▶ fold: each is
             one task                     a task each                    one task
 ```
 A small capture is surveyed by one task from its start to its end, and so is one whose
-pieces say too little of the whole (`flexwire.tables.fold`).
+pieces say too little of the whole (`flexwire.tables.fold`), or whose files are to be merged.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from flexwire.spark.commit import MOST_TASKS, run_tasks
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
+from flexwire.tables.overlaps import likely_overlap
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
-from flexwire.tables.proofs import UnprovenError
+from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Surveyed:
     """
 
     ranges: int
-    is_ordered: bool
+    is_crowded: bool
     packets: int
     span_us: int
     unreadable: Unreadable
@@ -100,10 +101,13 @@ def _survey(asked: Asked, is_whole: bool, write: Write, _number: int, drop: Drop
 
 
 def _plan(asked: Asked, size: int, _number: int, drop: Drop) -> int:
-    """Cut the capture into pieces of about ``size`` bytes, and give their number."""
+    """Cut the capture into pieces of about ``size`` bytes, and give their number.
+
+    There are none where files are likely to overlap.
+    """
     survey = Survey()
     files = in_order(asked, survey)
-    pieces = [] if files is None else pieces_of(files, size)
+    pieces = [] if files is None or likely_overlap(asked, files) else pieces_of(files, size)
     _put(drop.place, _PLAN, (files, pieces, survey))
     for number, one in enumerate(pieces):
         _put(drop.place, _piece(number), one)
@@ -122,12 +126,15 @@ def _fold(asked: Asked, pieces: int, write: Write, _number: int, drop: Drop) -> 
     keep, place = partial(_keep, drop.place), drop.place
     plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
     files, cut, survey = plan
-    if files is not None:
+    if files is not None and not cut:
+        survey = Surveyor(asked, keep, overlapping=True).run()
+    elif files is not None:
         summaries = (_get(place, _summary(number)) for number in range(pieces))
         try:
             survey = Fold(asked, keep, files, survey).run(cut, summaries)
-        except UnprovenError:
-            survey = Surveyor(asked, keep).run()
+        except UnprovenError as error:
+            overlapping = isinstance(error, OverlapError)
+            survey = Surveyor(asked, keep, overlapping=overlapping).run()
     if survey.ranges:
         write(asked, survey, {}, drop)
     return _surveyed(survey)
@@ -154,7 +161,7 @@ def _get(place: Place, name: str) -> Any:
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
     unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(survey.ranges, survey.is_ordered, packets, survey.span_us, unreadable)
+    found = Surveyed(survey.ranges, survey.is_crowded, packets, survey.span_us, unreadable)
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):

@@ -64,10 +64,16 @@ class LocalRange(io.RawIOBase):
 
 
 class PieceRange(io.RawIOBase):
-    """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another."""
+    """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another.
 
-    def __init__(self, read: Callable[[int, int], bytes], start: int, stop: int) -> None:
+    It is asked for ``piece`` bytes at a time.
+    """
+
+    def __init__(
+        self, read: Callable[[int, int], bytes], start: int, stop: int, piece: int = PIECE_BYTES
+    ) -> None:
         self._read = read
+        self._size = piece
         self._next = start
         self._stop = stop
         self._piece = memoryview(b"")
@@ -93,7 +99,7 @@ class PieceRange(io.RawIOBase):
 
     def _ask(self) -> None:
         while len(self._coming) < PIECES_AHEAD and self._next < self._stop:
-            until = min(self._next + PIECE_BYTES, self._stop)
+            until = min(self._next + self._size, self._stop)
             self._coming.append(self._pool.submit(self._read, self._next, until))
             self._next = until
 

@@ -11,7 +11,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import StorageError
 from flexwire.storage.doors import door, reason_of, reported
 from flexwire.storage.pages import described
-from flexwire.storage.ranges import LocalRange, PieceRange
+from flexwire.storage.ranges import PIECE_BYTES, LocalRange, PieceRange
 from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class Source:
         """What tables and messages call it: its path, or its URL without what may be a key."""
         return shown(self.url) if scheme_of(self.url) else self.url
 
-    def open(self, start: int = 0, stop: int | None = None) -> io.BufferedReader:
+    def open(
+        self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
+    ) -> io.BufferedReader:
         """The bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
 
+        A store is asked for a ``piece`` at a time; up to three are in memory.
         Raises `StorageError`, here or while it is read, where they cannot be had.
         """
         stop = self.size if stop is None else stop
@@ -65,7 +68,7 @@ class Source:
                 raise self._error(f"expected {last - first} bytes at {first}, got {len(data)}")
             return bytes(data)
 
-        return io.BufferedReader(PieceRange(read, start, stop), _BUFFER)
+        return io.BufferedReader(PieceRange(read, start, stop, piece), _BUFFER)
 
     def _open_here(self, start: int, stop: int) -> io.BufferedReader:
         path = local_path(self.url)

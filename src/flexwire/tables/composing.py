@@ -14,7 +14,7 @@ from flexwire.capture.columns.turns_apis import apis
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
 from flexwire.tables.inputs import reader_of
-from flexwire.tables.proofs import Proof, UnprovenError, prove
+from flexwire.tables.proofs import OverlapError, Proof, UnprovenError, prove
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Composing:
         findings, summary, flows = self._findings, self._summary, self._flows
         for file, keys, clock in summary.clocks:
             if not findings.order.goes_on(file, keys, clock):
-                raise UnprovenError
+                raise OverlapError
         for key in summary.keys:
             self._take(key)
         for one in self._rounds:

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.segments import FileNotes, SegmentReader
+from flexwire.capture.columns.segments import FileNotes
 from flexwire.capture.columns.turns import Turns, paired
 from flexwire.columnar.record_columns import Hints
 from flexwire.tables.frames import BODY_OUTCOMES, frame_rows
-from flexwire.tables.inputs import opener
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS
 from flexwire.tables.records import record_runs
 from flexwire.tables.run_rows import Rows, RunRows
+from flexwire.tables.spans import reader_between
 from flexwire.tables.survey import NAMES, Known, Snapshot, known_name, start_name
 
 if TYPE_CHECKING:
@@ -77,14 +77,7 @@ class _Range:
 
     def rows(self) -> Iterator[tuple[str, Rows]]:
         flows, turns = self._start.flows, self._start.turns
-        reader = SegmentReader(
-            [one.name for one in self._known.files],
-            chunk_bytes=self._asked.chunk_bytes,
-            start=self._start.position,
-            stop=self._known.stop,
-            opener=opener(self._known.files),
-        )
-        for item in reader:
+        for item in reader_between(self._asked, self._known, self._start.position):
             if isinstance(item, FileNotes):
                 if item.error is not None:
                     # The survey could read it.

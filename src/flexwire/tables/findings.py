@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.segments import Position, SegmentColumns
+    from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.columns.turns import Facts
-    from flexwire.storage.source import Source
+    from flexwire.tables.spans import Files, Place
     from flexwire.tables.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,7 +53,8 @@ class _Range:
     """What is found out of a range while the survey goes through it."""
 
     size: int = 0
-    stop: Position | None = None
+    rows: int = 0
+    stop: Place = None
     connections: set[int] = field(default_factory=set)
 
 
@@ -77,7 +78,7 @@ class Findings:
         """How many bytes the range has until now."""
         return self._ranges[-1].size
 
-    def begin_range(self, position: Position | None, keys: Iterable[str] | None = None) -> None:
+    def begin_range(self, position: Place, keys: Iterable[str] | None = None) -> None:
         """Begin a range at a position, the first one at None.
 
         If it shows only connections of some ``keys``, and is not the last, it gets these alone.
@@ -93,9 +94,10 @@ class Findings:
             snapshot = Snapshot(position, flows, turns)
             self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
-    def add(self, size: int, stop: Position | None) -> None:
-        """Count bytes of the range, which ends there for now."""
+    def add(self, size: int, stop: Place, rows: int = 0) -> None:
+        """Count bytes and segments of the range, which ends there for now."""
         self._ranges[-1].size += size
+        self._ranges[-1].rows += rows
         self._ranges[-1].stop = stop
 
     def see(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
@@ -132,7 +134,7 @@ class Findings:
             self.survey.connections.append(ended)
             self.turns.end(ended.connection)
 
-    def finish(self, files: list[Source]) -> Survey:
+    def finish(self, files: Files) -> Survey:
         """The capture has ended, after these files; keep what each range has to know."""
         for frames in self.flows.finish():
             self.see(frames)
@@ -144,20 +146,15 @@ class Findings:
         self.survey.ranges = len(self._ranges)
         return self.survey
 
-    def _tell(self, files: list[Source]) -> None:
-        names_of_files = [one.name for one in files]
+    def _tell(self, files: Files) -> None:
         kafka = {one.connection: one for one in self.survey.connections}
         unanswered, early = self.turns.unanswered(), self.turns.early()
         all_names = self.flows.connections
         is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
         self.survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
         self._keep(NAMES, pickle.dumps(self._names, pickle.HIGHEST_PROTOCOL))
-        first = 0
         for number, one in enumerate(self._ranges):
-            last = (
-                len(files) - 1 if one.stop is None else names_of_files.index(one.stop.file, first)
-            )
-            within, first = tuple(files[first : last + 1]), last
+            within, at_once = files.until(one.stop, one.rows)
             names = {all_names[place] for place in one.connections}
             told = Told(
                 judgements={
@@ -173,7 +170,7 @@ class Findings:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(within, one.stop, told, software)
+            known = Known(within, one.stop, told, software, at_once)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 

@@ -17,7 +17,8 @@ from flexwire.tables.composing import Composing
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import reader_of
 from flexwire.tables.piece_survey import has_kernels
-from flexwire.tables.proofs import UnprovenError
+from flexwire.tables.proofs import OverlapError, UnprovenError
+from flexwire.tables.spans import InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +76,7 @@ class Fold:
             if self._at is None:
                 # Within a gzip'd file nobody can go on.
                 raise UnprovenError
-        return findings.finish(self._files)
+        return findings.finish(InTurn(self._files))
 
     def _is_next(self, start: Position) -> bool:
         """Whether a piece begins where all before it ends."""
@@ -126,7 +127,7 @@ class Fold:
                 self._note([item])
                 continue
             if not findings.order.keeps(item):
-                raise UnprovenError
+                raise OverlapError
             findings.see(findings.flows.push(item))
             findings.end_connections()
             findings.survey.redone += len(item)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.columns.segments import SegmentReader
+from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.files import read_packets
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.ranges import PIECE_BYTES
 from flexwire.storage.urls import scheme_of
 
 if TYPE_CHECKING:
@@ -25,15 +27,17 @@ if TYPE_CHECKING:
 LOOK_BYTES: Final = 1 << 20
 """Of a file with a packet in so many bytes no more are read to say when it begins."""
 
+# So much of a file is fetched from a store at a time, however many are read at once.
+_LEAST_PIECE = 256 * 1024
 # A look at a file in a store is mostly waiting for it.
 _LOOKS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """When the first packet of a file was captured, or why the file gives none.
+    """When the first segment of a file was captured, or why the file gives none.
 
-    It is the first with a TCP segment, if one comes soon; ``first_us`` is 0 without any packet.
+    Without any it is that of a packet, or 0.
     """
 
     source: Source
@@ -41,13 +45,13 @@ class Look:
     error: CaptureError | None = None
 
 
-def opener(sources: Iterable[Source]) -> Opener:
-    """Open these files by their names, as they were listed.
+def opener(sources: Iterable[Source], among: int = 1) -> Opener:
+    """Open these files by their names, as they were listed, to be read ``among`` so many at once.
 
     Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
     for one that is gone or another by now.
     """
-    return _opener(sources, None)
+    return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
 
 def reader_of(
@@ -78,16 +82,17 @@ def looks(sources: Iterable[Source]) -> list[Look]:
 
 def _look(source: Source) -> Look:
     try:
-        first_us = _first_us(source, min(LOOK_BYTES, source.size))
-        if first_us is None:
-            # What comes before all packets may be long.
-            first_us = _first_us(source, source.size)
+        packet_us, segment_us = _first_us(source, min(LOOK_BYTES, source.size))
+        if segment_us is None:
+            # What comes before all segments may be long.
+            segment_us = _first_segment_us(source)
     except CaptureError as error:
         return Look(source, error=error)
-    return Look(source, first_us or 0)
+    return Look(source, (packet_us or 0) if segment_us is None else segment_us)
 
 
-def _first_us(source: Source, stop: int) -> int | None:
+def _first_us(source: Source, stop: int) -> tuple[int | None, int | None]:
+    """When the first packet, and the first segment, of a part of a file was captured."""
     first_us = None
     for packet in read_packets(source.name, _opener([source], stop)):
         if not isinstance(packet, CapturedPacket):
@@ -98,16 +103,27 @@ def _first_us(source: Source, stop: int) -> int | None:
             read_segment(packet)
         except (Skipped, UnreadablePacketError):
             continue
-        return packet.timestamp_us
-    return first_us
+        return first_us, packet.timestamp_us
+    return first_us, None
 
 
-def _opener(sources: Iterable[Source], stop: int | None) -> Opener:
+def _first_segment_us(source: Source) -> int | None:
+    chunks = SegmentReader([source.name], chunk_bytes=LOOK_BYTES, opener=opener([source])).chunks()
+    with closing(chunks):
+        first = next(chunks)
+    if isinstance(first, FileNotes):
+        if first.error is not None:
+            raise first.error
+        return None
+    return int(first.timestamp_us[0])
+
+
+def _opener(sources: Iterable[Source], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
     by_name = {one.name: one for one in sources}
 
     def opened(name: str, start: int) -> io.BufferedReader[Any]:
         try:
-            return by_name[name].open(start, stop)
+            return by_name[name].open(start, stop, piece=piece)
         except StorageError as error:
             if error.tried != "open":
                 raise

@@ -32,6 +32,10 @@ class UnprovenError(Exception):
     """The whole has to be surveyed in order: what was found out of a piece is of no use."""
 
 
+class OverlapError(UnprovenError):
+    """Files overlap in time and show the same connections, so they have to be merged."""
+
+
 class Crossed(NamedTuple):
     """A frame that crossed into the piece: its payload, and when what was held was last seen."""
 
@@ -85,6 +89,8 @@ class _End:
         if true.sequence != said.sequence or true.acknowledged is None:
             return False
         if said.acknowledged is None or went.acknowledged is None:
+            return False
+        if went.repeated and true.before < said.before:
             return False
         # What was acknowledged before the piece, the piece does not know.
         self.went = went._replace(acknowledged=max(true.acknowledged, went.acknowledged))

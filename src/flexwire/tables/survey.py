@@ -9,11 +9,15 @@ Then each range between two cuts is decoded by itself, with nothing to guess and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flexwire.capture.columns.merging import CrowdedError
 from flexwire.capture.columns.segments import FileNotes
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import looks, reader_of
+from flexwire.tables.proofs import OverlapError
+from flexwire.tables.spans import InTurn, Merging
 from flexwire.tables.survey_parts import (
     NAMES,
     RANGE_BYTES,
@@ -28,7 +32,12 @@ from flexwire.tables.survey_parts import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.capture.columns.merging import MergedReader
+    from flexwire.capture.columns.segments import SegmentReader
     from flexwire.storage.source import Source
+    from flexwire.tables.findings import Order
+    from flexwire.tables.inputs import Look
+    from flexwire.tables.spans import Files, Place
 
 __all__ = [
     "NAMES",
@@ -50,6 +59,12 @@ def in_order(asked: Asked, survey: Survey) -> list[Source] | None:
     None where one cannot be read that is not to be skipped. Raises `StorageError` for a file that
     is gone or another since it was listed.
     """
+    found = looked_at(asked, survey)
+    return None if found is None else [one.source for one in found]
+
+
+def looked_at(asked: Asked, survey: Survey) -> list[Look] | None:
+    """Give the files that can be read as `in_order` does, and when each begins."""
     found = looks(asked.files)
     survey.unreadable = [one.error for one in found if one.error is not None]
     if survey.unreadable and not asked.skip_unreadable:
@@ -59,15 +74,23 @@ def in_order(asked: Asked, survey: Survey) -> list[Source] | None:
     ]
     readable = [one for one in found if one.error is None]
     readable.sort(key=lambda one: (one.first_us, one.source.name))
-    return [one.source for one in readable]
+    return readable
 
 
 class Surveyor:
-    """Makes the survey of a capture, and gives ``keep`` what the ranges need, by its name."""
+    """Makes the survey of a capture, and gives ``keep`` what the ranges need, by its name.
 
-    def __init__(self, asked: Asked, keep: Callable[[str, bytes], None]) -> None:
+    Files are read one after the other. Where that is not the order of a connection's segments, as
+    with captures of several hosts, all begins anew, and files are merged by time; at once if it is
+    known before that they are ``overlapping``.
+    """
+
+    def __init__(
+        self, asked: Asked, keep: Callable[[str, bytes], None], *, overlapping: bool = False
+    ) -> None:
         self._asked = asked
-        self._findings = Findings(asked, keep)
+        self._keep = keep
+        self._is_overlapping = overlapping
 
     def run(self) -> Survey:
         """Read all files.
@@ -75,28 +98,59 @@ class Surveyor:
         Raises `StorageError` for one that is gone or another since it was listed, and where a
         store or a disk gives only a part of it.
         """
-        asked, findings = self._asked, self._findings
-        survey = findings.survey
-        files = in_order(asked, survey)
-        if files is None:
+        asked, survey = self._asked, Survey()
+        found = looked_at(asked, survey)
+        if found is None:
             return survey
-        reader = reader_of(asked, files)
+        try:
+            if not self._is_overlapping:
+                return self._in_turn([one.source for one in found], survey)
+        except OverlapError:
+            pass
+        try:
+            return self._merged(Merging(asked, found), survey)
+        except CrowdedError:
+            survey.is_crowded = True
+            return survey
+
+    def _in_turn(self, files: list[Source], known: Survey) -> Survey:
+        """Read file after file. Raises `OverlapError`."""
+        findings = self._findings(known)
+        return self._read(findings, reader_of(self._asked, files), InTurn(files), findings.order)
+
+    def _merged(self, files: Merging, known: Survey) -> Survey:
+        """Merge files by time. Raises `CrowdedError`."""
+        findings = self._findings(known)
+        findings.survey.is_merged = True
+        return self._read(findings, files.reader(), files)
+
+    def _findings(self, known: Survey) -> Findings:
+        findings = Findings(self._asked, self._keep)
+        findings.survey = replace(known, notes=list(known.notes), connections=[])
+        return findings
+
+    def _read(
+        self,
+        findings: Findings,
+        reader: SegmentReader | MergedReader,
+        files: Files,
+        order: Order | None = None,
+    ) -> Survey:
         findings.begin_range(None)
-        stop = None
+        stop: Place = None
         for item in reader:
             if isinstance(item, FileNotes):
                 if item.error is not None:
                     # A moment ago it could be read.
                     raise item.error
-                survey.notes.append(item)
+                findings.survey.notes.append(item)
                 continue
-            if not findings.order.keeps(item):
-                survey.is_ordered = False
-                return survey
-            if findings.size >= asked.range_bytes and stop is not None:
+            if order is not None and not order.keeps(item):
+                raise OverlapError
+            if findings.size >= self._asked.range_bytes and stop is not None:
                 findings.begin_range(stop)
             findings.see(findings.flows.push(item))
             findings.end_connections()
             stop = reader.position
-            findings.add(item.weight, stop)
+            findings.add(item.weight, stop, len(item))
         return findings.finish(files)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes
 
 if TYPE_CHECKING:
     from flexwire.capture.columns.flows import Flows
+    from flexwire.capture.columns.merging import Front, Waiting
     from flexwire.capture.columns.segments import Position
     from flexwire.capture.columns.turns import Told, Turns
     from flexwire.capture.connections import CapturedConnection
@@ -56,9 +57,19 @@ class Asked:
 class Snapshot:
     """Where a range begins: the place in the files, and the state of all connections there."""
 
-    position: Position | None
+    position: Position | Front | None
     flows: Flows
     turns: Turns
+
+
+class AtOnce(NamedTuple):
+    """How the files of a range are merged: which are to be begun, and how many segments it has.
+
+    The last range has all that are left, None.
+    """
+
+    waiting: tuple[Waiting, ...]
+    rows: int | None
 
 
 @dataclass(slots=True)
@@ -66,13 +77,14 @@ class Known:
     """What a range has to be told: where it ends, and what the whole capture says.
 
     ``files`` are those that it lies in, ``software`` is the name and version of each connection's
-    client.
+    client. Files are read one after the other, unless they are to be read ``at_once``.
     """
 
     files: tuple[Source, ...]
-    stop: Position | None
+    stop: Position | Front | None
     told: Told
     software: dict[str, Software]
+    at_once: AtOnce | None = None
 
 
 @dataclass(slots=True)
@@ -81,14 +93,16 @@ class Survey:
 
     ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
     the order of those that were asked for. With such a file that is not to be skipped, nothing else
-    was found out. Nor was it unless it ``is_ordered``: files that overlap in time show the same
-    connections, and the capture is not to be decoded range by range. ``span_us`` is the time from
+    was found out. Files that overlap in time and show the same connections are merged by time: the
+    capture ``is_merged``. Where it ``is_crowded`` these are too many, and nothing was found out.
+    ``span_us`` is the time from
     the first frame of Kafka's to the last. ``redone`` segments were read once more, because what
     had been supposed of them was not so.
     """
 
     ranges: int = 0
-    is_ordered: bool = True
+    is_crowded: bool = False
+    is_merged: bool = False
     notes: list[FileNotes] = field(default_factory=list)
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0

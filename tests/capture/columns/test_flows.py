@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class Segments:
     acknowledgment: Any
     flags: Any
     missing: Any
+    origins = None
 
     def __init__(self, segments: list[Segment], keys: list[str], file: str) -> None:
         self._segments = segments
@@ -85,6 +86,7 @@ class Ways:
     mid_stream: bool = False
     damaged: float = 0.0
     exchanges: int = 30
+    twice: bool = False  # two hosts captured it, each with boundaries of its own
 
 
 CLEAN = Ways()
@@ -93,6 +95,8 @@ MID_STREAM = Ways(mid_stream=True)
 # Long enough to go on in order between two losses.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
+TWICE = Ways(twice=True, exchanges=100)
+TWICE_LOSSY = Ways(twice=True, lost=3e-3, late=3e-3, cut=2e-3, mid_stream=True, exchanges=200)
 EVERYTHING = Ways(lost=0.05, repeated=0.05, late=0.05, cut=0.02, mid_stream=True, damaged=0.02)
 
 
@@ -149,6 +153,10 @@ def farewell(rng: random.Random) -> list[tuple[str, int]]:
 
 
 def happened(rng: random.Random, made: list[Segment], ways: Ways) -> list[Segment]:
+    if ways.twice:
+        alone = replace(ways, twice=False)
+        taps = [happened(rng, one, alone) for one in (made, recut(rng, made))]
+        return at_once(rng, *taps)
     found: list[Segment] = []
     for one in made:
         if rng.random() < ways.lost:
@@ -163,6 +171,41 @@ def happened(rng: random.Random, made: list[Segment], ways: Ways) -> list[Segmen
         found.insert(max(0, place), segment)
         if rng.random() < ways.repeated:
             found.insert(rng.randrange(len(found) + 1), segment)
+    return found
+
+
+def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
+    """The same bytes as a receiver's card hands them over: some split, some joined."""
+    found: list[Segment] = []
+    for one in made:
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and (last.source, last.flags, one.flags) == (one.source, ACK, ACK)
+            and rng.random() < 0.5
+        ):
+            found[-1] = msgspec.structs.replace(
+                one, sequence=last.sequence, payload=last.payload + one.payload
+            )
+        elif len(one.payload) > 1 and rng.random() < 0.3:
+            cut = rng.randrange(1, len(one.payload))
+            later = (one.sequence + cut) % MODULUS
+            found.append(msgspec.structs.replace(one, payload=one.payload[:cut]))
+            found.append(msgspec.structs.replace(one, payload=one.payload[cut:], sequence=later))
+        else:
+            found.append(one)
+    return found
+
+
+def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
+    """Several captures as one, by clocks of which now the one, now the other is ahead."""
+    found: list[Segment] = []
+    left = [list(one) for one in taps]
+    while left := [one for one in left if one]:
+        tap = rng.choice(left)
+        count = rng.choice([1, 1, 2, 30])
+        found += tap[:count]
+        del tap[:count]
     return found
 
 
@@ -245,7 +288,9 @@ def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return name
 
 
-@pytest.mark.parametrize("ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING])
+@pytest.mark.parametrize(
+    "ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY]
+)
 @pytest.mark.parametrize("brokers", [Brokers(), Brokers.parse([9092], [])])
 def test_columns_give_the_frames_of_the_assemblers(
     executor: str, ways: Ways, brokers: Brokers

@@ -10,7 +10,7 @@ hold the whole state: what is pickled at a cut is them.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -211,6 +211,7 @@ class _LentConnections:
         words[L.D_FIRST // _WORD] = standing.first_us
         words[L.D_LAST // _WORD] = standing.last_us
         words[L.D_FIRST_INDEX // _WORD] = standing.next_index
+        words[L.D_BEFORE // _WORD] = standing.before
 
     def remove(self, key: str) -> Taken:
         """What became of a connection, which the kernels go on with no more."""
@@ -244,6 +245,7 @@ class _LentConnections:
             frames=int(words[L.D_INDEX // _WORD] - words[L.D_FIRST_INDEX // _WORD]),
             sizes=int(words[L.D_SIZES // _WORD]),
             length=int(words[L.D_LENGTH // _WORD]),
+            repeated=int(words[L.D_REPEATED // _WORD]),
         )
 
     def carry(self) -> None:
@@ -302,7 +304,7 @@ class _Chunk:
 
     def run(self) -> FrameColumns:
         todo = self._runs()
-        self._flows.files.update(dict.fromkeys((key for key, _, _ in todo), self._segments.file))
+        self._flows.files.update(self._files(todo))
         while todo:
             runs = []
             for key, start, stop in todo:
@@ -311,6 +313,15 @@ class _Chunk:
                     runs.append((key, first, stop))
             todo = self._by_kernels(runs)
         return self._frames()
+
+    def _files(self, runs: list[tuple[str, int, int]]) -> dict[str, str]:
+        """The file of the last segment of each key."""
+        origins = self._segments.origins
+        if origins is None:
+            return dict.fromkeys((key for key, _, _ in runs), self._segments.file)
+        last = self._order[[stop - 1 for _, _, stop in runs]]
+        files = origins.of_row[last].tolist()
+        return {key: origins.files[file] for (key, _, _), file in zip(runs, files, strict=True)}
 
     def _runs(self) -> list[tuple[str, int, int]]:
         keys = np.asarray(self._segments.key)[self._order]
@@ -376,7 +387,9 @@ class _Chunk:
                 flows.number(one.connection)
             objects = FrameColumns.from_frames(parts.objects, file, flows.connections)
             made.append((objects, np.array(parts.segments, np.int64)))
-        return _joined(made, flows.connections, file)
+        frames, rows = _joined(made, flows.connections, file)
+        origins = self._segments.origins
+        return frames if origins is None else replace(frames, origins=origins.take(rows))
 
 
 def _columns(rows: Array, out: Array, connections: list[str], file: str) -> FrameColumns:
@@ -397,15 +410,16 @@ def _columns(rows: Array, out: Array, connections: list[str], file: str) -> Fram
 
 def _joined(
     made: list[tuple[FrameColumns, Array]], connections: list[str], file: str
-) -> FrameColumns:
-    """Frames with their segments as one, in the order of these segments."""
+) -> tuple[FrameColumns, Array]:
+    """Frames as one, of several in the order of their segments, and the segment of each."""
     made = [one for one in made if len(one[0])]
     if len(made) == 1:
-        return made[0][0]
+        return made[0]
     if not made:
-        return FrameColumns.from_frames([], file, connections)
+        return FrameColumns.from_frames([], file, connections), np.zeros(0, np.int64)
     parts = [frames for frames, _ in made]
-    order = np.argsort(np.concatenate([segments for _, segments in made]), kind="stable")
+    segments = np.concatenate([segments for _, segments in made])
+    order = np.argsort(segments, kind="stable")
     rows = np.cumsum([0, *map(len, parts)])
     bases = np.cumsum([0, *(len(one.data) for one in parts)])
     error: dict[int, str] = {}
@@ -423,7 +437,7 @@ def _joined(
         moved = [getattr(one, name) + base for one, base in zip(parts, bases[:-1], strict=True)]
         return np.concatenate(moved)[order]
 
-    return FrameColumns(
+    joined = FrameColumns(
         connection=column("connection"),
         is_response=column("is_response"),
         index=column("index"),
@@ -438,3 +452,4 @@ def _joined(
         error=error,
         unplaced=unplaced,
     )
+    return joined, segments[order]

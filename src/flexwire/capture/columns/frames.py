@@ -13,6 +13,8 @@ from flexwire.capture.assembly import CapturedFrame
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from flexwire.capture.columns.segments import Origins
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Told = TypeVar("Told")
 
@@ -32,7 +34,7 @@ class FrameColumns:
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
     ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, of
     uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file``
-    is the capture file whose reading found these frames.
+    is the capture file whose reading found these frames; of several ``origins`` says it.
     """
 
     connection: Array
@@ -48,6 +50,7 @@ class FrameColumns:
     file: str
     error: dict[int, str] = field(default_factory=dict)
     unplaced: set[int] = field(default_factory=set)
+    origins: Origins | None = None
 
     def __len__(self) -> int:
         return len(self.connection)
@@ -76,7 +79,8 @@ class FrameColumns:
         unplaced = set(taken(dict.fromkeys(self.unplaced), rows))
         columns = ("connection", "is_response", "index", "time_us", "first_us", "size")
         some = {name: getattr(self, name)[rows] for name in (*columns, "start", "stop")}
-        return replace(self, **some, error=error, unplaced=unplaced)
+        origins = None if self.origins is None else self.origins.take(rows)
+        return replace(self, **some, error=error, unplaced=unplaced, origins=origins)
 
     @classmethod
     def from_frames(

@@ -47,15 +47,18 @@ _FIRST_OWN = 1
 
 
 class Scan:
-    """The words of a kernel's run; without kernels, nothing is sure and objects read all."""
+    """The words of a kernel's run; without kernels, nothing is sure and objects read all.
 
-    def __init__(self) -> None:
+    Several may number their ``keys`` together.
+    """
+
+    def __init__(self, keys: Keys | None = None) -> None:
         self._run = kernel("scan_packets")
         kept = np.zeros(L.SCAN // 8, np.int64)
         self._words_at = address(kept)
         # Single items of an array are slow to take and to set.
         self.words = kept.data
-        self.keys = Keys()
+        self.keys = Keys() if keys is None else keys
         self.flows = Flows(self.words, self.keys)
         self._interfaces = np.zeros((_FIRST_INTERFACES, L.INTERFACE_ROW // 8), np.int64)
         self._skipped = np.zeros(L.SKIPPED, np.int64)

@@ -6,7 +6,7 @@ read that one. So the segments and the notes are those of `flexwire.capture.segm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,21 +30,33 @@ from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from flexwire.capture.files import Head, Opener
     from flexwire.capture.model import CapturedPacket
 
     Numbers = np.ndarray[Any, Any]
 
-__all__ = ["FileNotes", "Position", "SegmentColumns", "SegmentReader"]
+__all__ = ["OF_EACH", "FileNotes", "Origins", "Position", "SegmentColumns", "SegmentReader"]
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _HEADERS = 64
-_OF_EACH = (
+OF_EACH = (
     *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
     *("payload_at", "payload_size", "missing", "begins"),
 )
+"""The columns of segments, an item for each."""
+
+
+class Origins(NamedTuple):
+    """Of which file each row is, where these are several: its place in ``files``."""
+
+    files: Sequence[str]
+    of_row: Numbers
+
+    def take(self, rows: Numbers) -> Origins:
+        """Give those of some rows."""
+        return Origins(self.files, self.of_row[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +68,8 @@ class SegmentColumns:
     the "|". The payload is ``data[payload_at : payload_at + payload_size]``. ``begins`` counts in
     `BEGINS`. ``first_ordinal`` counts the segments and the unreadable packets of the file before
     the chunk; those among its segments stand before the rows that ``unreadable_before`` lists.
+
+    Where the segments are of several files, ``origins`` says of which each is, and not ``file``.
     """
 
     file: str
@@ -73,6 +87,7 @@ class SegmentColumns:
     payload_size: Numbers
     missing: Numbers
     begins: Numbers
+    origins: Origins | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         """How many segments there are."""
@@ -93,8 +108,9 @@ class SegmentColumns:
 
     def take(self, rows: Numbers) -> SegmentColumns:
         """Give some of the segments; their ordinals are lost."""
-        some = {name: getattr(self, name)[rows] for name in _OF_EACH}
-        return replace(self, unreadable_before=(), **some)
+        some = {name: getattr(self, name)[rows] for name in OF_EACH}
+        origins = None if self.origins is None else self.origins.take(rows)
+        return replace(self, unreadable_before=(), origins=origins, **some)
 
     def segment(self, row: int) -> Segment:
         """Give the segment of a row, as `flexwire.capture.read_segments` does."""
@@ -141,7 +157,7 @@ class SegmentReader:
     nobody knows what is in them.
 
     ``opener`` takes a file's name and the byte to begin at, and gives an object with ``read``;
-    without one, files are local.
+    without one, files are local. A ``scan`` that others have used knows the flows of their files.
     """
 
     def __init__(
@@ -153,6 +169,7 @@ class SegmentReader:
         stop: Position | None = None,
         opener: Opener | None = None,
         show_credentials: bool = False,
+        scan: Scan | None = None,
     ) -> None:
         self._files = files
         self._chunk_bytes = chunk_bytes
@@ -160,7 +177,7 @@ class SegmentReader:
         self._stop = stop
         self._opener = opener
         self._show_credentials = show_credentials
-        self._scan = Scan()
+        self._scan = Scan() if scan is None else scan
         self._reading: _Reading | None = None
         self._position: Position | None = start
 
@@ -176,6 +193,10 @@ class SegmentReader:
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
         """Read on."""
+        return self.chunks()
+
+    def chunks(self) -> Generator[SegmentColumns | FileNotes]:
+        """Read on; to be closed where not all is read."""
         start, stop = self._start, self._stop
         first = 0 if start is None else self._files.index(start.file) + start.is_end
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1

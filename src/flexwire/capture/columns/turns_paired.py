@@ -191,7 +191,7 @@ class _Pairing:
         client.numbers = np.where(described, facts.client, _NULL)
         latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
         columns = [
-            pa.repeat(pa.scalar(frames.file, pa.string()), len(frames)),
+            self._source(),
             self._connection(),
             direction.column(),
             pa.array(frames.index),
@@ -215,6 +215,12 @@ class _Pairing:
             body.column(),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PAIRED)
+
+    def _source(self) -> pa.Array:
+        origins = self._frames.origins
+        if origins is None:
+            return pa.repeat(pa.scalar(self._frames.file, pa.string()), len(self._frames))
+        return pa.array(origins.files, pa.string()).take(pa.array(origins.of_row))
 
     def _connection(self) -> pa.Array:
         # Of many connections of the capture, a chunk has a few.

@@ -1,9 +1,11 @@
 """Segments that follow one another, cut into frames.
 
 `plan` looks how many segments of each connection can be taken: those that are the next of their
-end, whole, without a turn of the connection (SYN, FIN, RST), that acknowledge only what was seen,
-and whose frames have a length that a frame can have. It says how many bytes and frames they give,
-so that room can be made; then `join` takes them. A segment that is not such is the reference's.
+end or begin with bytes that came before, whole, without a turn of the connection (SYN, FIN, RST),
+that acknowledge only what was seen, and whose frames have a length that a frame can have. Bytes
+come again where two hosts captured a connection, and are only counted. `plan` says how many bytes
+and frames the segments give, so that room can be made; then `join` takes them. A segment that is
+not such is the reference's.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from flexwire.kernels.capture.framing_layout import (
     C_TIMES,
     D_ACKNOWLEDGED,
     D_AT,
+    D_BEFORE,
     D_FIRST,
     D_HAVE,
     D_INDEX,
@@ -43,6 +46,7 @@ from flexwire.kernels.capture.framing_layout import (
     D_PLANNED_NEXT,
     D_PREFIX,
     D_PREFIX_SIZE,
+    D_REPEATED,
     D_SIZES,
     D_TAKEN,
     FRAME,
@@ -159,15 +163,24 @@ def plan_payload(side: int, data: int, size: int, limit: int) -> bool:
 
 
 @part
+def may_come_again(side: int) -> int:
+    """Give how many bytes before where planning stands are repeated if they come now."""
+    known = load_word(side + D_BEFORE) + load_word(side + D_TAKEN)
+    return known + load_word(side + D_PLANNED_BYTES)
+
+
+@part
 def plan_segment(call: int, sides: int, row: int) -> bool:
-    """Whether a segment is the next of its end, and its frames can be; then it is planned."""
+    """Whether a segment brings the next bytes of its end, or none; then it is planned."""
     is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
     side, other = sides + SIDE * is_high, sides + SIDE * (1 - is_high)
     flags = load_uint8(load_word(call + C_FLAGS) + row)
     sequence = load_word(load_word(call + C_SEQUENCES) + 8 * row)
+    again = -ahead(sequence, load_word(side + D_PLANNED_NEXT))
     if (
         flags & _TURNS != 0
-        or sequence != load_word(side + D_PLANNED_NEXT)
+        or again < 0
+        or (again > 0 and again > may_come_again(side))
         or load_int32_native(load_word(call + C_MISSING) + 4 * row) != 0
     ):
         return False
@@ -177,7 +190,9 @@ def plan_segment(call: int, sides: int, row: int) -> bool:
             return False
     size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row)
     at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
-    return plan_payload(side, load_word(call + C_DATA) + at, size, load_word(call + C_LIMIT))
+    again = min(again, size)
+    payload = load_word(call + C_DATA) + at + again
+    return plan_payload(side, payload, size - again, load_word(call + C_LIMIT))
 
 
 @kernel
@@ -220,7 +235,10 @@ def note_frame(call: int, connection: int, is_response: int, payload: int, lengt
 
 @part
 def count_segment(call: int, connection: int, side: int, other: int, row: int) -> int:
-    """Count a segment of the end ``side``, and what it acknowledges of the other; give its size."""
+    """Count a segment of the end ``side``, and what it acknowledges of the other.
+
+    Gives how many of its bytes came before.
+    """
     if load_uint8(load_word(call + C_FLAGS) + row) & ACK:
         acknowledged = load_word(load_word(call + C_ACKNOWLEDGMENTS) + 8 * row)
         distance = ahead(acknowledged, load_word(other + D_NEXT))
@@ -233,9 +251,12 @@ def count_segment(call: int, connection: int, side: int, other: int, row: int) -
     store_word(connection + P_CAPTURED, load_word(connection + P_CAPTURED) + size)
     if load_uint8(load_word(call + C_BEGINS) + row):
         store_word(connection + P_MARKED, 1)
-    store_word(side + D_NEXT, (load_word(side + D_NEXT) + size) % MODULUS)
-    store_word(side + D_TAKEN, load_word(side + D_TAKEN) + size)
-    return size
+    sequence = load_word(load_word(call + C_SEQUENCES) + 8 * row)
+    again = min(-ahead(sequence, load_word(side + D_NEXT)), size)
+    store_word(side + D_NEXT, (load_word(side + D_NEXT) + size - again) % MODULUS)
+    store_word(side + D_TAKEN, load_word(side + D_TAKEN) + size - again)
+    store_word(side + D_REPEATED, load_word(side + D_REPEATED) + again)
+    return again
 
 
 @part
@@ -244,12 +265,13 @@ def join_segment(call: int, connection: int, row: int, frame: int) -> int:
     is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
     sides = connection + P_SIDES
     side, other = sides + SIDE * is_high, sides + SIDE * (1 - is_high)
-    size = count_segment(call, connection, side, other, row)
+    again = count_segment(call, connection, side, other, row)
+    size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row) - again
     if size == 0:
         return frame
     # The side's bytes stand one after the other; D_AT is where its frame begins.
     start, have = load_word(side + D_AT), load_word(side + D_HAVE)
-    at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
+    at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row) + again
     copy_memory(start + have, load_word(call + C_DATA) + at, size)
     time = load_word(connection + P_TIME)
     first = last = time

@@ -12,8 +12,9 @@ from flexwire.wire.limits import INT64_MIN
 # stream were taken, how far the other end has acknowledged them (counted as they are), and the
 # frame that is not whole yet: D_HAVE bytes of it at D_AT, its length prefix included, the first
 # seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the next frame, D_SIZES the sizes
-# of all whole frames together, D_LENGTH the length of the latest one.
-SIDE = 136
+# of all whole frames together, D_LENGTH the length of the latest one. Bytes may come again: the
+# last D_BEFORE of those from before it was lent, and all since; D_REPEATED of them did.
+SIDE = 152
 (
     D_NEXT,
     D_TAKEN,
@@ -35,6 +36,8 @@ SIDE = 136
     D_PLANNED_FRAMES,
     # The index of the next frame when it was lent: reading leaves it alone.
     D_FIRST_INDEX,
+    D_BEFORE,
+    D_REPEATED,
 ) = range(0, SIDE, 8)
 NOTHING_ACKNOWLEDGED = INT64_MIN
 

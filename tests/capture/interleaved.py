@@ -107,6 +107,10 @@ ONE_CONNECTION = Shape(
 )
 # Times that go back, and two captures at once of which each has a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
+TLS = Shape(
+    connections=10, talk=Talk(exchanges=40, hidden=0.6, others=0.05), segment=(1, 1448), acks=0.8,
+    begun=0.4, unended=0.4, loss=0.002, reorder=0.01, files=2,
+)  # fmt: skip
 SHAPES = {
     "CLEAN": CLEAN,
     "LOSSY": LOSSY,

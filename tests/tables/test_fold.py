@@ -31,6 +31,7 @@ from tests.capture.interleaved import (
     ONE_CONNECTION,
     SHAPES,
     START_US,
+    TLS,
     UNORDERED,
     Shape,
     write_capture,
@@ -54,6 +55,8 @@ MORE = {
     "large": replace(ONE_CONNECTION, talk=Talk(exchanges=60, depth=6, large=0.7), files=1),
     "sasl": Shape(talk=Talk(exchanges=60, sasl=1.0, any_api=0.2), files=2),
     "alone": replace(ONE_CONNECTION, talk=Talk(exchanges=400, depth=10, large=0.02), files=1),
+    "tls": TLS,
+    "hidden": replace(TLS, loss=0.0, reorder=0.0, begun=0.0, files=1, acks=1.0),
     "long": Shape(connections=12, talk=Talk(exchanges=80, depth=8), acks=1.0),
 }
 
@@ -85,7 +88,7 @@ def test_pieces_give_what_the_whole_gives(name: str, tmp_path: Path) -> None:
     assert found.ranges > 1
 
 
-@pytest.mark.parametrize("name", ["long", "alone"])
+@pytest.mark.parametrize("name", ["long", "alone", "hidden"])
 def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, MORE[name])
     found = surveyed_in_pieces(files, size_of(files) // 4)[1]

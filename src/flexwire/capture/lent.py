@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from flexwire.kernels.capture.framing_layout import FRAMES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +24,9 @@ class Standing(NamedTuple):
     acknowledged its bytes, counted from there (so not above 0), None if it never did. ``held`` are
     the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
     ``last_us``. ``next_index`` is that of its next frame.
+
+    Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
+    begin none (`flexwire.kernels.capture.framing_layout`); these alone may be taken.
     """
 
     sequence: int
@@ -30,6 +35,8 @@ class Standing(NamedTuple):
     first_us: int
     last_us: int
     next_index: int
+
+    seeks: int = FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,8 @@ class Went(NamedTuple):
 
     ``size`` bytes were taken; ``acknowledged`` counts from where it stood, None if it never was.
     Of what was taken, the ``frames`` have ``sizes`` in all, the latest a ``length``; what remains
-    is ``held``, as in `Standing`.
+    is ``held``, as in `Standing`. Of an end that seeks a frame ``first_us`` and ``last_us`` are
+    when any of these bytes were seen.
     """
 
     size: int

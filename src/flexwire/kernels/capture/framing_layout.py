@@ -12,8 +12,9 @@ from flexwire.wire.limits import INT64_MIN
 # stream were taken, how far the other end has acknowledged them (counted as they are), and the
 # frame that is not whole yet: D_HAVE bytes of it at D_AT, its length prefix included, the first
 # seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the next frame, D_SIZES the sizes
-# of all whole frames together, D_LENGTH the length of the latest one.
-SIDE = 136
+# of all whole frames together, D_LENGTH the length of the latest one. D_SEEKS says what is known of
+# its bytes: frames, or one of the numbers below.
+SIDE = 144
 (
     D_NEXT,
     D_TAKEN,
@@ -35,7 +36,11 @@ SIDE = 136
     D_PLANNED_FRAMES,
     # The index of the next frame when it was lent: reading leaves it alone.
     D_FIRST_INDEX,
+    D_SEEKS,
 ) = range(0, SIDE, 8)
+# Where no frame is known to begin, bytes are passed over that begin none: by what requests begin
+# with, or responses; or whatever they are.
+FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
 NOTHING_ACKNOWLEDGED = INT64_MIN
 
 # A connection: its number, whether the end with the lower name is the client, how many segments
@@ -72,8 +77,9 @@ FRAME = 72
 ) = range(0, FRAME, 8)
 
 # A call: the columns of the segments, their order, the runs, and where output goes. C_NOTES is how
-# many notes a connection keeps, C_LIMIT the longest payload of a frame.
-CALL = 160
+# many notes a connection keeps, C_LIMIT the longest payload of a frame, C_HIGHEST_KEY the highest
+# api key that a request may have.
+CALL = 168
 (
     C_TIMES,
     C_SEQUENCES,
@@ -95,4 +101,5 @@ CALL = 160
     C_LIMIT,
     C_NOTES,
     C_CONNECTION_SIZE,
+    C_HIGHEST_KEY,
 ) = range(0, CALL, 8)

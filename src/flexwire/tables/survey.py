@@ -26,9 +26,10 @@ from flexwire.tables.survey_parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from flexwire.storage.source import Source
+    from flexwire.tables.inputs import Look
 
 __all__ = [
     "NAMES",
@@ -44,13 +45,16 @@ __all__ = [
 ]
 
 
-def in_order(asked: Asked, survey: Survey) -> list[Source] | None:
+def in_order(
+    asked: Asked, survey: Survey, found: Sequence[Look] | None = None
+) -> list[Source] | None:
     """Give the files that can be read, in the order of the capture; tell the survey of the others.
 
-    None where one cannot be read that is not to be skipped. Raises `StorageError` for a file that
-    is gone or another since it was listed.
+    ``found`` is what was seen of each file, in their order, if somebody has looked. None where one
+    cannot be read that is not to be skipped. Raises `StorageError` for a file that is gone or
+    another since it was listed.
     """
-    found = looks(asked.files)
+    found = looks(asked.files) if found is None else found
     survey.unreadable = [one.error for one in found if one.error is not None]
     if survey.unreadable and not asked.skip_unreadable:
         return None
@@ -65,8 +69,14 @@ def in_order(asked: Asked, survey: Survey) -> list[Source] | None:
 class Surveyor:
     """Makes the survey of a capture, and gives ``keep`` what the ranges need, by its name."""
 
-    def __init__(self, asked: Asked, keep: Callable[[str, bytes], None]) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        keep: Callable[[str, bytes], None],
+        found: Sequence[Look] | None = None,
+    ) -> None:
         self._asked = asked
+        self._found = found
         self._findings = Findings(asked, keep)
 
     def run(self) -> Survey:
@@ -77,7 +87,7 @@ class Surveyor:
         """
         asked, findings = self._asked, self._findings
         survey = findings.survey
-        files = in_order(asked, survey)
+        files = in_order(asked, survey, self._found)
         if files is None:
             return survey
         reader = reader_of(asked, files)

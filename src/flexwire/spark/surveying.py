@@ -4,8 +4,8 @@
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
   by some tasks             one task              a task each             read again; one task
 ```
-Few files are looked at by the task that cuts. A small capture is surveyed by one task from its start to its end, and so is one whose
-pieces say too little of the whole (`flexwire.tables.fold`).
+Few files are looked at by the task that cuts. A small capture is surveyed by one task from its
+start to its end, and so is one whose pieces say too little of the whole (`flexwire.tables.fold`).
 """
 
 from __future__ import annotations

@@ -55,13 +55,13 @@ from flexwire.spark.manifest import (
 )
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import capture_sources
-from flexwire.spark.places import LocalPlace
 from flexwire.spark.ranges import _Writers
 from flexwire.spark.session import session
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
 from flexwire.storage.listing import list_sources
 from flexwire.storage.pages import Entry
+from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.survey import Asked, Surveyor
 
@@ -176,7 +176,7 @@ def ask(asked: argparse.Namespace) -> str:
     told = Asked(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
-        job = commit._Job(None, partial(surveyed, told), LocalPlace(Path(place)), bytes(32)).light()
+        job = commit._Job(None, partial(surveyed, told), Place(place), bytes(32)).light()
         size = (Path(place) / job.left).stat().st_size
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 
@@ -211,7 +211,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 def committed(asked: argparse.Namespace) -> str:
 
     with tempfile.TemporaryDirectory() as place:
-        found = results(asked, LocalPlace(Path(place)))
+        found = results(asked, Place(place))
         return f"{sum(len(one.files) for one in found):,} files of {len(found):,} tasks"
 
 
@@ -222,7 +222,7 @@ class Paper:
 
     def __init__(self, root: Path, asked: argparse.Namespace) -> None:
 
-        self._kept = LocalPlace(root)
+        self._kept = Place(str(root))
         self._tasks = asked.tasks
         self.write, self.read = self._kept.write, self._kept.read
         self.removed = 0
@@ -243,6 +243,9 @@ class Paper:
 
     def remove(self, names) -> None:
         self.removed += sum(1 for _ in names)
+
+    def sweep(self, _before) -> int:
+        return 0
 
 
 def tables(asked: argparse.Namespace) -> str:
@@ -289,7 +292,7 @@ def sums_of_a_range(folder: Path) -> bytes:
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
-            Drop(LocalPlace(folder)).opened(0) as drop,
+            Drop(Place(str(folder))).opened(0) as drop,
             _Writers(drop, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
@@ -314,12 +317,12 @@ def sums(asked: argparse.Namespace) -> str:
         place = Same(sums_of_a_range(Path(folder)))
     files = [("", 0)] * asked.tasks
     began = time.process_time()
-    merged = summing._merged(place, files[: summing.MERGED_BY_TASK], 0)
+    merged = summing._merged(place, files[: summing.MERGED_BY_TASK], AnalysisSums(0))
     task = time.process_time() - began
     again = Same(pickle.dumps(merged))
     count = -(-asked.tasks // summing.MERGED_BY_TASK)
     began = time.process_time()
-    summing._merged(again, files[:count], 0)
+    summing._merged(again, files[:count], AnalysisSums(0))
     driver = time.process_time() - began
     return (
         f"{len(place.read('')):,} bytes a task; {count} tasks merge {summing.MERGED_BY_TASK} each "
@@ -353,7 +356,7 @@ def on_spark(asked: argparse.Namespace) -> str:
         (Path(root) / "out").mkdir()
         data = sums_of_a_range(Path(root) / "capture")
         spark = session(memory="2g")
-        drop = Drop(LocalPlace(Path(root) / "out"))
+        drop = Drop(Place(f"{root}/out"))
         began = time.perf_counter()
         found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
         ran = time.perf_counter() - began

@@ -47,12 +47,15 @@ class Talk:
     strange: float = 0.0  # exchanges that no well-behaved client and broker have
     records: int = 6  # in a batch, at most
     large: float = 0.0  # exchanges with a batch of many segments
+    hidden: float = 0.0  # connections that TLS hides, as long as the others
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
     """What is sent on one connection, in order; ``number`` sets its client id."""
     if source.random() < talk.others:
         return _other(source)
+    if talk.hidden and source.random() < talk.hidden:
+        return _hidden(source, talk)
     client_id = f"client-{number % 5}"
     said = _Said(source, talk, client_id)
     steps = _pipelined(source, [said.greeting()], 1)
@@ -76,6 +79,19 @@ def _pipelined(source: random.Random, exchanges: list[_Exchange], depth: int) ->
         if answer is not None:
             waiting.append(answer)
     return steps + [("response", answer) for answer in waiting]
+
+
+def _hidden(source: random.Random, talk: Talk) -> list[Step]:
+    def record(kind: int, size: int) -> bytes:
+        return struct.pack(">BHH", kind, 0x0303, size) + source.randbytes(size)
+
+    steps: list[Step] = [("request", record(22, 512)), ("response", record(22, 900))]
+    for _ in range(talk.exchanges):
+        # Writes of a few bytes leave a record's end in a segment of its own.
+        steps.append(("request", record(23, source.choice([20, 90, 300, 1460]))))
+        sizes = source.choice([[40], [700], [2000, 30], [9000]])
+        steps.append(("response", b"".join(record(23, size) for size in sizes)))
+    return steps
 
 
 def _other(source: random.Random) -> list[Step]:

@@ -117,6 +117,10 @@ HOSTS = Shape(
     unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2, reuse=0.1,
     unended=0.3, begun=0.2, formats=("pcapng", "pcap"), links=(1,), noise=0.01,
 )  # fmt: skip
+TLS = Shape(
+    connections=10, talk=Talk(exchanges=40, hidden=0.6, others=0.05), segment=(1, 1448), acks=0.8,
+    begun=0.4, unended=0.4, loss=0.002, reorder=0.01, files=2,
+)  # fmt: skip
 SHAPES = {
     "CLEAN": CLEAN,
     "LOSSY": LOSSY,

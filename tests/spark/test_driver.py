@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tracemalloc
 import zlib
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.brokers import Brokers
 from flexwire.errors import AnalysisError
+from flexwire.report import render
+from flexwire.report.audit_facts import Audit
+from flexwire.report.facts import SOURCES_SHOWN, Facts
+from flexwire.report.tables import ROW_LIMIT
 from flexwire.spark import commit
 from flexwire.spark.compaction import compact
 from flexwire.spark.drop import Drop
@@ -24,8 +31,13 @@ from flexwire.spark.manifest import (
     part_name,
     settle,
 )
+from flexwire.spark.parts import facts_of
 from flexwire.spark.ranges import range_bytes
+from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.spark.tables import mark_place
 from flexwire.storage.pages import Entry
+from flexwire.storage.place import Place
+from flexwire.tables.reading import SUCCESS
 from tests.spark.faulty import DIGEST, Store
 
 if TYPE_CHECKING:
@@ -140,3 +152,19 @@ def test_files_are_packed_and_the_same_again() -> None:
     again = pickle.loads(pickle.dumps(files))  # noqa: S301 - it is the line above
     assert again == files == Files(written(7)) != Files(written(8))
     assert hash(again) == hash(files)
+
+
+def test_facts_mark_and_report_name_some_of_many_files_and_count_all(tmp_path: Path) -> None:
+    names = [f"s3://captures/{number:05d}.pcapng" for number in range(SOURCES_SHOWN + 500)]
+    sums = AnalysisSums(0)
+    sums._packets = dict.fromkeys(reversed(names), 3)
+    told = facts_of(sums.parts(Brokers()), Audit(), title="", made_at_us=0)
+    assert [one.path for one in told.sources] == names[:SOURCES_SHOWN]
+    assert told.source_files == len(names)
+    assert Facts.from_json(told.to_json()) == told
+    page = render(replace(told, unreadable_files=7))
+    assert f'given">{len(names) - 7:,} files</span>' in page
+    assert f"and {len(names) - ROW_LIMIT:,} more rows" in page
+    mark_place(Place(str(tmp_path)), names)
+    mark = json.loads((tmp_path / SUCCESS).read_text())
+    assert (mark["files"], mark["sources"]) == (len(names), names[:SOURCES_SHOWN])

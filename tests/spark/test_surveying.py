@@ -12,11 +12,12 @@ import pytest
 from flexwire.spark import surveying
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.drop import Drop
+from flexwire.spark.manifest import Committed
 from flexwire.spark.surveying import kept, surveyed
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.tables.survey import Asked
-from tests.capture.interleaved import EVERYTHING, UNORDERED, write_capture
+from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from flexwire.tables.survey import Survey
     from tests.tables.test_ranges import Rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RANGE_BYTES = 15_000
 
 
@@ -52,14 +52,30 @@ def noted(
     return run(spark, count, *rest)
 
 
-def survey_of(spark: SparkSession, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
+def run_here(
+    tasks: list[int], _spark: object, count: int, work: Callable[[int, Drop], Any], drop: Drop
+) -> list[Committed[Any]]:
+    """Run tasks in this process, each with work that has travelled."""
+    tasks.append(count)
+    packed = pickle.dumps(work)
+    return [
+        Committed(number, [], pickle.loads(packed)(number, drop))  # noqa: S301 - see above
+        for number in range(count)
+    ]
+
+
+def survey_of(spark: SparkSession | None, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
     out.mkdir()
     place = Place(str(out))
     asked = Asked(
-        tuple(list_sources(files)), record_bytes=True, range_bytes=RANGE_BYTES, chunk_bytes=4096
+        tuple(list_sources(files)),
+        record_bytes=True,
+        range_bytes=RANGE_BYTES,
+        chunk_bytes=4096,
+        skip_unreadable=True,
     )
     total = sum(one.size for one in asked.files)
-    found = surveyed(spark, asked, Drop(place), total, write).value
+    found = surveyed(spark, asked, Drop(place), total, write).value  # type: ignore[arg-type]  # without one tasks run here
     if not found.ranges:
         return found, {}
     # Written by `write`.
@@ -67,11 +83,13 @@ def survey_of(spark: SparkSession, files: list[Path], out: Path) -> tuple[Survey
     kept_there = {
         name.name: kept(place, name.name)
         for name in (out / surveying.KEPT).iterdir()
-        if not name.name.startswith("summary")
+        if not name.name.startswith(("summary", "files", "looks"))
     }
     return found, rows_of(asked, survey, kept_there)
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_pieces_and_one_task_find_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +106,8 @@ def test_pieces_and_one_task_find_the_same(
     assert of_pieces == of_whole
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_pieces_that_overlap_are_merged_by_one_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,3 +119,24 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     whole, of_whole = survey_of(spark, files, tmp_path / "whole")
     assert pieces == whole
     assert of_pieces == of_whole
+
+
+@pytest.mark.parametrize("least_bytes", [0, 1 << 30])
+def test_files_that_many_tasks_look_at_are_in_the_same_order(
+    least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveying, "LEAST_BYTES", least_bytes)
+    tasks: list[int] = []
+    monkeypatch.setattr(surveying, "run_tasks", partial(run_here, tasks))
+    files = write_capture(tmp_path / "capture", 1, replace(CLEAN, files=7))
+    # Names say nothing of when files begin.
+    files = [one.rename(one.with_name(f"{-at % 4}-{one.name}")) for at, one in enumerate(files)]
+    files.append(tmp_path / "capture/none.pcap")
+    files[-1].write_text("no capture")
+    alone = survey_of(None, files, tmp_path / "alone")
+    expected, tasks[:] = [*tasks], []
+    monkeypatch.setattr(surveying, "LOOKED_BY_TASK", 1)
+    monkeypatch.setattr(surveying, "MOST_LOOKING", 5)
+    assert survey_of(None, files, tmp_path / "many") == alone
+    assert tasks == [4, *expected]
+    assert alone[0].unreadable.count == 1

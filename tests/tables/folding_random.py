@@ -29,6 +29,7 @@ _TALK: dict[str, list[Any]] = {
     "any_api": [0, 0.3],
     "strange": [0, 0, 0.3],
     "large": [0, 0.05, 0.3],
+    "hidden": [0, 0, 0.3, 1],
 }
 _SHAPE: dict[str, list[Any]] = {
     "connections": [1, 2, 4, 8],

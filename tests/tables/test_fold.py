@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import random
 import struct
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
 from flexwire.capture.files import read_packets
 from flexwire.capture.model import CapturedPacket
 from flexwire.capture.pcapng import PcapngWriter
+from flexwire.storage.listing import list_sources
+from flexwire.storage.source import Source
 from flexwire.tables.findings import Order
+from flexwire.tables.fold import Fold
+from flexwire.tables.piece_survey import survey_piece
+from flexwire.tables.pieces import Piece
 from flexwire.tables.proofs import OverlapError, UnprovenError
+from flexwire.tables.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
@@ -26,6 +32,7 @@ from tests.capture.interleaved import (
     OVERLAPPING,
     SHAPES,
     START_US,
+    TLS,
     UNORDERED,
     Shape,
     write_capture,
@@ -37,8 +44,8 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.tables.survey import Survey
 
+TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface
 _SECONDS_LATER = 14  # an option of an interface: so much is to be added to its times
 ORDERED = sorted(set(SHAPES) - {*OVERLAPPING})
 # Other shapes than those that captures are tried with elsewhere.
@@ -49,6 +56,8 @@ MORE = {
     "large": replace(ONE_CONNECTION, talk=Talk(exchanges=60, depth=6, large=0.7), files=1),
     "sasl": Shape(talk=Talk(exchanges=60, sasl=1.0, any_api=0.2), files=2),
     "alone": replace(ONE_CONNECTION, talk=Talk(exchanges=400, depth=10, large=0.02), files=1),
+    "tls": TLS,
+    "hidden": replace(TLS, loss=0.0, reorder=0.0, begun=0.0, files=1, acks=1.0),
     "long": Shape(connections=12, talk=Talk(exchanges=80, depth=8), acks=1.0),
 }
 
@@ -80,7 +89,7 @@ def test_pieces_give_what_the_whole_gives(name: str, tmp_path: Path) -> None:
     assert found.ranges > 1
 
 
-@pytest.mark.parametrize("name", ["long", "alone"])
+@pytest.mark.parametrize("name", ["long", "alone", "hidden"])
 def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, MORE[name])
     found = surveyed_in_pieces(files, size_of(files) // 4)[1]
@@ -149,6 +158,21 @@ def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) 
     assert found.span_us > 100_000_000
 
 
+def test_a_clock_that_goes_back_at_a_cut_changes_no_span(tmp_path: Path) -> None:
+    (path,) = write_capture(tmp_path, 1, replace(MORE["large"], loss=0.0))
+    data = bytearray(path.read_bytes())
+    cut = len(data) // 2
+    for one in read_packets(path):
+        if isinstance(one, CapturedPacket) and one.offset < cut:
+            at = one.offset + TIME_IN_BLOCK
+            high, low = struct.unpack_from("<II", data, at)
+            struct.pack_into("<II", data, at, high + 1, low)
+    path.write_bytes(data)
+    found = same([path], cut, 1 << 20)
+    # The frame that crosses the cut was seen last, by the times that its first bytes have.
+    assert (found.ranges, found.redone) == (2, 0)
+
+
 def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: Path) -> None:
     talk, more = (
         conversation(random.Random(one), Talk(exchanges=exchanges), 0)
@@ -174,6 +198,45 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
     found = same(files, size_of(files) // 3, 1 << 20)
     assert len(found.connections) == 4
     assert found.redone == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Source):
+    """A source that counts how often somebody asks for its name."""
+
+    asked: ClassVar[list[int]] = [0]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        self.asked[0] += 1
+        return self.url
+
+
+def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
+    """How often names are asked for, to fold so many files of which all or most is read again."""
+    paths = write_capture(directory, 1, replace(MORE["long"], files=files, connections=2))
+    asked = Asked(tuple(Counted(one.url, one.size, one.version) for one in list_sources(paths)))
+    survey = Survey()
+    ordered = in_order(asked, survey) or []
+    pieces = [Piece((one,)) for one in ordered]
+    assert len(pieces) == files
+    summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
+    for one in summaries:
+        assert one is not None
+        for log in one.logs.values():
+            log.steps, log.is_whole = [], False
+    Counted.asked[0] = 0
+    given = summaries if is_known else [None] * files
+    kept: dict[str, bytes] = {}
+    assert Fold(asked, kept.__setitem__, ordered, survey).run(pieces, given).redone > files
+    return Counted.asked[0]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_read_again_takes_no_look_at_all_names(tmp_path: Path, *, is_known: bool) -> None:
+    few, many = (names_asked(tmp_path / str(files), files, is_known=is_known) for files in (10, 40))
+    assert many < 5 * few
 
 
 def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:

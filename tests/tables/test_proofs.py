@@ -62,6 +62,14 @@ def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
     assert proof.taken.request[2:5] == (HEAD + TAIL[:6], 10, 22)
 
 
+def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_time() -> None:
+    went = Went(6, 0, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
+    run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
+    proof = prove(TRUE, run, (None, None), LIMIT)
+    assert proof is not None
+    assert proof.taken.request[3:5] == (3, 12)
+
+
 @pytest.mark.parametrize(
     "other",
     [

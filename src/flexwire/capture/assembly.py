@@ -28,6 +28,13 @@ from flexwire.capture.roles import Roles
 from flexwire.capture.streams import Stream
 from flexwire.capture.waiting import Waiting
 from flexwire.errors import CaptureError
+from flexwire.kernels.capture.framing_layout import (
+    FRAMES,
+    PASSES,
+    SEEKS_REQUEST,
+    SEEKS_RESPONSE,
+)
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
@@ -174,7 +181,7 @@ class FrameAssembler:
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
     def lend(self) -> Lent | None:
-        """Where the connection stands, if it is sure to be Kafka and to go on in order.
+        """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
         None otherwise, and where several are open. See `flexwire.capture.lent`.
         """
@@ -192,6 +199,10 @@ class FrameAssembler:
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
         """Say what is held of a frame of the open connection that is not whole."""
         self._open[0].hold(direction, held, first_us, last_us)
+
+    def seek(self) -> None:
+        """Say of the open connection that no frame is known to begin in it."""
+        self._open[0].seek()
 
     def take_back(self, taken: Taken) -> None:
         """Take in what became of the connection since it was lent."""
@@ -273,11 +284,14 @@ class _Connection:
         return self._account.evidence.found is not None
 
     def lend(self) -> Lent | None:
-        if self._client is None or not self.reads_as_kafka:
+        if self._client is None:
             return None
         request = self._standing("request", self._client)
         response = self._standing("response", self._broker)
         if request is None or response is None:
+            return None
+        # Frames are to be looked at until one of them shows what it is.
+        if not self.reads_as_kafka and FRAMES in (request.seeks, response.seeks):
             return None
         return Lent(self.name, self._client, request, response)
 
@@ -290,12 +304,44 @@ class _Connection:
             if not half.stream.anchored:
                 return None
             half.framer = self._framer(direction)
+        if half.framer.is_seeking:
+            if not half.framer.has_sample or self._may_answer_earlier:
+                return None
+            times = INT64_MAX, INT64_MIN
+            return Standing(*stands, b"", *times, half.count, self._seeks(direction))
         held = half.framer.held()
         if held is None:
             return None
         data, first_us, last_us = held
         before = min(half.stream.passed(), self.course.passed(source))
         return Standing(*stands, data, first_us, last_us, half.count, before)
+
+    def _seeks(self, direction: Direction) -> int:
+        """What is to be known of a payload, that it surely begins no frame."""
+        if direction == "request":
+            return SEEKS_REQUEST
+        if self._waiting.any_request:
+            return SEEKS_RESPONSE
+        # None is awaited, and none will be.
+        asks = self._halves["request"].framer
+        return PASSES if asks is not None and asks.is_seeking else SEEKS_RESPONSE
+
+    @property
+    def _may_answer_earlier(self) -> bool:
+        """Whether there may be responses to requests from before the capture, of which none is."""
+        answers = self._halves["response"].framer
+        is_known = answers is not None and answers.ever_synchronized
+        return not (is_known or self._waiting.any_request or self._is_tls)
+
+    @property
+    def _is_tls(self) -> bool:
+        framers = (half.framer for half in self._halves.values())
+        return any(one is not None and one.is_tls for one in framers)
+
+    def seek(self) -> None:
+        for half in self._halves.values():
+            if half.framer is not None:
+                half.framer.seek()
 
     def resume(self, lent: Lent, broker: str) -> None:
         self.name, self._client, self._broker = lent.connection, lent.client, broker
@@ -335,7 +381,9 @@ class _Connection:
             segments = 0
             half.stream.skip(went.size, went.acknowledged, went.repeated)
             half.count += went.frames
-            if half.framer is not None:
+            if half.framer is not None and half.framer.is_seeking:
+                half.framer.pass_over(went)
+            elif half.framer is not None:
                 half.framer.skip(went)
 
     def _settle(self, client: str) -> list[CapturedFrame]:
@@ -427,6 +475,8 @@ class _Connection:
             return first
         framer = self._halves["response"].framer
         if framer is None or framer.ever_synchronized or not self._waiting.follows(head):
+            return False
+        if not self._waiting.any_request and self._is_tls:
             return False
         # Where the capture begins, it may show responses to requests from before it.
         return leads_to_a_response(held.peek, held.size)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.model import SAMPLE_BYTES
-from flexwire.capture.resemblance import HEAD_BYTES, looks_like
+from flexwire.capture.resemblance import HEAD_BYTES, TLS_HEAD_BYTES, looks_like, tls_record
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
 """The longest payload taken for a frame's; brokers take 100 MiB by default."""
+
+SURELY_TLS = 4
+"""So many pieces that begin with a record of TLS are none by chance, one in 10⁷ of random bytes."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -85,6 +88,7 @@ class Framer:
         self, begins: Callable[[Held], bool | None], *, synchronized: bool, limit: int
     ) -> None:
         self.ever_synchronized = synchronized
+        self._tls_records = 0
         self._begins = begins
         self._limit = limit
         self._found: list[Found] = []
@@ -129,6 +133,32 @@ class Framer:
         self._first_us = 0
         self._last_us = 0
         self._candidates = Held()
+
+    @property
+    def is_seeking(self) -> bool:
+        """Whether no frame is known to begin, and nothing waits to be told whether one does."""
+        return self._why is not None and not self._candidates.pieces
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether bytes without frames are so often records of TLS that nothing else is likely."""
+        return self._tls_records >= SURELY_TLS
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether of what is passed over nothing more is kept."""
+        return len(self._buffer) >= SAMPLE_BYTES
+
+    def pass_over(self, went: Went) -> None:
+        """Go on after bytes that were seen elsewhere to begin no frame; nothing of them is kept."""
+        if went.size:
+            self._seen += went.size
+            self._first_us = min(self._first_us, went.first_us)
+            self._last_us = max(self._last_us, went.last_us)
+
+    def seek(self) -> None:
+        """Go on, as a new one, where another one seeks a frame and keeps nothing more."""
+        self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: Went) -> None:
         """Go on after frames that were cut elsewhere."""
@@ -278,6 +308,8 @@ class Framer:
 
     def _skip(self, piece: Piece) -> None:
         self._note_time(piece.timestamp_us)
+        if not self.is_tls:
+            self._tls_records += tls_record(piece.data[:TLS_HEAD_BYTES]) is not None
         self._seen += len(piece.data)
         self._buffer += piece.data[: max(0, SAMPLE_BYTES - len(self._buffer))]
 

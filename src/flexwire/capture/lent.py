@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from flexwire.kernels.capture.framing_layout import FRAMES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,6 +26,9 @@ class Standing(NamedTuple):
     the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
     ``last_us``. ``next_index`` is that of its next frame. So many bytes ``before`` the next one are
     repeated if they come again; of earlier ones the assembler has to say what they are.
+
+    Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
+    begin none (`flexwire.kernels.capture.framing_layout`); these alone may be taken.
     """
 
     sequence: int
@@ -33,6 +38,7 @@ class Standing(NamedTuple):
     last_us: int
     next_index: int
     before: int = 0
+    seeks: int = FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class Went(NamedTuple):
 
     ``size`` bytes were taken; ``acknowledged`` counts from where it stood, None if it never was.
     Of what was taken, the ``frames`` have ``sizes`` in all, the latest a ``length``; what remains
-    is ``held``, as in `Standing`. So many bytes were ``repeated``.
+    is ``held``, as in `Standing`. So many bytes were ``repeated``. Of an end that seeks a frame
+    ``first_us`` and ``last_us`` are when any of these bytes were seen.
     """
 
     size: int

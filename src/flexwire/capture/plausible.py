@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.headers import request_header_version
-from flexwire.wire.segment_layout import PREFIX_LENGTH
+from flexwire.wire.segment_layout import PREFIX_LENGTH, REQUEST_HEAD, RESPONSE_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,13 +33,13 @@ _CLIENT_ID_LENGTH = struct.Struct(">h")
 _RESPONSE_HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
-SHORTEST_HEAD = _HEAD.size
+SHORTEST_HEAD = REQUEST_HEAD
 """Bytes that hold the correlation id of either, the length prefix included."""
 
-RESPONSE_HEAD_BYTES = _RESPONSE_HEAD.size
+RESPONSE_HEAD_BYTES = RESPONSE_HEAD
 """Bytes that hold the length and correlation id of a response."""
 
-_SHORTEST_RESPONSE = 4
+_SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
 """Up to this length bytes are taken for a response that no request awaits: they are held."""
 

@@ -29,6 +29,10 @@ _BEGINNINGS = [
     ("ZooKeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}\x00"),
     ("zeros", rb"\x00{8}"),
 ]
+# A record of TLS: its type and version, and the length of what follows (RFC 8446, section 5).
+_TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04](..)", re.DOTALL)
+TLS_HEAD_BYTES, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x17, 3, 4
+_LONGEST_TLS = (1 << 14) + 2048
 _PATTERNS = [(name, re.compile(pattern, re.DOTALL)) for name, pattern in _BEGINNINGS]
 _SHORTEST_TEXT = 8
 
@@ -45,6 +49,17 @@ def looks_like(*heads: bytes) -> str | None:
         if any(pattern.match(head) for head in heads):
             return name
     return "text" if any(map(_is_text, heads)) else None
+
+
+def tls_record(head: bytes) -> int | None:
+    """The length of the record of TLS that begins with these bytes, its head included.
+
+    >>> tls_record(bytes.fromhex("1703030010"))
+    21
+    """
+    found = _TLS_RECORD.match(head)
+    length = 0 if found is None else int.from_bytes(found[1])
+    return TLS_HEAD_BYTES + length if 0 < length <= _LONGEST_TLS else None
 
 
 def _is_text(head: bytes) -> bool:

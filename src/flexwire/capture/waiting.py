@@ -36,6 +36,11 @@ class Waiting:
         self._any_request = False
         self._known: InFlight[int] | None = None
 
+    @property
+    def any_request(self) -> bool:
+        """Whether a request was seen."""
+        return self._any_request
+
     def note(self, direction: Literal["request", "response"], payload: bytes) -> None:
         """Take in a frame."""
         is_request = direction == "request"

@@ -16,6 +16,9 @@ import msgspec
 from flexwire.parties import AuditVerdict, Client
 from flexwire.report.audit_facts import Audit
 
+SOURCES_SHOWN = 1000
+"""So many capture files the facts name, the first by path; the table of packets has them all."""
+
 # What the audit says against a version, on whichever release it was asked about; else "read".
 Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
@@ -321,7 +324,8 @@ class Facts:
     ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers them all.
     ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
-    ``unreadable`` may be the first of ``unreadable_files``, about which the facts say nothing else.
+    ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
+    ``unreadable_files``; of the others the facts say nothing else.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -334,6 +338,7 @@ class Facts:
     newest_release: str
     releases: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
+    source_files: int = 0
     totals: Totals = Totals()
     timeline: Timeline = Timeline()
     apis: tuple[ApiFacts, ...] = ()

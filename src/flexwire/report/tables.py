@@ -401,4 +401,5 @@ def source_table(facts: Facts) -> Table:
             number(source.frames),
             size(source.bytes),
         ],
+        total=facts.source_files,
     )

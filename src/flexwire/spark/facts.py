@@ -24,7 +24,7 @@ from flexwire.report.facts import (
 from flexwire.spark.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.connections import gather_connections, kafka_only
 from flexwire.spark.pairs import FRAME_KEY
-from flexwire.spark.parts import Parts, facts_of
+from flexwire.spark.parts import Parts, facts_of, first_sources
 from flexwire.spark.record_facts import (
     gather_record_headers,
     gather_topics,
@@ -97,11 +97,13 @@ def gather_facts(measured: Measured, *, title: str, made_at_us: int, steps: Step
         counted, withheld = totals.result()
         shown, reasons = failures.result()
         by_topic, by_header = topics.result()
+        named, files = sources.result()
         parts = Parts(
             totals=counted,
             withheld_credentials=withheld,
             timeline=timeline.result(),
-            sources=sources.result(),
+            sources=named,
+            source_files=files,
             apis=apis.result(),
             clients=clients.result(),
             version_uses=uses.result(),
@@ -159,11 +161,13 @@ def _bytes_of(direction: str) -> Column:
     return F.sum(F.when(F.col("direction") == direction, F.col("size")).otherwise(0))
 
 
-def _gather_sources(frames: DataFrame, packets: DataFrame) -> tuple[Source, ...]:
+def _gather_sources(frames: DataFrame, packets: DataFrame) -> tuple[tuple[Source, ...], int]:
     read = packets.where("reason is null").groupBy("source").agg(F.sum("packets").alias("packets"))
     held = frames.groupBy("source").agg(F.count("*").alias("frames"), F.sum("size").alias("bytes"))
-    rows = read.join(held, "source", "left").na.fill(0).orderBy("source").collect()
-    return tuple(Source(row.source, row.packets, row.frames, row.bytes) for row in rows)
+    rows = read.join(held, "source", "left").na.fill(0).collect()
+    of = {row.source: Source(row.source, row.packets, row.frames, row.bytes) for row in rows}
+    named = first_sources({path: one.packets for path, one in of.items()})
+    return tuple(of[path] for path in named), len(of)
 
 
 def _gather_clients(frames: DataFrame) -> tuple[ClientFacts, ...]:

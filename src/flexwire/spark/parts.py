@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from heapq import nsmallest
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flexwire.report.audit import marked
 from flexwire.report.facts import (
+    SOURCES_SHOWN,
     ApiFacts,
     ClientFacts,
     ConnectionFacts,
@@ -26,6 +28,8 @@ from flexwire.report.facts import (
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from flexwire.report.audit_facts import Audit
 
 _Told = TypeVar("_Told")
@@ -39,6 +43,7 @@ class Parts:
     withheld_credentials: int
     timeline: Timeline
     sources: tuple[Source, ...]
+    source_files: int
     apis: tuple[ApiFacts, ...]
     clients: tuple[ClientFacts, ...]
     version_uses: tuple[VersionUse, ...]
@@ -49,6 +54,11 @@ class Parts:
     failure_counts: tuple[FailureCount, ...]
     lenient_uses: tuple[LenientUse, ...]
     connections: ConnectionFacts
+
+
+def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
+    """Of capture files and their packets those that the facts name, in order."""
+    return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 
 # The same captures should give the same file.

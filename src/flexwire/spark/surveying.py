@@ -1,11 +1,12 @@
 """The survey of a capture as tasks of Spark, and what it keeps for those that decode the ranges.
 
 ```
-files in order, cut into pieces ─▶ survey of each piece ─▶ fold: each is proven, or read again
-            one task                     a task each                    one task
+files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
+  by some tasks             one task              a task each             read again; one task
 ```
-A small capture is surveyed by one task from its start to its end, and so is one whose
-pieces say too little of the whole (`flexwire.tables.fold`), or whose files are to be merged.
+Few files are looked at by the task that cuts. A small capture is surveyed by one task from its
+start to its end, and so is one whose pieces say too little of the whole (`flexwire.tables.fold`),
+or whose files are to be merged.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from flexwire.spark.commit import MOST_TASKS, run_tasks
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
+from flexwire.tables.inputs import looks
 from flexwire.tables.overlaps import likely_overlap
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from flexwire.spark.manifest import Committed
     from flexwire.spark.places import Place
     from flexwire.storage.source import Source
+    from flexwire.tables.inputs import Look
     from flexwire.tables.pieces import Piece
     from flexwire.tables.survey import Asked
 
@@ -46,6 +49,11 @@ KEPT: Final = "_survey"
 
 LEAST_BYTES: Final = 1 << 30
 """A capture of fewer bytes is surveyed by one task, in two seconds: to cut it up saves none."""
+
+LOOKED_BY_TASK: Final = 1000
+"""So many files a task looks at: in a store it waits for them for twenty seconds."""
+MOST_LOOKING: Final = 256
+"""So many tasks look at most, as the driver writes down for each which its files are."""
 
 _PLAN: Final = "plan"
 
@@ -73,16 +81,42 @@ def surveyed(
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= asked.range_bytes
     found: Committed[Surveyed]
+    looked = _looked(spark, asked, drop)
     if is_whole or total < LEAST_BYTES or not has_kernels():
-        (found,) = run_tasks(spark, 1, partial(_survey, asked, is_whole, write), drop)
+        (found,) = run_tasks(spark, 1, partial(_survey, asked, looked, is_whole, write), drop)
         return found
     planned: Committed[int]
     # Half of a range: with two processors a capture of two ranges has work for both.
     size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
-    (planned,) = run_tasks(spark, 1, partial(_plan, asked, size), drop)
+    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), drop)
     run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
-    (found,) = run_tasks(spark, 1, partial(_fold, asked, planned.value, write), drop)
+    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), drop)
     return found
+
+
+def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
+    """Let tasks look at the files where there are many, and give the number of these tasks."""
+    files = asked.files
+    size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
+    if len(files) <= size:
+        return 0
+    # Each task gets its own: all of them would be read by each.
+    starts = range(0, len(files), size)
+    for number, start in enumerate(starts):
+        _put(drop.place, _files(number), files[start : start + size])
+    run_tasks(spark, len(starts), _look, drop)
+    return len(starts)
+
+
+def _look(number: int, drop: Drop) -> None:
+    _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
+
+
+def _found(place: Place, looked: int) -> list[Look] | None:
+    """What tasks saw of all files, in their order; None if none has looked."""
+    if not looked:
+        return None
+    return [one for number in range(looked) for one in _get(place, _looks(number))]
 
 
 def kept(place: Place, name: str) -> bytes:
@@ -90,23 +124,30 @@ def kept(place: Place, name: str) -> bytes:
     return place.read(f"{KEPT}/{name}")
 
 
-def _survey(asked: Asked, is_whole: bool, write: Write, _number: int, drop: Drop) -> Surveyed:  # noqa: FBT001 - bound by partial, the one way to configure a task
+def _survey(
+    asked: Asked,
+    looked: int,
+    is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    write: Write,
+    _number: int,
+    drop: Drop,
+) -> Surveyed:
     use_one_thread()
     kept_here: dict[str, bytes] = {}
     keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
-    survey = Surveyor(asked, keep).run()
+    survey = Surveyor(asked, keep, _found(drop.place, looked)).run()
     if survey.ranges:
         write(asked, survey, kept_here, drop)
     return _surveyed(survey)
 
 
-def _plan(asked: Asked, size: int, _number: int, drop: Drop) -> int:
+def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
     """
     survey = Survey()
-    files = in_order(asked, survey)
+    files = in_order(asked, survey, _found(drop.place, looked))
     pieces = [] if files is None or likely_overlap(asked, files) else pieces_of(files, size)
     _put(drop.place, _PLAN, (files, pieces, survey))
     for number, one in enumerate(pieces):
@@ -121,23 +162,34 @@ def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
     _put(drop.place, _summary(number), found)
 
 
-def _fold(asked: Asked, pieces: int, write: Write, _number: int, drop: Drop) -> Surveyed:
+def _fold(
+    asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
+) -> Surveyed:
     use_one_thread()
     keep, place = partial(_keep, drop.place), drop.place
     plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
     files, cut, survey = plan
     if files is not None and not cut:
-        survey = Surveyor(asked, keep, overlapping=True).run()
+        survey = Surveyor(asked, keep, _found(place, looked), overlapping=True).run()
     elif files is not None:
         summaries = (_get(place, _summary(number)) for number in range(pieces))
         try:
             survey = Fold(asked, keep, files, survey).run(cut, summaries)
         except UnprovenError as error:
             overlapping = isinstance(error, OverlapError)
-            survey = Surveyor(asked, keep, overlapping=overlapping).run()
+            found = _found(place, looked)
+            survey = Surveyor(asked, keep, found, overlapping=overlapping).run()
     if survey.ranges:
         write(asked, survey, {}, drop)
     return _surveyed(survey)
+
+
+def _files(number: int) -> str:
+    return f"files-{number:06d}"
+
+
+def _looks(number: int) -> str:
+    return f"looks-{number:06d}"
 
 
 def _piece(number: int) -> str:

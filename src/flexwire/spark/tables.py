@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import flexwire
 from flexwire.errors import FlexwireError
+from flexwire.report.facts import SOURCES_SHOWN
 from flexwire.spark.batches import spark_schema
 from flexwire.storage.place import Place
 from flexwire.tables.reading import MARKER, SUCCESS, check_finished
@@ -108,11 +109,14 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
 
 def mark_place(tables: Files, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
+    every = [*sources]
     told = {
         "format": FORMAT,
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
-        "sources": [*sources],
+        "files": len(every),
+        # All of them are in the table of packets.
+        "sources": every[:SOURCES_SHOWN],
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
     tables.write(SUCCESS, json.dumps(told, indent=1).encode() + b"\n")

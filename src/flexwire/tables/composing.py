@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.segments import Position, SegmentColumns, SegmentReader
     from flexwire.capture.columns.supposed import Log
     from flexwire.capture.columns.turns import Facts
-    from flexwire.storage.source import Source
     from flexwire.tables.findings import Findings
-    from flexwire.tables.pieces import Frames, Summary
+    from flexwire.tables.pieces import Frames, InOrder, Summary
     from flexwire.tables.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -47,9 +46,7 @@ def _asked_for_topics() -> int:
 class Composing:
     """A piece that begins where all before it ends, on its way into the findings of these."""
 
-    def __init__(
-        self, asked: Asked, files: list[Source], findings: Findings, summary: Summary
-    ) -> None:
+    def __init__(self, asked: Asked, files: InOrder, findings: Findings, summary: Summary) -> None:
         self._asked = asked
         self._files = files
         self._findings = findings
@@ -284,8 +281,7 @@ class Composing:
         summary = self._summary
         wanted = [place for place, key in enumerate(summary.keys) if key in self._failed]
         if any(one.start is None or one.stop is None for one in summary.chunks):
-            files = self._files_until(summary.stop)
-            yield reader_of(self._asked, files, summary.start, summary.stop)
+            yield self._reader(summary.start, summary.stop)
             return
         begin = end = None
         for one in summary.chunks:
@@ -295,16 +291,13 @@ class Composing:
                 end = one.stop
                 continue
             if begin is not None:
-                yield reader_of(self._asked, self._files_until(end), begin, end)
+                yield self._reader(begin, end)
             begin, end = one.start, one.stop
         if begin is not None:
-            yield reader_of(self._asked, self._files_until(end), begin, end)
+            yield self._reader(begin, end)
 
-    def _files_until(self, stop: Position | None) -> list[Source]:
-        if stop is None:
-            return self._files
-        names = [one.name for one in self._files]
-        return self._files[: names.index(stop.file) + 1]
+    def _reader(self, start: Position, stop: Position | None) -> SegmentReader:
+        return reader_of(self._asked, self._files.between(start, stop), start, stop)
 
 
 def _places(rows: Array, told: Mapping[int, object]) -> list[int]:

@@ -12,11 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.columns.packet_notes import FURTHER_REASONS, FileNotes
+from flexwire.capture.columns.segments import Position
 from flexwire.capture.files import SectionHead
 from flexwire.tables.composing import Composing
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import reader_of
 from flexwire.tables.piece_survey import has_kernels
+from flexwire.tables.pieces import InOrder
 from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.spans import InTurn
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from flexwire.capture.columns.segments import Position
     from flexwire.capture.files import Head
     from flexwire.storage.source import Source
     from flexwire.tables.pieces import Piece, Summary
@@ -48,7 +49,7 @@ class Fold:
         survey: Survey,
     ) -> None:
         self._asked = asked
-        self._files = files
+        self._files = InOrder(files)
         self._findings = Findings(asked, keep)
         self._findings.survey = survey
         self._at: Position | None = None
@@ -76,7 +77,7 @@ class Fold:
             if self._at is None:
                 # Within a gzip'd file nobody can go on.
                 raise UnprovenError
-        return findings.finish(InTurn(self._files))
+        return findings.finish(InTurn(self._files.every))
 
     def _is_next(self, start: Position) -> bool:
         """Whether a piece begins where all before it ends."""
@@ -120,8 +121,10 @@ class Fold:
     def _read(self, piece: Piece) -> None:
         """Survey a piece that is not known to begin where it was supposed to."""
         findings = self._findings
-        last = [one.name for one in self._files].index(piece.files[-1].name)
-        reader = reader_of(self._asked, self._files[: last + 1], self._at, piece.until)
+        until = piece.until
+        last = until or Position(piece.files[-1].name, is_end=True)
+        files = self._files.between(self._at, last)
+        reader = reader_of(self._asked, files, self._at, until)
         for item in reader:
             if isinstance(item, FileNotes):
                 self._note([item])

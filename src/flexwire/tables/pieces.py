@@ -66,6 +66,23 @@ class Piece:
         return None if at is None else Position(first.name, at, head=known.head)
 
 
+class InOrder:
+    """The files of a capture in its order, of which any row is found by where it begins and ends.
+
+    There may be a million, so that nobody goes through all their names for each piece.
+    """
+
+    def __init__(self, files: list[Source]) -> None:
+        self.every = files
+        self._places = {one.name: place for place, one in enumerate(files)}
+
+    def between(self, start: Position | None, stop: Position | None) -> list[Source]:
+        """The files from one position to another; None is the start or the end of all."""
+        first = 0 if start is None else self._places[start.file]
+        end = len(self.every) if stop is None else self._places[stop.file] + 1
+        return self.every[first:end]
+
+
 def pieces_of(files: list[Source], size: int) -> list[Piece]:
     """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
     return list(_pieces(files, max(size, 1)))
@@ -73,13 +90,15 @@ def pieces_of(files: list[Source], size: int) -> list[Piece]:
 
 def _pieces(files: list[Source], size: int) -> Iterator[Piece]:
     group: list[Source] = []
+    total = 0
     for file in files:
         count = 1 if file.name.endswith(COMPRESSED) else max(1, round(file.size / size))
-        if group and (count > 1 or sum(one.size for one in group) + file.size > size):
+        if group and (count > 1 or total + file.size > size):
             yield Piece(tuple(group))
-            group = []
+            group, total = [], 0
         if count == 1:
             group.append(file)
+            total += file.size
             continue
         cuts = [file.size * number // count for number in range(count)]
         for start, stop in zip(cuts, [*cuts[1:], None], strict=True):

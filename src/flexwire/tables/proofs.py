@@ -4,7 +4,8 @@ What kernels make of a lent connection depends on how both ends stand, and on th
 sequence numbers, and what is held of frames, decide what they take; acknowledgments add up. So if
 these were as supposed, the same became of the connection as in the piece. Of a frame that crosses
 into the piece, its first bytes are held, and the piece has its tail: it has to be whole exactly
-where the piece supposed that the next one begins.
+where the piece supposed that the next one begins. Where no frame is known to begin, bytes are
+passed over that surely begin none, whatever was before them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.columns.supposed import HEAD_BYTES, MARK, MARK_ID
 from flexwire.capture.waiting import NOTED_FRAMES
+from flexwire.kernels.capture.framing_layout import FRAMES
 from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
 
@@ -61,6 +63,8 @@ def prove(lent: Lent, run: Run, payloads: Payloads, limit: int) -> Proof | None:
     if lent.client != said.client or not all(one.goes_on() for one in ends):
         return None
     for one, is_crossing, payload in zip(ends, run.is_crossing, payloads, strict=True):
+        if one.seeks:
+            continue
         if not (one.crosses(payload) if is_crossing else one.is_same()):
             return None
     noted = _noted(run, request.crossed, response.crossed)
@@ -83,10 +87,17 @@ class _End:
         self.index = true.next_index - said.next_index
         self.crossed: Crossed | None = None
 
+    @property
+    def seeks(self) -> bool:
+        """Whether no frame is known to begin in it."""
+        return self._said.seeks != FRAMES
+
     def goes_on(self) -> bool:
         """Whether its bytes and acknowledgments are those that follow."""
         true, said, went = self._true, self._said, self.went
         if true.sequence != said.sequence or true.acknowledged is None:
+            return False
+        if true.seeks != said.seeks:
             return False
         if said.acknowledged is None or went.acknowledged is None:
             return False

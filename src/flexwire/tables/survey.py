@@ -30,7 +30,7 @@ from flexwire.tables.survey_parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from flexwire.capture.columns.merging import MergedReader
     from flexwire.capture.columns.segments import SegmentReader
@@ -53,19 +53,24 @@ __all__ = [
 ]
 
 
-def in_order(asked: Asked, survey: Survey) -> list[Source] | None:
+def in_order(
+    asked: Asked, survey: Survey, found: Sequence[Look] | None = None
+) -> list[Source] | None:
     """Give the files that can be read, in the order of the capture; tell the survey of the others.
 
-    None where one cannot be read that is not to be skipped. Raises `StorageError` for a file that
-    is gone or another since it was listed.
+    ``found`` is what was seen of each file, in their order, if somebody has looked. None where one
+    cannot be read that is not to be skipped. Raises `StorageError` for a file that is gone or
+    another since it was listed.
     """
-    found = looked_at(asked, survey)
+    found = looked_at(asked, survey, found)
     return None if found is None else [one.source for one in found]
 
 
-def looked_at(asked: Asked, survey: Survey) -> list[Look] | None:
+def looked_at(
+    asked: Asked, survey: Survey, found: Sequence[Look] | None = None
+) -> list[Look] | None:
     """Give the files that can be read as `in_order` does, and when each begins."""
-    found = looks(asked.files)
+    found = looks(asked.files) if found is None else found
     survey.unreadable = [one.error for one in found if one.error is not None]
     if survey.unreadable and not asked.skip_unreadable:
         return None
@@ -82,14 +87,20 @@ class Surveyor:
 
     Files are read one after the other. Where that is not the order of a connection's segments, as
     with captures of several hosts, all begins anew, and files are merged by time; at once if it is
-    known before that they are ``overlapping``.
+    known before that they are ``overlapping``. ``found`` is what `in_order` takes.
     """
 
     def __init__(
-        self, asked: Asked, keep: Callable[[str, bytes], None], *, overlapping: bool = False
+        self,
+        asked: Asked,
+        keep: Callable[[str, bytes], None],
+        found: Sequence[Look] | None = None,
+        *,
+        overlapping: bool = False,
     ) -> None:
         self._asked = asked
         self._keep = keep
+        self._found = found
         self._is_overlapping = overlapping
 
     def run(self) -> Survey:
@@ -99,7 +110,7 @@ class Surveyor:
         store or a disk gives only a part of it.
         """
         asked, survey = self._asked, Survey()
-        found = looked_at(asked, survey)
+        found = looked_at(asked, survey, self._found)
         if found is None:
             return survey
         try:

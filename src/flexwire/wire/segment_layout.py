@@ -23,3 +23,10 @@ PREFIX_LENGTH: Final = 4
 CORRELATION_ID_IN_REQUEST: Final = 4
 """Where it stands in the payload of a request, after the api key and version; it is the first in
 that of a response."""
+
+REQUEST_HEAD: Final = PREFIX_LENGTH + 8
+"""Bytes that hold length, api key, version and correlation id of a request."""
+RESPONSE_HEAD: Final = PREFIX_LENGTH + 4
+"""Bytes that hold length and correlation id of a response."""
+API_KEY_SHIFT: Final = 16
+"""The api key stands above the version in the 32 bits after the length."""

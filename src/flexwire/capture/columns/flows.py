@@ -24,6 +24,7 @@ from flexwire.capture.lent import Standing, Taken, Went
 from flexwire.capture.waiting import NOTED_FRAMES
 from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
+from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -212,6 +213,7 @@ class _LentConnections:
         words[L.D_LAST // _WORD] = standing.last_us
         words[L.D_FIRST_INDEX // _WORD] = standing.next_index
         words[L.D_BEFORE // _WORD] = standing.before
+        words[L.D_SEEKS // _WORD] = standing.seeks
 
     def remove(self, key: str) -> Taken:
         """What became of a connection, which the kernels go on with no more."""
@@ -297,6 +299,7 @@ class _Chunk:
             self._put(word, np.ascontiguousarray(getattr(segments, name), kind))
         self._call[L.C_LIMIT // _WORD] = flows.limit
         self._call[L.C_NOTES // _WORD] = NOTED_FRAMES
+        self._call[L.C_HIGHEST_KEY // _WORD] = max(catalog().api_keys(), default=-1)
 
     def _put(self, word: int, column: Array) -> None:
         self._kept.append(column)

@@ -2,7 +2,8 @@
 
 Where a connection stands at the start of the part is supposed: the next bytes of each end are those
 of its first segment, and its frames begin with the first segment that looks like one. The bytes
-before that are put into a frame made up, behind a `MARK`. What becomes of the connection is kept,
+before that are put into a frame made up, behind a `MARK`. Where it looks like TLS, no frame is
+supposed to begin in it. What becomes of the connection is kept,
 step by step, as what was supposed and what followed from it. Whoever knows where the connection
 truly stood can then say whether it was so, and take the steps without the segments.
 """
@@ -126,6 +127,17 @@ class Supposed(FrameAssembler):
         for direction in _DIRECTIONS:
             # Until it is known where frames begin, all bytes are those of one.
             self._make_up(direction, self.limit, b"")
+
+    def begin_hidden(self, client: str, broker: str, firsts: dict[Direction, int]) -> None:
+        """Suppose the same of a connection in which no frame is known to begin."""
+        self.client = client
+        self.sides = {
+            direction: _Side(first, is_sought=False, is_made_up=False)
+            for direction, first in firsts.items()
+        }
+        ends = [_standing(one.first, b"") for one in self.sides.values()]
+        self.resume(Lent(self.name, client, *ends), broker)
+        self.seek()
 
     def found(self, direction: Direction, size: int) -> None:
         """Take in how many bytes from the first on are before the first frame."""

@@ -17,6 +17,13 @@ from flexwire.capture.plausible import (
     looks_like_request,
     looks_like_response,
 )
+from flexwire.capture.resemblance import (
+    TLS_HEAD_BYTES,
+    TLS_LAST_TYPE,
+    TLS_MAJOR,
+    TLS_NEWEST,
+    tls_record,
+)
 from flexwire.versions import HIGHEST
 from flexwire.wire.segment_layout import ACK, HALF_MODULUS, MODULUS, PREFIX_LENGTH
 
@@ -40,6 +47,8 @@ _MOST_ROWS = 64
 # So much is looked through for a frame that begins within a segment: after the bytes from before
 # the part, and in them before the first one that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
+# Some records of TLS are in so much.
+_SEARCHED_FOR_TLS = 1 << 16
 
 
 class Rows:
@@ -65,7 +74,14 @@ class Rows:
         is_high = self._client_is_high(one)
         client, broker = (high, low) if is_high else (low, high)
         sequences = (first_high, first_low) if is_high else (first_low, first_high)
-        one.begin(client, broker, dict(zip(_DIRECTIONS, sequences, strict=True)))
+        firsts = dict(zip(_DIRECTIONS, sequences, strict=True))
+        if any(
+            _Stream(self, of_high=of_high, first=first).is_hidden()
+            for of_high, first in ((False, first_low), (True, first_high))
+        ):
+            one.begin_hidden(client, broker, firsts)
+        else:
+            one.begin(client, broker, firsts)
         return True
 
     def seek(self, one: Supposed) -> None:
@@ -181,6 +197,18 @@ class _Stream:
             if self._leads_on(least + place, is_frame, sure=False):
                 return least + int(place)
         return None
+
+    def is_hidden(self) -> bool:
+        """Whether a record of TLS leads to another, or to the end of all bytes."""
+        data = np.frombuffer(self._peek(0, _SEARCHED_FOR_TLS), np.uint8)
+        likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
+        for place in np.flatnonzero(likely & (data[:-2] <= TLS_LAST_TYPE)).tolist():
+            length = tls_record(self._peek(place, TLS_HEAD_BYTES))
+            if length is not None:
+                end = place + length
+                if end == self._end or tls_record(self._peek(end, TLS_HEAD_BYTES)) is not None:
+                    return True
+        return False
 
     def is_whole(self, at: int, limit: int) -> bool:
         """Whether lengths lead from response to response, from a place to the end of all bytes."""

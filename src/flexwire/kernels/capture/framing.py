@@ -2,10 +2,10 @@
 
 `plan` looks how many segments of each connection can be taken: those that are the next of their
 end or begin with bytes that came before, whole, without a turn of the connection (SYN, FIN, RST),
-that acknowledge only what was seen, and whose frames have a length that a frame can have. Bytes
-come again where two hosts captured a connection, and are only counted. `plan` says how many bytes
-and frames the segments give, so that room can be made; then `join` takes them. A segment that is
-not such is the reference's.
+that acknowledge only what was seen, and whose frames have a length that a frame can have; or that
+surely begin no frame, where none is known to begin. Bytes come again where two hosts captured a
+connection, and are only counted. `plan` says how many bytes and frames the segments give, so that
+room can be made; then `join` takes them. A segment that is not such is the reference's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from flexwire.kernels.capture.framing_layout import (
     C_FLAGS,
     C_FRAME_COUNT,
     C_FRAMES,
+    C_HIGHEST_KEY,
     C_IS_HIGH,
     C_LIMIT,
     C_MISSING,
@@ -47,9 +48,11 @@ from flexwire.kernels.capture.framing_layout import (
     D_PREFIX,
     D_PREFIX_SIZE,
     D_REPEATED,
+    D_SEEKS,
     D_SIZES,
     D_TAKEN,
     FRAME,
+    FRAMES,
     NOTE_RESPONSE,
     NOTE_SHIFT,
     NOTHING_ACKNOWLEDGED,
@@ -62,11 +65,14 @@ from flexwire.kernels.capture.framing_layout import (
     P_SEGMENTS,
     P_SIDES,
     P_TIME,
+    PASSES,
     R_CONNECTION,
     R_FROM,
     R_STOP,
     R_TO,
     RUN,
+    SEEKS_REQUEST,
+    SEEKS_RESPONSE,
     SIDE,
     W_CONNECTION,
     W_FIRST,
@@ -90,11 +96,14 @@ from flexwire.kernels.machine import (
 )
 from flexwire.wire.segment_layout import (
     ACK,
+    API_KEY_SHIFT,
     CORRELATION_ID_IN_REQUEST,
     FIN,
     HALF_MODULUS,
     MODULUS,
     PREFIX_LENGTH,
+    REQUEST_HEAD,
+    RESPONSE_HEAD,
     RST,
     SYN,
 )
@@ -170,6 +179,28 @@ def may_come_again(side: int) -> int:
 
 
 @part
+def begins_none(seeks: int, payload: int, size: int, limit: int, highest_key: int) -> bool:
+    """Whether a payload surely begins no frame, by the first numbers of one."""
+    if size < (REQUEST_HEAD if seeks == SEEKS_REQUEST else RESPONSE_HEAD):
+        return False
+    if seeks == PASSES:
+        return True
+    length = load_int32(payload)
+    if seeks == SEEKS_RESPONSE:
+        least = RESPONSE_HEAD - PREFIX_LENGTH
+        return length < least or length > limit or load_int32(payload + PREFIX_LENGTH) < 0
+    key = load_int32(payload + PREFIX_LENGTH) >> API_KEY_SHIFT
+    least = REQUEST_HEAD - PREFIX_LENGTH
+    return (
+        length < least
+        or length - least > limit
+        or key < 0
+        or key > highest_key
+        or load_int32(payload + PREFIX_LENGTH + CORRELATION_ID_IN_REQUEST) < 0
+    )
+
+
+@part
 def plan_segment(call: int, sides: int, row: int) -> bool:
     """Whether a segment brings the next bytes of its end, or none; then it is planned."""
     is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
@@ -189,10 +220,20 @@ def plan_segment(call: int, sides: int, row: int) -> bool:
         if ahead(acknowledged, load_word(other + D_PLANNED_NEXT)) > 0:
             return False
     size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row)
-    at = load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
+    payload = load_word(call + C_DATA) + load_word(load_word(call + C_PAYLOAD_AT) + 8 * row)
+    seeks, limit = load_word(side + D_SEEKS), load_word(call + C_LIMIT)
+    begins = load_uint8(load_word(call + C_BEGINS) + row)
     again = min(again, size)
-    payload = load_word(call + C_DATA) + at + again
-    return plan_payload(side, payload, size - again, load_word(call + C_LIMIT))
+    if seeks == FRAMES or size == 0 or (again == size and begins == 0):
+        return plan_payload(side, payload + again, size - again, limit)
+    if (
+        again > 0
+        or begins != 0
+        or not begins_none(seeks, payload, size, limit, load_word(call + C_HIGHEST_KEY))
+    ):
+        return False
+    store_word(side + D_PLANNED_NEXT, (load_word(side + D_PLANNED_NEXT) + size) % MODULUS)
+    return True
 
 
 @kernel
@@ -260,6 +301,13 @@ def count_segment(call: int, connection: int, side: int, other: int, row: int) -
 
 
 @part
+def pass_over(side: int, time: int) -> None:
+    """Note when bytes were seen that are in no frame."""
+    store_word(side + D_FIRST, min(load_word(side + D_FIRST), time))
+    store_word(side + D_LAST, max(load_word(side + D_LAST), time))
+
+
+@part
 def join_segment(call: int, connection: int, row: int, frame: int) -> int:
     """Take a planned segment, and put its frames from ``frame`` on; give where the next goes."""
     is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
@@ -268,6 +316,9 @@ def join_segment(call: int, connection: int, row: int, frame: int) -> int:
     again = count_segment(call, connection, side, other, row)
     size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row) - again
     if size == 0:
+        return frame
+    if load_word(side + D_SEEKS) != FRAMES:
+        pass_over(side, load_word(connection + P_TIME))
         return frame
     # The side's bytes stand one after the other; D_AT is where its frame begins.
     start, have = load_word(side + D_AT), load_word(side + D_HAVE)

@@ -13,8 +13,9 @@ from flexwire.wire.limits import INT64_MIN
 # frame that is not whole yet: D_HAVE bytes of it at D_AT, its length prefix included, the first
 # seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the next frame, D_SIZES the sizes
 # of all whole frames together, D_LENGTH the length of the latest one. Bytes may come again: the
-# last D_BEFORE of those from before it was lent, and all since; D_REPEATED of them did.
-SIDE = 152
+# last D_BEFORE of those from before it was lent, and all since; D_REPEATED of them did. D_SEEKS
+# says what is known of its bytes: frames, or one of the numbers below.
+SIDE = 160
 (
     D_NEXT,
     D_TAKEN,
@@ -38,7 +39,11 @@ SIDE = 152
     D_FIRST_INDEX,
     D_BEFORE,
     D_REPEATED,
+    D_SEEKS,
 ) = range(0, SIDE, 8)
+# Where no frame is known to begin, bytes are passed over that begin none: by what requests begin
+# with, or responses; or whatever they are.
+FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
 NOTHING_ACKNOWLEDGED = INT64_MIN
 
 # A connection: its number, whether the end with the lower name is the client, how many segments
@@ -75,8 +80,9 @@ FRAME = 72
 ) = range(0, FRAME, 8)
 
 # A call: the columns of the segments, their order, the runs, and where output goes. C_NOTES is how
-# many notes a connection keeps, C_LIMIT the longest payload of a frame.
-CALL = 160
+# many notes a connection keeps, C_LIMIT the longest payload of a frame, C_HIGHEST_KEY the highest
+# api key that a request may have.
+CALL = 168
 (
     C_TIMES,
     C_SEQUENCES,
@@ -98,4 +104,5 @@ CALL = 160
     C_LIMIT,
     C_NOTES,
     C_CONNECTION_SIZE,
+    C_HIGHEST_KEY,
 ) = range(0, CALL, 8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.spark.parts import Parts
+from flexwire.spark.parts import Parts, first_sources
 from flexwire.spark.sums.audit import AuditSums
 from flexwire.spark.sums.connections import ConnectionSums
 from flexwire.spark.sums.frames import FrameSums
@@ -87,7 +87,8 @@ class AnalysisSums:
             totals=frames.totals(undecodable_records=undecodable, skipped_packets=self._skipped),
             withheld_credentials=frames.withheld_credentials(),
             timeline=frames.timeline(),
-            sources=frames.sources(self._packets),
+            sources=frames.sources(first_sources(self._packets)),
+            source_files=len(self._packets),
             apis=frames.apis(),
             clients=frames.clients(),
             version_uses=frames.version_uses(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.spark.functions.chosen import FAILFAST, PERMISSIVE
 
 # As Spark's own Kafka source gives them, and as records have them.
 SPARK = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+LARGE = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
 RECORDS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 KIP = find_convention("kip-82")
 TYPED = [
@@ -130,10 +132,19 @@ def test_the_last_header_of_a_key_is_the_one_that_is_meant() -> None:
     assert header_values(KIP, "user", "long", FAILFAST, rows).to_pylist() == [7, *[None] * 4, 7]
 
 
-def test_a_part_of_a_column_is_read_as_a_column() -> None:
-    rows = column(TYPED, [], TYPED[:1], TYPED).slice(1, 2)
+@pytest.mark.parametrize("kind", [SPARK, LARGE], ids=str)
+def test_a_part_of_a_column_is_read_as_a_column(kind: pa.DataType) -> None:
+    rows = column(TYPED, [], TYPED[:1], TYPED, kind=kind).slice(1, 2)
     assert header_values(KIP, "user", "long", FAILFAST, rows).to_pylist() == [None, 7]
     assert shown(header_lists(KIP, FAILFAST, rows)) == [[], [("user", 7)]]
+
+
+def wide(value: int, bits: int) -> dict[str, Any]:
+    """Give what a power of two is in the types that have more bits than that, besides the sign."""
+    ints = {"byte": 8, "short": 16, "int": 32, "long": 64}
+    return {"float": float(value), "double": float(value)} | {
+        name: value for name, size in ints.items() if bits < size - 1
+    }
 
 
 FITS = [
@@ -142,6 +153,11 @@ FITS = [
     (Typed("int", 300), {"short": 300, "int": 300, "long": 300, "float": 300.0, "double": 300.0}),
     (Typed("long", 2**40 + 1), {"long": 2**40 + 1, "double": 2.0**40 + 1}),
     (Typed("long", 2**63 - 1), {"long": 2**63 - 1}),
+    *((Typed("long", 1 << bits), wide(1 << bits, bits)) for bits in (7, 15, 31)),
+    *((Typed("long", -1 << bits), wide(-1 << bits, bits - 1)) for bits in (7, 15, 31)),
+    (Typed("int", 2**24 + 1), {"int": 2**24 + 1, "long": 2**24 + 1, "double": 2.0**24 + 1}),
+    (Typed("double", 1e300), {"double": 1e300}),
+    (Typed("double", -math.inf), {"float": -math.inf, "double": -math.inf}),
     (Typed("float", 0.5), {"float": 0.5, "double": 0.5}),
     (Typed("double", 0.1), {"double": 0.1}),
     (Typed("string", "ab"), {"string": "ab"}),

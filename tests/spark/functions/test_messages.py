@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -75,6 +76,12 @@ def test_permissive_says_what_is_wrong_beside_what_is_right(name: str) -> None:
     assert back == [None if at % 3 == 0 else row for at, row in enumerate(rows)]
 
 
+def test_what_did_not_decode_is_not_encoded_as_a_message_of_nulls() -> None:
+    # Of a message that has no fields, nulls would be the bytes.
+    structs = decoded("ListGroupsRequest", PERMISSIVE, pa.array([b"x", b""]), 0)
+    assert encoded("ListGroupsRequest", PERMISSIVE, structs, 0).to_pylist() == [None, b""]
+
+
 def test_failfast_raises_what_the_reference_says() -> None:
     data, versions = vectors("FetchRequest")
     with pytest.raises(DecodeError, match=r"FetchRequest v\d+ at ") as error:
@@ -131,6 +138,7 @@ def test_a_message_travels_as_its_name_or_as_a_spec() -> None:
         "Mine.json",
     )
     assert portable(spec) is spec
+    assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301 - our own
     assert decoded(spec, FAILFAST, pa.array([b"\x03hi\x00"]), 0).to_pylist()[0]["text"] == "hi"
     with pytest.raises(UnknownMessageError, match="did you mean FetchRequest"):
         portable("FetchRequst")

@@ -45,8 +45,9 @@ def test_batches_of_magic_2_are_read_by_kernels_alone(monkeypatch: pytest.Monkey
     assert [None if one is None else len(one) for one in found.to_pylist()] == [2, None, 6, 0]
 
 
-def test_a_part_of_a_column_is_read_as_a_column() -> None:
-    data = pa.array([b"before", ONE, None, ONE + ONE, b"after"]).slice(1, 3)
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+def test_a_part_of_a_column_is_read_as_a_column(kind: pa.DataType) -> None:
+    data = pa.array([b"before", ONE, None, ONE + ONE, b"after"], kind).slice(1, 3)
     found = record_lists(COLUMNS, FAILFAST, data)
     assert found.to_pylist() == [reference(row) for row in data.to_pylist()]
 
@@ -71,7 +72,7 @@ def test_permissive_gives_the_other_records_and_then_what_is_wrong() -> None:
         "path": "",
         "offset": size,
     }
-    assert told[3][0]["reason"] == "partial batch: 8 of an unknown number bytes"
+    assert told[3][0]["reason"] == "partial batch: 8 of an unknown number of bytes"
 
 
 def test_failfast_raises_with_the_row() -> None:

@@ -73,7 +73,14 @@ def test_what_has_no_type_there_is_text() -> None:
     assert read(Decimal("1E+999999999")) == "1E+999999999"
     assert math.isnan(read(Decimal("NaN")))
     assert read({1: "a"}) == {"1": "a"}
+    assert read({True: "a"}) == {"True": "a"}
     assert read(datetime(2026, 1, 1)) == datetime(2026, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - without
+
+
+def test_fields_are_in_the_order_of_their_names_which_readers_search() -> None:
+    assert to_variant({"b": 1, "a": 2}) == to_variant({"a": 2, "b": 1})
+    value, metadata = to_variant({"b": 1, "a": 2})
+    assert (value[2:4], metadata[-2:]) == (b"\0\1", b"ab")
 
 
 def test_what_cannot_be_one_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:

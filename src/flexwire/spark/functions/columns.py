@@ -85,7 +85,7 @@ def from_kafka_variant(
     """Decode messages of which a column says what they are, into Variants, as `parse_json` does.
 
     All is as in `from_kafka`, but ``message`` is a column, and the type the same for all messages;
-    fields are named as there. It takes some twenty times as long, as each value is one of Python.
+    fields are named as there. It takes hundreds of times as long, as each value is one of Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)

@@ -72,7 +72,7 @@ def by_name(
     names: pa.Array, kind: pa.DataType, work: Callable[[str | None, pa.Array], pa.Array]
 ) -> pa.Array:
     """Have the rows of each name done together, and give what is made of them in their order."""
-    if not pa.types.is_string(names.type):
+    if names.type not in {pa.string(), pa.large_string()}:
         raise refuse("message", "a column of text", str(names.type))
     coded = names.dictionary_encode("encode")
     which = np.asarray(coded.indices)

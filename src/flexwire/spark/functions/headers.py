@@ -8,6 +8,7 @@ Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys a
 from __future__ import annotations
 
 import math
+import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[Any, Any]
 
-_FLOAT_BITS = {"float": 24, "double": 53}
+_FLOATS = {"float": struct.Struct("f"), "double": struct.Struct("d")}
 _INT_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 HEADER_TYPES: dict[str, pa.DataType] = {
     ValueType.BOOLEAN.value: pa.bool_(),
@@ -156,7 +157,7 @@ def header_values(
     the type does not have is a `RecordHeaderError`, and null in PERMISSIVE mode.
     """
     lists = _lists(headers)
-    wanted = key.encode() if pa.types.is_binary(lists.keys.type) else key
+    wanted = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
     found = np.asarray(pc.equal(lists.keys, wanted).fill_null(False))
     (places,) = np.nonzero(found)
     rows = lists.of_row[places]
@@ -190,7 +191,7 @@ def _fitted(convention: Convention, key: str, name: str, value: Any) -> Any:
     """Give a value as its type has it, if that takes nothing from it; `RecordHeaderError` else."""
     value = plain(value)
     if value is None or _fits(name, value):
-        return value
+        return float(value) if name in _FLOATS and value is not None else value
     raise convention.misfit(key, f"expected {_article(name)}, got {short(value)}")
 
 
@@ -200,7 +201,7 @@ def _fits(name: str, value: Any) -> bool:
     if name in _INT_BITS:
         most = 1 << (_INT_BITS[name] - 1)
         return isinstance(value, int) and -most <= value < most
-    if name in _FLOAT_BITS:
+    if name in _FLOATS:
         return _is_exact(name, value)
     if HEADER_TYPES[name] == pa.binary():
         return isinstance(value, bytes)
@@ -211,11 +212,13 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _is_exact(name: str, value: Any) -> bool:
-    if isinstance(value, int):
-        return abs(value) <= 1 << _FLOAT_BITS[name]
-    if not isinstance(value, float):
+    if not isinstance(value, int | float):
         return False
-    return name == "double" or not math.isfinite(value) or float(np.float32(value)) == value
+    try:
+        (found,) = _FLOATS[name].unpack(_FLOATS[name].pack(value))
+    except (struct.error, OverflowError):
+        return False
+    return bool(found == value) or math.isnan(value)
 
 
 def _article(name: str) -> str:
@@ -240,4 +243,6 @@ def _lists(headers: pa.Array) -> _Lists:
 
 def _is_data(inner: pa.StructType) -> bool:
     keys, values = inner.field("key").type, inner.field("value").type
-    return keys in {pa.string(), pa.binary()} and values == pa.binary()
+    # Of Spark the large ones, where a setting says so.
+    of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
+    return keys in of_keys and values in {pa.binary(), pa.large_binary()}

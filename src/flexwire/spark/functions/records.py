@@ -7,6 +7,7 @@ knows all of it; so each row is what `decode_records` makes of its bytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,13 @@ import pyarrow.compute as pc
 from flexwire.arguments import refuse
 from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, Wanted
 from flexwire.columnar.buffers import MOST
+from flexwire.columnar.record_columns import Hints
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.validity import validate
 from flexwire.errors import CodecError, RecordError
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of it
 from flexwire.spark.functions.messages import with_error
+from flexwire.tables.record_objects import PARTIAL_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +60,7 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
     (pieces,) = np.nonzero(ends > starts)
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
     rows = _Rows(kind.value_type, len(data))
-    for group in PieceReader(content, starts[pieces], ends[pieces], wanted):
+    for group in PieceReader(content, starts[pieces], ends[pieces], wanted, _hints(columns)):
         of_row = pieces[group.word(L.B_PIECE)]
         rows.add(_placed(group, starts[of_row]), of_row, group.word(L.B_ROWS))
     for row in rows.unread.tolist():
@@ -67,6 +70,12 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
             error.add_note(f"in row {row}")
             raise
     return rows.lists(kind, data)
+
+
+@lru_cache(maxsize=64)
+def _hints(columns: tuple[str, ...]) -> Hints:  # noqa: ARG001 - each has its own
+    """Give what earlier rows of a worker took, from one batch of Spark's to the next."""
+    return Hints()
 
 
 def _placed(group: Group, starts: Words) -> pa.RecordBatch:
@@ -158,8 +167,8 @@ def _read(data: Words, wanted: Wanted, options: Options) -> list[pa.StructArray]
 def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
     """Give what is said of the batch that a full fetch was cut off in."""
     if reader.partial is not None:
-        whole = reader.partial.declared_size or "an unknown number"
-        reason = f"partial batch: {reader.partial.size} of {whole} bytes"
+        whole = reader.partial.declared_size or "an unknown number of"
+        reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {whole} bytes"
         yield {"reason": reason, "path": "", "offset": reader.partial.position}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ _PRIMITIVE, _SHORT_TEXT, _OBJECT, _ARRAY = range(4)
 _NULL, _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE = range(8)
 _DECIMAL4, _DECIMAL8, _DECIMAL16, _DATE, _TIMESTAMP = 8, 9, 10, 11, 12
 _BINARY, _TEXT = 15, 16
-_LONGEST_SHORT, _BYTE = 63, 255
+_LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
 # An int of 4, 8 and 16 bytes holds so many digits.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
 _EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,13 +84,17 @@ def variants(values: Iterable[Any]) -> pa.StructArray:
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    for kinds, write in _WRITERS:
-        if isinstance(value, kinds):
-            return write(value)
+    # What nearly all are is looked up; a class of one's own is asked whose it is.
+    write = _BY_TYPE.get(type(value))
+    if write is not None:
+        return write(value)
     if isinstance(value, dict):
         return _object(value, names)
     if isinstance(value, list | tuple):
         return _array([_value(one, names) for one in value])
+    for kind, write_kind in _BY_TYPE.items():
+        if isinstance(value, kind):
+            return write_kind(value)
     return _text(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 
@@ -148,18 +153,32 @@ def _array(items: list[bytes]) -> bytes:
 
 
 def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
-    texts = {key if isinstance(key, str) else str(key): one for key, one in value.items()}
-    if len(texts) < len(value):
-        raise EncodeError(f"two keys of {short(value)} are the same as text")
-    # Fields are in the order of their names, as bytes.
-    fields = sorted(texts, key=lambda name: name.encode("utf-8", "surrogatepass"))
-    numbers = [names.setdefault(name, len(names)) for name in fields]
-    items = [_value(texts[name], names) for name in fields]
+    keys = tuple(value)
+    # Names of fields come again and again; keys that others chose are not kept.
+    is_known = set(map(type, keys)) == {str} and len("".join(keys)) <= _FEW
+    fields = _known_fields(keys) if is_known else _fields(keys)
+    numbers = [names.setdefault(name, len(names)) for _, name in fields]
+    items = [_value(value[key], names) for key, _ in fields]
     id_width, width = _width(max(numbers, default=0)), _width(sum(map(len, items)))
     is_large = len(items) > _BYTE
     head = (is_large << 4 | (id_width - 1) << 2 | width - 1) << 2 | _OBJECT
     ids = b"".join(number.to_bytes(id_width, "little") for number in numbers)
     return bytes([head]) + _count(items, is_large=is_large) + ids + _joined(items, width)
+
+
+@lru_cache(maxsize=1024)
+def _known_fields(keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    return _fields(keys)
+
+
+def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
+    """Give keys with their names, which are text, in the order in which an object has them."""
+    texts = {key if isinstance(key, str) else str(key): key for key in keys}
+    if len(texts) < len(keys):
+        raise EncodeError(f"two keys of {short(keys)} are the same as text")
+    # In the order of the names as bytes.
+    ordered = sorted(texts, key=lambda name: name.encode("utf-8", "surrogatepass"))
+    return [(texts[name], name) for name in ordered]
 
 
 def _count(items: list[bytes], *, is_large: bool) -> bytes:
@@ -169,6 +188,8 @@ def _count(items: list[bytes], *, is_large: bool) -> bytes:
 def _joined(items: list[bytes], width: int) -> bytes:
     """Give where each item begins and the last ends, in numbers of ``width`` bytes, and all."""
     ends = accumulate(map(len, items), initial=0)
+    if width == 1:
+        return bytes(ends) + b"".join(items)
     return b"".join([*(at.to_bytes(width, "little") for at in ends), *items])
 
 
@@ -192,14 +213,15 @@ def _width(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
-# The first that a value is an instance of: a bool is an int, and a datetime a date.
-_WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...] = (
-    ((bool, type(None)), _PLAIN.__getitem__),
-    (int, _int),
-    (float, _float),
-    (str, _text),
-    (bytes, _binary),
-    (Decimal, _decimal),
-    (datetime, _moment),
-    (date, _day),
-)
+# In this order: a bool is an int, and a datetime a date.
+_BY_TYPE: dict[type, Callable[[Any], bytes]] = {
+    bool: _PLAIN.__getitem__,
+    type(None): _PLAIN.__getitem__,
+    int: _int,
+    float: _float,
+    str: _text,
+    bytes: _binary,
+    Decimal: _decimal,
+    datetime: _moment,
+    date: _day,
+}

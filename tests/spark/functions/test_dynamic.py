@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import VariantVal
 
-from flexwire.errors import ArgumentError, UnknownMessageError
+from flexwire.errors import ArgumentError, EncodeError, UnknownMessageError
+from flexwire.spark.functions import variant
 from flexwire.spark.functions.dynamic import encoded_messages, header_lists, message_variants
 from flexwire.spark.functions.messages import decoded
 from flexwire.spark.functions.variant import VARIANT
+from flexwire.spark.functions.variant_columns import struct_variants
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE
 from tests.spark.functions.test_headers import TYPED, column, shown
 from tests.spark.functions.test_messages import vectors
@@ -48,6 +50,26 @@ def test_a_variant_holds_what_the_struct_holds_row_by_row(options: Any) -> None:
         for at, name in enumerate(names)
     ]
     assert found == expected
+
+
+def test_a_column_of_structs_is_what_each_is_by_itself() -> None:
+    rows: list[Any] = [
+        {"b": 1, "a": {"n": [], "s": ["x" * 300, None]}},
+        {"b": None, "a": None},
+        {"b": 2**40, "a": {"n": None, "s": []}},
+        None,
+        {"b": -1, "a": {"n": [{"z": True, "y": 0.5}] * 300, "s": ["x"]}},
+    ]
+    inner = pa.struct([("z", pa.bool_()), ("y", pa.float64())])
+    nested = pa.struct([("n", pa.list_(inner)), ("s", pa.list_(pa.string()))])
+    column = pa.array([rows[0], *rows], pa.struct([("b", pa.int64()), ("a", nested)])).slice(1)
+    assert read(struct_variants(column)) == rows
+
+
+def test_one_that_is_too_large_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variant, "MOST", 10)
+    with pytest.raises(EncodeError, match="14 bytes are more than the 10 of a Variant"):
+        struct_variants(pa.array([{"a": b"1234"}]))
 
 
 def test_columns_of_no_rows_are_taken() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexwire.errors import FlexwireError
+from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.protocol import parse_request
 from flexwire.spark.functions.frames import FRAME, frame_type, frames
 from tests.protocol.payloads import make, request_payload, response_payload
@@ -99,6 +99,14 @@ def test_a_response_without_a_request_that_there_is_is_an_error(request_of: Any)
         frames(FAILFAST, data, key, version)
     (found,) = frames(PERMISSIVE, data, key, version).to_pylist()
     assert found["_corrupt_record"]["reason"]
+
+
+def test_other_columns_are_refused() -> None:
+    frame = pa.array([framed(REQUESTS[0])])
+    with pytest.raises(ArgumentError, match="data: expected a column of binary, got 'string'"):
+        frames(FAILFAST, pa.array(["text"]))
+    with pytest.raises(ArgumentError, match="api_version: expected a column of integers"):
+        frames(FAILFAST, frame, pa.array([3]), pa.array([1.5]))
 
 
 @settings(max_examples=40)

@@ -54,6 +54,7 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: from_kafka("v", "MetadataRequest", True), ArgumentError, "version: expected an int"),
     (lambda: to_kafka("v", "MetadataRequest", 1, {"absent": "null"}), ArgumentError, "options"),
     (lambda: kafka_records("v", ["offse"]), ArgumentError, "columns: expected names of offset"),
+    (lambda: kafka_records("v", ["key", "key"]), ArgumentError, "columns: expected each name once"),
     (lambda: kafka_headers("h", "none"), ArgumentError, "convention: expected one of"),
     (lambda: header("h", "k", "bigint"), ArgumentError, "type: expected 'boolean' or"),
     (lambda: header("h", 3, "long"), ArgumentError, "key: expected a str"),  # type: ignore[arg-type]

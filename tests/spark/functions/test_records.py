@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexwire import columnar
 from flexwire.columnar import BATCH_COLUMNS, RECORD_COLUMNS, decode_records
 from flexwire.errors import ArgumentError, CodecError, RecordError
 from flexwire.records import Record, encode_batch
@@ -37,6 +38,14 @@ def test_each_row_is_what_decode_records_makes_of_its_bytes(columns: tuple[str, 
     assert found.type == list_type(columns, FAILFAST)
     found.validate(full=True)
     assert found.to_pylist() == [reference(row, columns) for row in rows]
+
+
+def test_without_kernels_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pa.array([ONE + ONE, None, b"", ONE[:-1] + b"?" + ONE, ONE])
+    expected = record_lists(ALL, PERMISSIVE, data)
+    for module in (columnar.record_pieces, columnar.records):
+        monkeypatch.setattr(module, "kernel", lambda _: None)
+    assert record_lists(ALL, PERMISSIVE, data).equals(expected)
 
 
 def test_batches_of_magic_2_are_read_by_kernels_alone(monkeypatch: pytest.MonkeyPatch) -> None:

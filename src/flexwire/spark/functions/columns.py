@@ -183,6 +183,8 @@ def kafka_records(
     check_column(data, "data")
     chosen = read_options(options, MODE, CORRUPT)
     names = column_names(columns)
+    if len({*names}) < len(names):
+        raise refuse("columns", "each name once", columns)
     task = partial(records.record_lists, names, chosen)
     return arrow_function("kafka_records", task, records.list_type(names, chosen))(data)
 

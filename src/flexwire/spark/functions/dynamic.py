@@ -18,6 +18,7 @@ from flexwire.errors import FlexwireError, UnknownMessageError
 from flexwire.schema.served import check_message
 from flexwire.spark.functions import headers, messages
 from flexwire.spark.functions.variant import VARIANT, variants
+from flexwire.spark.functions.variant_columns import struct_variants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ def message_variants(
             if not options.is_permissive:
                 raise
             return _unknown(error, options, given)
-        return _objects(found)
+        return struct_variants(found)
 
     return by_name(names, VARIANT, decode)
 
@@ -90,13 +91,6 @@ def _named(name: str | None) -> str:
         raise UnknownMessageError("no message is named")
     check_message(name)
     return name
-
-
-def _objects(structs: pa.StructArray) -> pa.StructArray:
-    made = variants(structs.to_pylist())
-    if not structs.null_count:
-        return made
-    return pc.if_else(structs.is_valid(), made, pa.scalar(None, VARIANT))
 
 
 def _unknown(error: FlexwireError, options: Options, data: pa.Array) -> pa.StructArray:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flexwire.arguments import refuse
 from flexwire.columnar import ERROR
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.columnar.values import raw_tagged_fields
@@ -50,6 +51,7 @@ def frames(
 
     In PERMISSIVE mode a frame that is not one is a structure of nulls, but for its error.
     """
+    _check_columns(data, api_keys, versions)
     rows = len(data)
     requests = (
         [None] * rows
@@ -66,6 +68,15 @@ def frames(
                 raise
             made.append({options.corrupt: _error(error)})
     return pa.array(made, frame_type(options))
+
+
+def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
+    """Refuse columns of other types than those of frames and of what their requests say."""
+    if data.type not in {pa.binary(), pa.large_binary()}:
+        raise refuse("data", "a column of binary", str(data.type))
+    for name, column in (("api_key", api_keys), ("api_version", versions)):
+        if column is not None and not pa.types.is_integer(column.type):
+            raise refuse(name, "a column of integers", str(column.type))
 
 
 def _read(frame: bytes, request: tuple[int, int] | None, options: Options) -> dict[str, Any]:

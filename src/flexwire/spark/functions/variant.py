@@ -20,7 +20,7 @@ from flexwire.errors import EncodeError, short
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 VARIANT = pa.struct(
     [
@@ -45,9 +45,9 @@ _MICROSECOND = timedelta(microseconds=1)
 # Spark takes no larger one by default.
 MOST = 16 * 1024 * 1024
 
-_NO_NAMES = bytes([_VERSION, 0, 0])
+NULL = bytes([_NULL << 2])
 _PLAIN = {
-    None: bytes([_NULL << 2]),
+    None: NULL,
     True: bytes([_TRUE << 2]),
     False: bytes([_FALSE << 2]),
 }
@@ -73,7 +73,7 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
     made = _value(value, names)
     if len(made) > MOST:
         raise EncodeError(f"{len(made)} bytes are more than the {MOST} of a Variant")
-    return made, _metadata(names) if names else _NO_NAMES
+    return made, metadata_of(names)
 
 
 def variants(values: Iterable[Any]) -> pa.StructArray:
@@ -85,14 +85,14 @@ def variants(values: Iterable[Any]) -> pa.StructArray:
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
     # What nearly all are is looked up; a class of one's own is asked whose it is.
-    write = _BY_TYPE.get(type(value))
+    write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
     if isinstance(value, dict):
         return _object(value, names)
     if isinstance(value, list | tuple):
         return _array([_value(one, names) for one in value])
-    for kind, write_kind in _BY_TYPE.items():
+    for kind, write_kind in WRITERS.items():
         if isinstance(value, kind):
             return write_kind(value)
     return _text(value.isoformat() if hasattr(value, "isoformat") else str(value))
@@ -147,9 +147,14 @@ def _text(value: str) -> bytes:
 
 
 def _array(items: list[bytes]) -> bytes:
-    is_large, width = len(items) > _BYTE, _width(sum(map(len, items)))
-    head = (is_large << 2 | width - 1) << 2 | _ARRAY
-    return bytes([head]) + _count(items, is_large=is_large) + _joined(items, width)
+    width = width_of(sum(map(len, items)))
+    return array_head(len(items), width) + joined(items, width)
+
+
+def array_head(count: int, width: int) -> bytes:
+    """Give what stands before an array's items, whose places are numbers of ``width`` bytes."""
+    is_large = count > _BYTE
+    return bytes([(is_large << 2 | width - 1) << 2 | _ARRAY]) + _count(count)
 
 
 def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
@@ -159,11 +164,16 @@ def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
     fields = _known_fields(keys) if is_known else _fields(keys)
     numbers = [names.setdefault(name, len(names)) for _, name in fields]
     items = [_value(value[key], names) for key, _ in fields]
-    id_width, width = _width(max(numbers, default=0)), _width(sum(map(len, items)))
-    is_large = len(items) > _BYTE
+    width = width_of(sum(map(len, items)))
+    return object_head(numbers, width) + joined(items, width)
+
+
+def object_head(numbers: list[int], width: int) -> bytes:
+    """Give what stands before an object's items: which names its fields have, by their numbers."""
+    is_large, id_width = len(numbers) > _BYTE, width_of(max(numbers, default=0))
     head = (is_large << 4 | (id_width - 1) << 2 | width - 1) << 2 | _OBJECT
     ids = b"".join(number.to_bytes(id_width, "little") for number in numbers)
-    return bytes([head]) + _count(items, is_large=is_large) + ids + _joined(items, width)
+    return bytes([head]) + _count(len(numbers)) + ids
 
 
 @lru_cache(maxsize=1024)
@@ -176,16 +186,19 @@ def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
     texts = {key if isinstance(key, str) else str(key): key for key in keys}
     if len(texts) < len(keys):
         raise EncodeError(f"two keys of {short(keys)} are the same as text")
-    # In the order of the names as bytes.
-    ordered = sorted(texts, key=lambda name: name.encode("utf-8", "surrogatepass"))
-    return [(texts[name], name) for name in ordered]
+    return [(texts[name], name) for name in in_order(texts)]
 
 
-def _count(items: list[bytes], *, is_large: bool) -> bytes:
-    return len(items).to_bytes(4 if is_large else 1, "little")
+def in_order(names: Iterable[str]) -> list[str]:
+    """Give names as an object has its fields: in the order of their bytes."""
+    return sorted(names, key=lambda name: name.encode("utf-8", "surrogatepass"))
 
 
-def _joined(items: list[bytes], width: int) -> bytes:
+def _count(count: int) -> bytes:
+    return count.to_bytes(4 if count > _BYTE else 1, "little")
+
+
+def joined(items: Sequence[bytes], width: int) -> bytes:
     """Give where each item begins and the last ends, in numbers of ``width`` bytes, and all."""
     ends = accumulate(map(len, items), initial=0)
     if width == 1:
@@ -193,12 +206,13 @@ def _joined(items: list[bytes], width: int) -> bytes:
     return b"".join([*(at.to_bytes(width, "little") for at in ends), *items])
 
 
-def _metadata(names: dict[str, int]) -> bytes:
+def metadata_of(names: Iterable[str]) -> bytes:
+    """Give the metadata of a Variant that has these names, by their numbers."""
     texts = [_encoded(name) for name in names]
     size = sum(map(len, texts))
-    width = _width(max(size, len(texts)))
+    width = width_of(max(size, len(texts)))
     head = bytes([_VERSION | (width - 1) << 6])
-    return head + len(texts).to_bytes(width, "little") + _joined(texts, width)
+    return head + len(texts).to_bytes(width, "little") + joined(texts, width)
 
 
 def _encoded(text: str) -> bytes:
@@ -208,13 +222,13 @@ def _encoded(text: str) -> bytes:
         raise EncodeError(f"{short(text)} is not writable as UTF-8: {error.reason}") from None
 
 
-def _width(number: int) -> int:
+def width_of(number: int) -> int:
     """Give how many bytes hold a number that is not negative."""
     return max(1, (number.bit_length() + 7) // 8)
 
 
-# In this order: a bool is an int, and a datetime a date.
-_BY_TYPE: dict[type, Callable[[Any], bytes]] = {
+# What writes a value that is neither a list nor a dict. A bool is an int, and a datetime a date.
+WRITERS: dict[type, Callable[[Any], bytes]] = {
     bool: _PLAIN.__getitem__,
     type(None): _PLAIN.__getitem__,
     int: _int,

@@ -47,11 +47,15 @@ def register_functions(
       and, for responses, ``kafka_frame(value, api_key, api_version)``;
     - ``kafka_headers(headers, 'kip-82')``.
 
-    ``options`` are those of the functions, for all that are registered by this call.
+    ``options`` are those of the functions, for all that are registered by this call. The catalog is
+    that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX)
     made = {
-        **dict(typed_function(one, chosen) for one in to_list(messages, "messages", "messages")),
+        **dict(
+            typed_function(one, chosen)
+            for one in to_list(messages, "messages", "a list of messages")
+        ),
         **_of_any_message(chosen),
     }
     for name, function in made.items():

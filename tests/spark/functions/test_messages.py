@@ -127,7 +127,7 @@ def test_in_failfast_the_field_for_errors_is_one_that_no_version_has() -> None:
 def test_spark_has_the_types_as_they_are_so_that_nothing_is_cast() -> None:
     for name in catalog().names()[::12]:
         kind = message_type(name)
-        assert to_arrow_type(from_arrow_type(kind), timezone="UTC").equals(kind), name
+        assert to_arrow_type(from_arrow_type(kind)).equals(kind), name
 
 
 def test_a_message_travels_as_its_name_or_as_a_spec() -> None:

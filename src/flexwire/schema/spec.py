@@ -41,6 +41,15 @@ class MessageType(Enum):
         return name.removesuffix(self.value.capitalize()) or name
 
 
+def snake_case(name: str) -> str:
+    """Give a name of a spec as Python and SQL write names.
+
+    >>> snake_case("MetadataResponse")
+    'metadata_response'
+    """
+    return _WORD_START.sub("_", name).lower()
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A place in a spec's text; both count from 1, in characters."""
@@ -166,7 +175,7 @@ class FieldSpec:
     @property
     def attribute(self) -> str:
         """The name of the Python attribute: snake_case, with "_" after a name that Python needs."""
-        name = _WORD_START.sub("_", self.name).lower()
+        name = snake_case(self.name)
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
 

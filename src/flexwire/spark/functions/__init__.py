@@ -1,0 +1,34 @@
+"""Columns of Kafka's bytes in Spark: functions in the manner of `from_avro` and `from_protobuf`.
+
+Each takes columns of a DataFrame and gives one, in classic Spark, by Spark Connect and in streams.
+The work is done in Arrow by the rooms below, with their kernels (`messages`, `records`, `headers`,
+`frames`); here is what makes it functions of Spark. They need PySpark 4.1 or later.
+
+In SQL they are there after `register_functions`.
+"""
+
+from __future__ import annotations
+
+from flexwire.spark.functions.columns import (
+    from_kafka,
+    from_kafka_variant,
+    header,
+    kafka_frame,
+    kafka_headers,
+    kafka_records,
+    schema_of_kafka,
+    to_kafka,
+)
+from flexwire.spark.functions.sql import register_functions
+
+__all__ = [
+    "from_kafka",
+    "from_kafka_variant",
+    "header",
+    "kafka_frame",
+    "kafka_headers",
+    "kafka_records",
+    "register_functions",
+    "schema_of_kafka",
+    "to_kafka",
+]

@@ -1,0 +1,273 @@
+"""The column functions as people call them, in the manner of those of Spark."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.pandas.types import from_arrow_type
+
+from flexwire.arguments import refuse, to_choice, to_text, to_version
+from flexwire.columnar import RECORD_COLUMNS
+from flexwire.columnar.doors import column_names
+from flexwire.spark.functions import dynamic, frames, messages, records
+from flexwire.spark.functions import headers as typed
+from flexwire.spark.functions.options import (
+    ABSENT,
+    CONVENTION,
+    CORRUPT,
+    ENCODING,
+    MODE,
+    PREFIX,
+    read_options,
+)
+from flexwire.spark.functions.udfs import arrow_function
+from flexwire.spark.functions.variant import VARIANT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql.types import StructType
+
+    from flexwire.records.conventions import Convention
+    from flexwire.schema.served import MessageLike
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.spark.functions.options import FunctionOptions, Options
+
+
+ColumnOrName: TypeAlias = Column | str
+_OF_MESSAGES = (MODE, CORRUPT, ENCODING, ABSENT)
+
+
+def from_kafka(
+    data: ColumnOrName,
+    message: MessageLike,
+    version: ColumnOrName | int,
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Decode a binary column of messages into a struct; its nearest relative is `from_protobuf`.
+
+    Args:
+        data: the bytes of a message in each row, all of them, without a header; null gives null.
+        message: the message's name ("MetadataResponse"), which is no column, as it fixes the type;
+            or a spec of one's own. The type is `schema_of_kafka`, the same for all versions.
+        version: an int for all rows, or a column with the version of each row.
+        options: as a dict of texts, as in `from_protobuf`:
+
+            - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
+              message that does not decode. PERMISSIVE gives null fields for it, and one field more
+              for all: ``_corrupt_record``, as in `from_json`, which is null in what decodes and
+              else says the ``reason``, the ``path`` of the field and the ``offset`` of the byte.
+            - ``columnNameOfCorruptRecord``: another name for that field.
+            - ``absent``: what a field is that the row's version does not have, ``null`` (the
+              default) or ``default``.
+            - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
+
+    Raises `UnknownMessageError` at once for a message that the catalog does not have, and
+    `AnalysisError` on PySpark 4.0. The catalog is that of this moment (`use_catalog`), and travels
+    with the query. Used in ``where`` and ``select`` it is evaluated twice, as each Python function
+    is in Spark: docs/spark-functions.md says how to have it once.
+    """
+    chosen = read_options(options, *_OF_MESSAGES)
+    named = messages.portable(message)
+    kind = messages.column_type(named, chosen)
+    return _apply("from_kafka", messages.decoded, kind, (named, chosen), data, version)
+
+
+def from_kafka_variant(
+    data: ColumnOrName,
+    message: ColumnOrName,
+    version: ColumnOrName,
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Decode messages of which a column says what they are, into Variants, as `parse_json` does.
+
+    All is as in `from_kafka`, but ``message`` is a column, and the type the same for all messages;
+    fields are named as there. It takes hundreds of times as long, as each value is one of Python.
+    """
+    for column, name in ((data, "data"), (message, "message"), (version, "version")):
+        check_column(column, name)
+    task = partial(dynamic.message_variants, read_options(options, *_OF_MESSAGES))
+    return arrow_function("from_kafka_variant", task, VARIANT)(data, message, version)
+
+
+def to_kafka(
+    data: ColumnOrName,
+    message: MessageLike,
+    version: ColumnOrName | int,
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Encode a struct column into a binary column of messages, as `to_protobuf` does.
+
+    Args:
+        data: structs as `from_kafka` gives them. A field that no version asked for has may be
+            missing, and null stands for it; a null struct gives null.
+        message: the message's name, or a spec of one's own.
+        version: an int for all rows, or a column with the version of each row.
+        options: ``mode`` FAILFAST, the default, ends the query with the first row that no message
+            can hold; PERMISSIVE gives null for it, and takes structs with the field that
+            `from_kafka` has for errors in this mode, or ``columnNameOfCorruptRecord`` says.
+            ``encoding`` is as in `from_kafka`.
+    """
+    chosen = read_options(options, MODE, CORRUPT, ENCODING)
+    named = messages.portable(message)
+    return _apply("to_kafka", messages.encoded, pa.binary(), (named, chosen), data, version)
+
+
+def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
+    """Give the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
+
+    It is a type and not a column: it does not depend on data, and is known before a query runs.
+    Its ``simpleString()`` is what SQL takes.
+
+    >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
+    'struct<states_filter:array<string>,t'
+    """
+    chosen = read_options(options, *_OF_MESSAGES)
+    kind = messages.column_type(messages.portable(message), chosen)
+    return cast("StructType", from_arrow_type(kind))
+
+
+def _apply(
+    name: str,
+    work: Any,
+    kind: pa.DataType,
+    fixed: tuple[str | MessageSpec, Options],
+    data: ColumnOrName,
+    version: ColumnOrName | int,
+) -> Column:
+    """Apply a function of messages to columns; one version for all rows is not sent as a column."""
+    check_column(data, "data")
+    if isinstance(version, Column | str):
+        return arrow_function(name, partial(work, *fixed), kind)(data, version)
+    one = to_version(version)
+    return arrow_function(name, partial(_of_one_version, work, fixed, one), kind)(data)
+
+
+def _of_one_version(
+    work: Any, fixed: tuple[str | MessageSpec, Options], version: int, data: pa.Array
+) -> pa.Array:
+    return work(*fixed, data, version)
+
+
+def check_column(given: object, name: str) -> None:
+    """Refuse what is neither a column nor the name of one."""
+    if not isinstance(given, Column | str):
+        raise refuse(name, "a Column or the name of one", given)
+
+
+def kafka_records(
+    data: ColumnOrName,
+    columns: Sequence[str] = tuple(RECORD_COLUMNS),
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Decode a binary column of record batches into an array of structs, one for each record.
+
+    Its nearest relative is `from_json` with a schema of ``array<struct<…>>``; `inline` makes rows
+    of it. The bytes are the ``records`` of a Produce request or Fetch response, or a piece of a log
+    segment: record batches and message sets of every magic and compression, one after the other.
+
+    Args:
+        data: the bytes of each row; null gives null, and no bytes an empty array.
+        columns: which fields a record has, of `flexwire.columnar.RECORD_COLUMNS` (the default:
+            ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``) and
+            `flexwire.columnar.BATCH_COLUMNS`. What is not named is not copied.
+        options: ``mode`` FAILFAST, the default, ends the query with the first damaged batch; a
+            batch that a full fetch was cut off in is left out. PERMISSIVE gives the other records,
+            and after them an element for each damaged batch and for one that was cut off, which
+            has nothing but ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason``
+            and the ``offset`` of the byte. In records it is null.
+    """
+    check_column(data, "data")
+    chosen = read_options(options, MODE, CORRUPT)
+    names = column_names(columns)
+    if len({*names}) < len(names):
+        raise refuse("columns", "each name once", columns)
+    task = partial(records.record_lists, names, chosen)
+    return arrow_function("kafka_records", task, records.list_type(names, chosen))(data)
+
+
+def kafka_headers(
+    headers: ColumnOrName,
+    convention: str | Convention,
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Read the values of record headers by a convention, as ``array<struct<key, value: variant>>``.
+
+    Its nearest relative is `parse_json`: the type of a value is known when it is read, so it is a
+    Variant, which ``value::bigint`` and `variant_get` take apart. Order and duplicates are kept.
+
+    Args:
+        headers: the ``headers`` of Spark's own Kafka source (``includeHeaders``), or of
+            `kafka_records`; null, which is what Spark has for no headers, gives null.
+        convention: its name in `flexwire.records.conventions` (``kip-82``, ``utf-8``, ``connect``,
+            ``spring-json`` …), or a convention made for the case, as ``FixedWidth({"n": "int"})``.
+        options: ``mode`` FAILFAST, the default, ends the query with the first value that does not
+            fit. PERMISSIVE gives null for it, and one field more for all: ``_corrupt_record`` (or
+            ``columnNameOfCorruptRecord``) with the ``reason``.
+    """
+    check_column(headers, "headers")
+    chosen = read_options(options, MODE, CORRUPT)
+    task = partial(typed.header_lists, typed.find_convention(convention), chosen)
+    return arrow_function("kafka_headers", task, typed.list_type(chosen))(headers)
+
+
+def header(
+    headers: ColumnOrName,
+    key: str,
+    type: str,  # noqa: A002 - what KIP-82 calls it, and Spark's users
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Read the last record header of a key as a type; its nearest relative is `get_json_object`.
+
+    Null where a row has no such header, and where its value is null. Others are not looked at.
+
+    Args:
+        headers: as in `kafka_headers`.
+        key: the key, which is no column.
+        type: a type of KIP-82's table: boolean, byte, short, int, long, float, double, string,
+            char, or ``byte[]``, which may be called binary.
+        options: ``convention`` says how values are written, ``kip-82`` by default. ``mode``
+            FAILFAST, the default, ends the query with the first value that does not fit, or is not
+            of the type without loss: a short is a long, a long of 5 is a short, "5" is neither.
+            PERMISSIVE gives null for it.
+    """
+    check_column(headers, "headers")
+    chosen = read_options(options, MODE, CONVENTION)
+    name = to_choice(type, "type", tuple(typed.HEADER_TYPES))
+    convention = typed.convention_of(chosen.convention, to_text(key, "key"), name)
+    task = partial(typed.header_values, convention, key, name, chosen)
+    return arrow_function("header", task, typed.HEADER_TYPES[name])(headers)
+
+
+def kafka_frame(
+    data: ColumnOrName,
+    api_key: ColumnOrName | None = None,
+    api_version: ColumnOrName | None = None,
+    options: FunctionOptions | None = None,
+) -> Column:
+    """Read whole frames: what their header says, and the body with its message and version.
+
+    Spark has no relative of it. A body is for `from_kafka`, one message at a time:
+    ``from_kafka("frame.body", "MetadataRequest", "frame.body_version")`` on the rows whose
+    ``frame.message`` is that.
+
+    Args:
+        data: frames with their int32 length; null gives null.
+        api_key: for responses, which do not say what they are, the api key of the request.
+        api_version: and its version.
+        options: ``mode`` FAILFAST, the default, ends the query with the first that is not a frame.
+            PERMISSIVE gives null fields for it, and one field more for all, ``_corrupt_record`` (or
+            ``columnNameOfCorruptRecord``). ``lengthPrefix`` is ``false`` for payloads without
+            their length, as the ``frames`` table of an analysis has them.
+    """
+    chosen = read_options(options, MODE, CORRUPT, PREFIX)
+    given: list[tuple[Any, str]] = [(data, "data")]
+    if api_key is not None or api_version is not None:
+        given += [(api_key, "api_key"), (api_version, "api_version")]
+    for column, name in given:
+        check_column(column, name)
+    make = arrow_function("kafka_frame", partial(frames.frames, chosen), frames.frame_type(chosen))
+    return make(*(column for column, _ in given))

@@ -1,0 +1,248 @@
+"""Typed record headers in a column, in Arrow alone: what tasks of Spark run.
+
+Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys are text, or those of
+`kafka_records`, whose keys are bytes. What bytes mean is said by a convention of
+`flexwire.records.conventions`, and never guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.arguments import refuse
+from flexwire.columnar import ERROR
+from flexwire.columnar.validity import validate
+from flexwire.errors import FlexwireError, RecordHeaderError, short
+from flexwire.records.conventions import CONVENTIONS, Convention, FixedWidth
+from flexwire.records.typed import Typed, ValueType
+from flexwire.spark.functions.messages import with_error
+from flexwire.spark.functions.variant import VARIANT, to_variant
+
+if TYPE_CHECKING:
+    from flexwire.records.conventions.convention import RawHeader
+    from flexwire.spark.functions.options import Options
+
+    Words = np.ndarray[Any, Any]
+
+_FLOATS = {"float": struct.Struct("f"), "double": struct.Struct("d")}
+_INT_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+HEADER_TYPES: dict[str, pa.DataType] = {
+    ValueType.BOOLEAN.value: pa.bool_(),
+    ValueType.BYTE.value: pa.int8(),
+    ValueType.CHAR.value: pa.string(),
+    ValueType.SHORT.value: pa.int16(),
+    ValueType.INT.value: pa.int32(),
+    ValueType.LONG.value: pa.int64(),
+    ValueType.FLOAT.value: pa.float32(),
+    ValueType.DOUBLE.value: pa.float64(),
+    ValueType.STRING.value: pa.string(),
+    ValueType.BYTES.value: pa.binary(),
+    "binary": pa.binary(),
+}
+"""The types of values by KIP-82's names, which but for two are Spark's as well, and in Arrow."""
+
+
+class _Lists(NamedTuple):
+    """Record headers of rows: keys and values side by side, and in which row each is."""
+
+    keys: pa.Array
+    values: pa.Array
+    of_row: Words
+
+    def pairs(self, rows: int) -> list[list[RawHeader]]:
+        """Give the record headers of each row."""
+        made: list[list[RawHeader]] = [[] for _ in range(rows)]
+        keys, values = self.keys.to_pylist(), self.values.to_pylist()
+        for row, key, value in zip(self.of_row.tolist(), keys, values, strict=True):
+            made[row].append((key, value))
+        return made
+
+
+def find_convention(given: object) -> Convention:
+    """Give a convention by its name, or as it was made for the case."""
+    if isinstance(given, Convention):
+        return given
+    if not isinstance(given, str) or given not in CONVENTIONS:
+        raise refuse("convention", f"one of {', '.join(CONVENTIONS)}, or a Convention", given)
+    return CONVENTIONS[given]
+
+
+def convention_of(given: str, key: str, name: str) -> Convention:
+    """Give a convention that reads a key as a type: one without types learns that of the key."""
+    found = find_convention(given)
+    return FixedWidth({key: name}) if isinstance(found, FixedWidth) else found
+
+
+def list_type(options: Options) -> pa.ListType:
+    """Give the type of a column of read headers; where asked for, with a field for the error."""
+    kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
+    return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
+
+
+def header_lists(convention: Convention, options: Options, headers: pa.Array) -> pa.ListArray:
+    """Read a column of record headers into a column of `list_type`; a null is null.
+
+    In PERMISSIVE mode the value of one that does not fit is null, and its error says why; else it
+    is a `RecordHeaderError`.
+    """
+    lists = _lists(headers)
+    read = [_read(convention, pairs, options) for pairs in lists.pairs(len(headers))]
+    counts = np.array([len(one) for one in read], np.int64)
+    items = [item for one in read for item in one]
+    keys, values, errors = zip(*items, strict=True) if items else ((), (), ())
+    kind = list_type(options)
+    columns = [pa.array(keys, pa.string()), _variants(values)]
+    if options.is_permissive:
+        columns.append(pa.array(errors, ERROR))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    structs = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
+    mask = headers.is_null() if headers.null_count else None
+    return pa.ListArray.from_arrays(offsets, structs, type=kind, mask=mask)
+
+
+def _variants(values: Any) -> pa.StructArray:
+    """Give a column of Variants that were made already; None is null."""
+    mask = pa.array([one is None for one in values], pa.bool_())
+    columns = [pa.array([b"" if one is None else one[at] for one in values]) for at in (0, 1)]
+    cast = [column.cast(pa.binary()) for column in columns]
+    return pa.StructArray.from_arrays(cast, fields=list(VARIANT), mask=mask)
+
+
+def _read(convention: Convention, pairs: list[RawHeader], options: Options) -> list[Any]:
+    """Read the record headers of one row: the key of each, its value, and what was wrong."""
+    if not options.is_permissive:
+        return [(key, to_variant(plain(one)), None) for key, one in convention.read(pairs)]
+    try:
+        bound = convention.for_record(pairs)
+    except FlexwireError:
+        # What names the types does not fit: it is told where it stands.
+        bound = convention
+    made: list[Any] = []
+    for key, data in pairs:
+        try:
+            made += [
+                (text, to_variant(plain(one)), None) for text, one in bound.read([(key, data)])
+            ]
+        except FlexwireError as error:
+            made.append((_shown(key), None, _error(error)))
+    return made
+
+
+def _shown(key: Any) -> str:
+    return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
+
+
+def _error(error: FlexwireError) -> dict[str, Any]:
+    reason = error.reason if isinstance(error, RecordHeaderError) else str(error)
+    return {"reason": reason, "path": "", "offset": None}
+
+
+def plain(value: Any) -> Any:
+    """Give a value without the type that its convention may keep beside it."""
+    return value.value if isinstance(value, Typed) else value
+
+
+def header_values(
+    convention: Convention, key: str, name: str, options: Options, headers: pa.Array
+) -> pa.Array:
+    """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
+
+    Null where there is none, and where its value is null. Other headers are not read. A value that
+    the type does not have is a `RecordHeaderError`, and null in PERMISSIVE mode.
+    """
+    lists = _lists(headers)
+    wanted = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
+    found = np.asarray(pc.equal(lists.keys, wanted).fill_null(False))
+    (places,) = np.nonzero(found)
+    rows = lists.of_row[places]
+    is_last = np.append(rows[1:] != rows[:-1], True) if len(rows) else rows.astype(bool)
+    places, rows = places[is_last], rows[is_last]
+    of_row = [convention] * len(headers)
+    if type(convention).for_record is not Convention.for_record:
+        of_row = [_bound(convention, one, options) for one in lists.pairs(len(headers))]
+    made: list[Any] = [None] * len(headers)
+    data = lists.values.take(pa.array(places)).to_pylist()
+    for row, one in zip(rows.tolist(), data, strict=True):
+        try:
+            ((_, value),) = of_row[row].read([(key, one)]) or [(key, None)]
+            made[row] = _fitted(convention, key, name, value)
+        except FlexwireError:
+            if not options.is_permissive:
+                raise
+    return pa.array(made, HEADER_TYPES[name])
+
+
+def _bound(convention: Convention, pairs: list[RawHeader], options: Options) -> Convention:
+    try:
+        return convention.for_record(pairs)
+    except FlexwireError:
+        if not options.is_permissive:
+            raise
+        return convention
+
+
+def _fitted(convention: Convention, key: str, name: str, value: Any) -> Any:
+    """Give a value as its type has it, if that takes nothing from it; `RecordHeaderError` else."""
+    value = plain(value)
+    if value is None or _fits(name, value):
+        return float(value) if name in _FLOATS and value is not None else value
+    raise convention.misfit(key, f"expected {_article(name)}, got {short(value)}")
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name == "boolean" or isinstance(value, bool):
+        return name == "boolean" and isinstance(value, bool)
+    if name in _INT_BITS:
+        most = 1 << (_INT_BITS[name] - 1)
+        return isinstance(value, int) and -most <= value < most
+    if name in _FLOATS:
+        return _is_exact(name, value)
+    if HEADER_TYPES[name] == pa.binary():
+        return isinstance(value, bytes)
+    is_text = isinstance(value, str) and value.encode(errors="replace") == value.encode(
+        errors="ignore"
+    )
+    return is_text and (name != "char" or len(value) == 1)
+
+
+def _is_exact(name: str, value: Any) -> bool:
+    if not isinstance(value, int | float):
+        return False
+    try:
+        (found,) = _FLOATS[name].unpack(_FLOATS[name].pack(value))
+    except (struct.error, OverflowError):
+        return False
+    return bool(found == value) or math.isnan(value)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
+
+
+def _lists(headers: pa.Array) -> _Lists:
+    """Take record headers apart; raises `ArgumentError` for a column of another type."""
+    kind = headers.type
+    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
+    names = [one.name for one in inner] if inner is not None and pa.types.is_struct(inner) else []
+    if names[:2] != ["key", "value"] or not _is_data(inner):
+        expected = "a column of array<struct<key:string,value:binary>>"
+        raise refuse("headers", expected, str(kind))
+    validate(headers, full=True)
+    items = headers.flatten()
+    of_row = pc.list_parent_indices(headers).to_numpy()
+    keys, values = (pc.struct_field(items, name) for name in names[:2])
+    # A record header is never null, nor is its key.
+    return _Lists(keys, values, of_row)
+
+
+def _is_data(inner: pa.StructType) -> bool:
+    keys, values = inner.field("key").type, inner.field("value").type
+    # Of Spark the large ones, where a setting says so.
+    of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
+    return keys in of_keys and values in {pa.binary(), pa.large_binary()}

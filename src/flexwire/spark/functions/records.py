@@ -1,0 +1,185 @@
+"""Record batches in a column to lists of records, in Arrow alone: what tasks of Spark run.
+
+All rows are read at once by the kernels of `flexwire.columnar`. A row in which anything is not for
+these (a message set, damage, a batch that is cut off) is read anew, as a whole, by the reader that
+knows all of it; so each row is what `decode_records` makes of its bytes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.arguments import refuse
+from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, Wanted
+from flexwire.columnar.buffers import MOST
+from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_pieces import PieceReader
+from flexwire.columnar.validity import validate
+from flexwire.errors import CodecError, RecordError
+from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of it
+from flexwire.spark.functions.messages import with_error
+from flexwire.tables.record_objects import PARTIAL_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from flexwire.columnar.record_pieces import Group
+    from flexwire.spark.functions.options import Options
+
+    Words = np.ndarray[Any, Any]
+
+# The one column that depends on where a row stands among others.
+_POSITION = "batch_position"
+
+
+def list_type(columns: Sequence[str], options: Options) -> pa.ListType:
+    """Give the type of a column of records; where it is asked for, with a field for the error."""
+    known = RECORD_COLUMNS | BATCH_COLUMNS
+    kind = pa.struct([(name, known[name]) for name in columns])
+    return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
+
+
+def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> pa.ListArray:
+    """Decode a binary column into a column of `list_type`; a null is null.
+
+    In PERMISSIVE mode what does not decode is an element of its own, after the records of its row.
+    Raises `RecordError` in FAILFAST mode, with the row in a note; `CodecError` where the records of
+    all rows are more than one array can hold.
+    """
+    if data.type not in {pa.binary(), pa.large_binary()}:
+        raise refuse("data", "a column of binary", str(data.type))
+    validate(data, full=True)
+    kind = list_type(columns, options)
+    wanted = Wanted(columns=columns)
+    starts, ends = _extents(data)
+    (pieces,) = np.nonzero(ends > starts)
+    content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
+    rows = _Rows(kind.value_type, len(data))
+    for group in PieceReader(content, starts[pieces], ends[pieces], wanted, _hints(columns)):
+        of_row = pieces[group.word(L.B_PIECE)]
+        rows.add(_placed(group, starts[of_row]), of_row, group.word(L.B_ROWS))
+    for row in rows.unread.tolist():
+        try:
+            rows.put(row, _read(content[starts[row] : ends[row]], wanted, options))
+        except RecordError as error:
+            error.add_note(f"in row {row}")
+            raise
+    return rows.lists(kind, data)
+
+
+@lru_cache(maxsize=64)
+def _hints(columns: tuple[str, ...]) -> Hints:  # noqa: ARG001 - each has its own
+    """Give what earlier rows of a worker took, from one batch of Spark's to the next."""
+    return Hints()
+
+
+def _placed(group: Group, starts: Words) -> pa.RecordBatch:
+    """Give the records of batches, whose positions count from the beginnings of their rows."""
+    at = group.records.schema.get_field_index(_POSITION)
+    if at < 0:
+        return group.records
+    begins = pa.array(np.repeat(starts, group.word(L.B_ROWS)))
+    placed = pc.subtract(group.records.column(at), begins)
+    return group.records.set_column(at, _POSITION, placed)
+
+
+class _Rows:
+    """The records of the rows of a column: those of kernels, and in their place those of others."""
+
+    def __init__(self, kind: pa.StructType, count: int) -> None:
+        self._kind = kind
+        self._counts = np.zeros(count, np.int64)
+        self._is_unread = np.zeros(count, np.bool_)
+        self._made: list[pa.StructArray] = []
+        self._of_row: list[Words] = []
+        self._size = 0
+
+    def add(self, records: pa.RecordBatch, of_row: Words, counts: Words) -> None:
+        """Take the records of batches, each of which is of a row; one without any was refused."""
+        self._is_unread[of_row[counts == 0]] = True
+        if len(records):
+            self._keep(_structs(self._kind, records, None), np.repeat(of_row, counts))
+
+    @property
+    def unread(self) -> Words:
+        """The rows of which something was refused."""
+        return np.flatnonzero(self._is_unread)
+
+    def put(self, row: int, records: list[pa.StructArray]) -> None:
+        """Take the records of a row that was read by itself."""
+        for one in records:
+            self._keep(one, np.full(len(one), -1 - row))
+
+    def _keep(self, records: pa.StructArray, of_row: Words) -> None:
+        self._size += records.nbytes
+        if self._size > MOST:
+            error = CodecError(f"their records take more than {MOST} bytes")
+            error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
+            raise error
+        self._made.append(records)
+        self._of_row.append(of_row)
+
+    def lists(self, kind: pa.ListType, data: pa.Array) -> pa.ListArray:
+        """Give the records of each row as a list."""
+        of_row = np.concatenate([*self._of_row, np.zeros(0, np.int64)])
+        records = pa.concat_arrays([*self._made, pa.array([], self._kind)])
+        if self._is_unread.any():
+            # What kernels have read of a row that was read anew is dropped; those read anew have
+            # negative numbers, and go where their rows are.
+            kept = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
+            of_row = np.where(of_row < 0, -1 - of_row, of_row)[kept]
+            order = np.argsort(of_row, kind="stable")
+            records, of_row = records.take(pa.array(kept[order])), of_row[order]
+        counts = np.bincount(of_row, minlength=len(data))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        mask = data.is_null() if data.null_count else None
+        given = pa.array(offsets, pa.int32())
+        return pa.ListArray.from_arrays(given, records, type=kind, mask=mask)
+
+
+def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.StructArray:
+    columns = list(records.columns)
+    if len(columns) < kind.num_fields:
+        columns.append(pa.nulls(len(records), ERROR) if errors is None else errors)
+    return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def _read(data: Words, wanted: Wanted, options: Options) -> list[pa.StructArray]:
+    """Read one row by itself; in PERMISSIVE mode, what is wrong with it comes last."""
+    reader = RecordReader(data, wanted, mode=options.mode, partial=True)
+    kind = list_type(wanted.columns, options).value_type
+    made = [_structs(kind, records, None) for records in reader]
+    wrong = [{"reason": one.reason, "path": "", "offset": one.offset} for one in reader.errors]
+    wrong += _partial(reader)
+    if options.is_permissive and wrong:
+        errors = pa.array(wrong, ERROR)
+        columns = [pa.nulls(len(errors), one.type) for one in reader.schema]
+        nothing = pa.RecordBatch.from_arrays(columns, schema=reader.schema)
+        made.append(_structs(kind, nothing, errors))
+    return made
+
+
+def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
+    """Give what is said of the batch that a full fetch was cut off in."""
+    if reader.partial is not None:
+        whole = reader.partial.declared_size or "an unknown number of"
+        reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {whole} bytes"
+        yield {"reason": reason, "path": "", "offset": reader.partial.position}
+
+
+def _extents(data: pa.Array) -> tuple[Words, Words]:
+    """Give where the bytes of each row begin and end; a null has none."""
+    if not len(data):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    width = np.int32 if data.type == pa.binary() else np.int64
+    offsets = np.frombuffer(data.buffers()[1], width)[data.offset :][: len(data) + 1]
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    if data.null_count:
+        nulls = data.is_null().to_numpy(zero_copy_only=False)
+        ends[nulls] = starts[nulls]
+    return starts, ends

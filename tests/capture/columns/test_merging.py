@@ -18,8 +18,10 @@ from flexwire.capture.columns.merging import CrowdedError, Front, MergedReader, 
 from flexwire.capture.columns.segments import FileNotes, SegmentColumns
 from flexwire.spark.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
+from flexwire.tables import inputs
 from flexwire.tables.inputs import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.capture.traffic import enhanced, interface, packet, section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,6 +154,24 @@ def test_a_file_without_segments_gives_its_notes(tmp_path: Path) -> None:
     assert packets[str(empty)] == 0
     assert packets[str(broken)] > 0
     assert set(packets) == {str(one) for one in every}
+
+
+@pytest.mark.parametrize("look_bytes", [1 << 20, 200])
+def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_bytes: int
+) -> None:
+    monkeypatch.setattr(inputs, "LOOK_BYTES", look_bytes)
+    other = bytearray(packet())
+    other[9] = 17  # UDP
+    head = section() + interface()
+    late = [enhanced(bytes(other), 900 + number) for number in range(9)]
+    segments = [enhanced(packet(), 100 + 10 * number) for number in range(3)]
+    one, two = tmp_path / "one.pcapng", tmp_path / "two.pcapng"
+    one.write_bytes(head + b"".join([*late, *segments]))
+    two.write_bytes(head + enhanced(packet(), 105) + enhanced(packet(), 2_000))
+    rows, _, _ = read(MergedReader(waiting_of([one, two]), chunk_bytes=60))
+    assert rows == expected_of([one, two])
+    assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
 
 
 def test_too_many_files_at_once_are_refused(

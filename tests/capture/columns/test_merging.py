@@ -37,7 +37,7 @@ def waiting_of(files: Sequence[Path]) -> list[Waiting]:
     return sorted(Waiting(max(0, one.first_us), one.source.name) for one in found)
 
 
-def expected_of(files: Sequence[Path]) -> list[Row]:
+def segments_in_order(files: Sequence[Path]) -> list[Row]:
     """The segments of files by objects, sorted as the reference sorts them."""
     rows = [
         dict(zip(SEGMENTS.names, row, strict=True))
@@ -86,7 +86,7 @@ def test_segments_come_in_the_order_of_the_reference(
 ) -> None:
     source = random.Random(chunk_bytes)
     files = write_capture(tmp_path, chunk_bytes, replace(shape, connections=5))
-    expected, waiting = expected_of(files), waiting_of(files)
+    expected, waiting = segments_in_order(files), waiting_of(files)
     rows, places, notes = read(MergedReader(waiting, chunk_bytes=chunk_bytes, most_skipped=1 << 30))
     assert rows == expected
     assert sorted(one.file for one in notes) == sorted(map(str, files))
@@ -143,7 +143,7 @@ def test_a_file_without_segments_gives_its_notes(tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(largest.read_bytes())[:-40])
     every = [*files, empty, broken]
     rows, _, notes = read(MergedReader(waiting_of(every)))
-    assert rows == expected_of(every)
+    assert rows == segments_in_order(every)
     packets = {one.file: one.packets for one in notes}
     assert packets[str(empty)] == 0
     assert packets[str(broken)] > 0
@@ -164,7 +164,7 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
     one.write_bytes(head + b"".join([*late, *segments]))
     two.write_bytes(head + enhanced(packet(), 105) + enhanced(packet(), 2_000))
     rows, _, _ = read(MergedReader(waiting_of([one, two]), chunk_bytes=60))
-    assert rows == expected_of([one, two])
+    assert rows == segments_in_order([one, two])
     assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
 
 

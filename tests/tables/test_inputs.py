@@ -21,7 +21,7 @@ from flexwire.tables import inputs
 from flexwire.tables.decoding import decoded
 from flexwire.tables.inputs import LOOK_BYTES, looks
 from flexwire.tables.survey import Asked, Known, Survey, Surveyor, known_name
-from tests.capture.interleaved import CLEAN, write_capture
+from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.storage.servers import BUCKET, s3
 
 if TYPE_CHECKING:
@@ -86,6 +86,16 @@ def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     expected = rows_of(Asked(tuple(here), **SMALL))
     assert len(expected) > 100
     assert rows_of(Asked(tuple(there), **SMALL)) == expected
+
+
+def test_captures_of_several_hosts_in_a_bucket_are_merged(tmp_path: Path, bucket: str) -> None:
+    files = write_capture(tmp_path, 1, replace(HOSTS, connections=4))
+    put(f"{bucket}/hosts", *files)
+    here, there = (
+        Asked(tuple(list_sources(one)), **SMALL) for one in (files, [f"{bucket}/hosts/"])
+    )
+    assert surveyed(here)[0].is_merged
+    assert sorted(map(repr, rows_of(there))) == sorted(map(repr, rows_of(here)))
 
 
 def test_a_range_is_told_of_its_own_files_only(captures: list[Path]) -> None:
@@ -190,7 +200,7 @@ def test_a_file_that_cannot_be_opened_is_unreadable_and_one_that_changed_is_not(
     (source,) = list_sources(captures[:1])
 
     def refuse(tried: str) -> None:
-        def opened(self: Source, *_: Any) -> Any:
+        def opened(self: Source, *_: Any, **_how: Any) -> Any:
             raise StorageError("Permission denied", url=self.url, tried=tried)
 
         monkeypatch.setattr(Source, "open", opened)
@@ -221,7 +231,7 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     asked: list[tuple[int, int | None]] = []
     opened = Source.open
 
-    def noted(self: Source, start: int = 0, stop: int | None = None) -> Any:
+    def noted(self: Source, start: int = 0, stop: int | None = None, **_: Any) -> Any:
         asked.append((start, stop))
         return opened(self, start, stop)
 
@@ -229,10 +239,10 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     (look,) = looks([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
-    # Only what precedes all packets is read for as long as it is.
+    # Only what precedes all segments is read for as long as it is.
     monkeypatch.setattr(inputs, "LOOK_BYTES", 30)
     assert looks([source]) == [look]
-    assert asked[1:] == [(0, 30), (0, source.size)]
+    assert asked[1:] == [(0, 30), (0, None)]
 
 
 def test_the_name_of_the_input_is_of_its_files_and_their_versions() -> None:

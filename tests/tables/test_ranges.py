@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.segments import Segment
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, decoded
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import Asked, Surveyor
+from tests.capture.columns.test_merging import segments_in_order
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.connections import CapturedConnection
     from flexwire.tables.survey import Survey
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -58,8 +63,9 @@ def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
             assert got[table] == rows, (seed, table)
 
 
-def test_a_range_gives_the_same_files_each_time(tmp_path: Path) -> None:
-    files = write_capture(tmp_path / "capture", 1, SHAPES["EVERYTHING"])
+@pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
+def test_a_range_gives_the_same_files_each_time(name: str, tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, SHAPES[name])
     asked, survey, kept = surveyed(files, range_bytes=30_000, chunk_bytes=5_000)
 
     def digests(out: Path) -> dict[str, str]:
@@ -112,10 +118,36 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
 def test_files_that_overlap_in_time_and_share_connections_are_merged(
     name: str, tmp_path: Path
 ) -> None:
-    files = write_capture(tmp_path, 1, SHAPES[name])
-    found = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)[1]
-    assert found.is_merged
-    assert found.ranges > 1
+    files = write_capture(tmp_path, 1, replace(SHAPES[name], connections=5))
+    asked, survey, kept = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
+    assert survey.is_merged
+    assert survey.ranges > 1
+    frames, connections = assembled(files)
+    columns = ("connection", "direction", "frame_index", "size", "source")
+    rows = rows_of(asked, survey, kept)[FRAMES]
+    assert sorted(tuple(row[name] for name in columns) for row in rows) == frames
+    assert sorted(survey.connections, key=lambda one: one.connection) == connections
+
+
+def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
+    """Frames and connections by objects, from segments in the order of the reference."""
+    assemblers: dict[str, FrameAssembler] = {}
+    last: dict[str, str] = {}
+    frames: list[tuple[Any, ...]] = []
+    connections: list[CapturedConnection] = []
+
+    def take(found: list[CapturedFrame], key: str) -> None:
+        frames.extend(
+            (one.connection, one.direction, one.index, one.size, last[key]) for one in found
+        )
+        connections.extend(assemblers[key].ended())
+
+    for key, file, *segment in segments_in_order(files):
+        last[key] = file
+        take(assemblers.setdefault(key, FrameAssembler()).push(Segment(*segment)), key)
+    for key, assembler in assemblers.items():
+        take(assembler.finish(), key)
+    return sorted(frames), sorted(connections, key=lambda one: one.connection)
 
 
 def test_too_many_files_at_once_are_not_merged(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.tables.survey_parts import Asked
 
 LOOK_BYTES: Final = 1 << 20
-"""Of a file with a packet in so many bytes no more are read to say when it begins."""
+"""Of a file with a segment in so many bytes no more are read to say when it begins."""
 
 # So much of a file is fetched from a store at a time, however many are read at once.
 _LEAST_PIECE = 256 * 1024

@@ -95,7 +95,7 @@ MID_STREAM = Ways(mid_stream=True)
 # Long enough to go on in order between two losses.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
-TWICE = Ways(twice=True, exchanges=100)
+TWICE = Ways(twice=True, exchanges=120)
 TWICE_LOSSY = Ways(twice=True, lost=3e-3, late=3e-3, cut=2e-3, mid_stream=True, exchanges=200)
 EVERYTHING = Ways(lost=0.05, repeated=0.05, late=0.05, cut=0.02, mid_stream=True, damaged=0.02)
 
@@ -295,7 +295,7 @@ def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_columns_give_the_frames_of_the_assemblers(
     executor: str, ways: Ways, brokers: Brokers
 ) -> None:
-    for seed in range(12 if ways.exchanges > 100 else 30):
+    for seed in range(4 if ways.twice else 12 if ways.exchanges > 100 else 30):
         rng = random.Random(seed)
         segments = interleaved(rng, ways)
         expected = by_objects(segments, brokers)

@@ -18,8 +18,10 @@ from flexwire.capture.columns.merging import CrowdedError, Front, MergedReader, 
 from flexwire.capture.columns.segments import FileNotes, SegmentColumns
 from flexwire.spark.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
+from flexwire.tables import inputs
 from flexwire.tables.inputs import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.capture.traffic import enhanced, interface, packet, section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +37,7 @@ def waiting_of(files: Sequence[Path]) -> list[Waiting]:
     return sorted(Waiting(max(0, one.first_us), one.source.name) for one in found)
 
 
-def expected_of(files: Sequence[Path]) -> list[Row]:
+def segments_in_order(files: Sequence[Path]) -> list[Row]:
     """The segments of files by objects, sorted as the reference sorts them."""
     rows = [
         dict(zip(SEGMENTS.names, row, strict=True))
@@ -75,41 +77,35 @@ def read(reader: MergedReader) -> tuple[list[Row], list[tuple[int, Front]], list
     return rows, places, notes
 
 
-@pytest.mark.parametrize("chunk_bytes", [60, 3_000, 1 << 20])
+@pytest.mark.parametrize("chunk_bytes", [60, 3_000])
 @pytest.mark.parametrize(
     "shape", [HOSTS, UNORDERED, replace(EVERYTHING, taps=3), replace(HOSTS, compressed=1.0)]
 )
 def test_segments_come_in_the_order_of_the_reference(
     tmp_path: Path, shape: Any, chunk_bytes: int
 ) -> None:
-    small = replace(shape, connections=5)
-    for seed in range(2):
-        source = random.Random(seed)
-        files = write_capture(tmp_path / str(seed), seed, small)
-        expected, waiting = expected_of(files), waiting_of(files)
-        rows, places, notes = read(
-            MergedReader(waiting, chunk_bytes=chunk_bytes, most_skipped=1 << 30)
+    source = random.Random(chunk_bytes)
+    files = write_capture(tmp_path, chunk_bytes, replace(shape, connections=5))
+    expected, waiting = segments_in_order(files), waiting_of(files)
+    rows, places, notes = read(MergedReader(waiting, chunk_bytes=chunk_bytes, most_skipped=1 << 30))
+    assert rows == expected
+    assert sorted(one.file for one in notes) == sorted(map(str, files))
+    assert len(places) > 1
+    for count, front in source.sample(places, min(len(places), 6)):
+        more = source.randrange(1, 200)
+        begin = MergedReader(
+            waiting[front.begun :],
+            under_way=front.under_way,
+            rows=more,
+            chunk_bytes=source.choice([100, 2_000]),
+            most_skipped=1 << 30,
         )
-        assert rows == expected
-        assert sorted(one.file for one in notes) == sorted(map(str, files))
-        assert len(places) > 1 or chunk_bytes > 3_000
-        for count, front in source.sample(places, min(len(places), 6)):
-            more = source.randrange(1, 200)
-            begin = MergedReader(
-                waiting[front.begun :],
-                under_way=front.under_way,
-                rows=more,
-                chunk_bytes=source.choice([100, 2_000]),
-                most_skipped=1 << 30,
-            )
-            found, further, _ = read(begin)
-            assert found == expected[count : count + more]
-            # From a place that was come to from another place.
-            for passed, place in further[:1]:
-                again = MergedReader(
-                    waiting[front.begun + place.begun :], under_way=place.under_way
-                )
-                assert read(again)[0] == expected[count + passed :]
+        found, further, _ = read(begin)
+        assert found == expected[count : count + more]
+        # From a place that was come to from another place.
+        for passed, place in further[:1]:
+            again = MergedReader(waiting[front.begun + place.begun :], under_way=place.under_way)
+            assert read(again)[0] == expected[count + passed :]
 
 
 def test_within_gzipped_files_one_can_go_on_as_long_as_little_is_read_again(
@@ -147,11 +143,29 @@ def test_a_file_without_segments_gives_its_notes(tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(largest.read_bytes())[:-40])
     every = [*files, empty, broken]
     rows, _, notes = read(MergedReader(waiting_of(every)))
-    assert rows == expected_of(every)
+    assert rows == segments_in_order(every)
     packets = {one.file: one.packets for one in notes}
     assert packets[str(empty)] == 0
     assert packets[str(broken)] > 0
     assert set(packets) == {str(one) for one in every}
+
+
+@pytest.mark.parametrize("look_bytes", [1 << 20, 200])
+def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_bytes: int
+) -> None:
+    monkeypatch.setattr(inputs, "LOOK_BYTES", look_bytes)
+    other = bytearray(packet())
+    other[9] = 17  # UDP
+    head = section() + interface()
+    late = [enhanced(bytes(other), 900 + number) for number in range(9)]
+    segments = [enhanced(packet(), 100 + 10 * number) for number in range(3)]
+    one, two = tmp_path / "one.pcapng", tmp_path / "two.pcapng"
+    one.write_bytes(head + b"".join([*late, *segments]))
+    two.write_bytes(head + enhanced(packet(), 105) + enhanced(packet(), 2_000))
+    rows, _, _ = read(MergedReader(waiting_of([one, two]), chunk_bytes=60))
+    assert rows == segments_in_order([one, two])
+    assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
 
 
 def test_too_many_files_at_once_are_refused(

@@ -92,15 +92,19 @@ def check_files(files: list[Path], size: int, chunk_bytes: int) -> str:
     except FlexwireError as error:
         _same_error(files, size, error)
         return "refused"
+    how: dict[str, Any] = {"range_bytes": size, "chunk_bytes": chunk_bytes, "skip_unreadable": True}
     if not whole[1].is_ordered:
-        return "not in order"
+        try:
+            surveyed_in_pieces(files, size, **how)
+        except UnprovenError:
+            return "not in order"
+        raise LawBrokenError("pieces are in order, and the whole is not")
     rows = rows_of(*whole)
     _check_frames(whole[0], rows)
-    ranges = surveyed(files, skip_unreadable=True, range_bytes=size, chunk_bytes=chunk_bytes)
+    ranges = surveyed(files, **how)
     _check_same("ranges", whole, rows, ranges, total)
     try:
-        how: dict[str, Any] = {"range_bytes": size, "chunk_bytes": chunk_bytes}
-        pieces = surveyed_in_pieces(files, size, skip_unreadable=True, **how)
+        pieces = surveyed_in_pieces(files, size, **how)
     except UnprovenError:
         return "unproven"
     _check_same("pieces", whole, rows, pieces, total)

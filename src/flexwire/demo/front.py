@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _CHUNK = 65536
-_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 class Front:

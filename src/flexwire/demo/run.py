@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.progress import Progress
 
-_CLIENT_SECONDS = 60.0
+_CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"

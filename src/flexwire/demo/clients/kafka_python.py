@@ -102,7 +102,9 @@ def _consume(
         read: list[Sample] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
-            for records in consumer.poll(timeout_ms=200).values():
+            # It gives what there is. One that ends while the group answers joins it once more, and
+            # is let in when the session of the first time is over, after most of a minute.
+            for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     Sample(record.topic, record.key, record.value, tuple(record.headers))
                     for record in records

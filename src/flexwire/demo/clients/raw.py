@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
 _PART = "an unknown tagged field, a stale leader, version 0, a frame cut off"
-_SECONDS = 5.0
+_SECONDS = 60.0
 _CHUNK = 65536
 _FETCH, _LIST_OFFSETS, _METADATA, _FIND_COORDINATOR = 1, 2, 3, 10
 _NOT_LEADER = 6

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.kernels.capture.framing_layout import FRAMES
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,9 @@ class Standing(NamedTuple):
 
     Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
     begin none (`flexwire.kernels.capture.framing_layout`); these alone may be taken.
+
+    At most ``room`` bytes may be taken: those that follow could be of an earlier connection on the
+    same ports.
     """
 
     sequence: int
@@ -37,6 +41,7 @@ class Standing(NamedTuple):
     next_index: int
 
     seeks: int = FRAMES
+    room: int = INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)

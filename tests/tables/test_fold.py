@@ -239,6 +239,35 @@ def test_what_is_read_again_takes_no_look_at_all_names(tmp_path: Path, *, is_kno
     assert many < 5 * few
 
 
+def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> None:
+    now = START_US
+    with PcapngWriter(tmp_path, max_bytes=1 << 30) as writer:
+        for again in range(6):
+            opened, talks = [], []
+            for number in range(4):
+                # Numbers of later connections are higher (RFC 6528).
+                first = 1000 + again * 50_000_000 + number
+                opened.append(
+                    writer.open_connection(
+                        ("10.0.0.9", 40000 + number),
+                        ("10.0.0.1", 9092),
+                        timestamp_us=(now := now + 100),
+                        initial_sequences=(first, first + 7),
+                    )
+                )
+                source = random.Random(f"{again} {number}")
+                talks.append(list(conversation(source, Talk(exchanges=25), number)))
+            for steps in zip(*talks, strict=False):
+                for one, (way, data) in zip(opened, steps, strict=True):
+                    one.send(way, data, timestamp_us=(now := now + 100))
+            for one in opened:
+                one.close(timestamp_us=(now := now + 100))
+        files = writer.paths
+    found = same(files, size_of(files) // 5, 1 << 20)
+    assert len(found.connections) == 24
+    assert found.redone < 0.1 * sum(one.packets for one in found.notes)
+
+
 def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
     order = Order()
     assert order.goes_on("a", [("one", 5, 10)], 10)

@@ -9,6 +9,7 @@ import pytest
 
 from flexwire.capture.columns.supposed import MARK, MARK_ID, Run
 from flexwire.capture.lent import Lent, Standing, Taken, Went
+from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
 from flexwire.tables.proofs import prove
 
 LIMIT = 1 << 20
@@ -75,6 +76,8 @@ def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_ti
     [
         TRUE.request._replace(sequence=1001),
         TRUE.request._replace(acknowledged=None),
+        TRUE.request._replace(seeks=SEEKS_REQUEST),
+        TRUE.request._replace(room=TAKEN.request.size - 1),
         TRUE.request._replace(held=FRAME[:12]),
         TRUE.request._replace(held=b""),
         TRUE.request._replace(held=struct.pack(">i", 41) + FRAME[4:13]),

@@ -7,6 +7,7 @@ are handed from one to the next, and what comes out is put on the connection's a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -183,9 +184,21 @@ class FrameAssembler:
     def lend(self) -> Lent | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
-        None otherwise, and where several are open. See `flexwire.capture.lent`.
+        None otherwise, and where others are open that are not over. See `flexwire.capture.lent`.
         """
-        return self._open[0].lend() if len(self._open) == 1 else None
+        if not self._open:
+            return None
+        *others, last = self._open
+        lent = last.lend()
+        if lent is None or not others:
+            return lent
+        ends = (lent.client, lent.request), (last.broker, lent.response)
+        request, response = (
+            one._replace(room=min(other.course.room(end, one.sequence) for other in others))
+            for end, one in ends
+        )
+        has_room = min(request.room, response.room) > 0
+        return replace(lent, request=request, response=response) if has_room else None
 
     def resume(self, lent: Lent, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
@@ -206,7 +219,7 @@ class FrameAssembler:
 
     def take_back(self, taken: Taken) -> None:
         """Take in what became of the connection since it was lent."""
-        self._open[0].take_back(taken)
+        self._open[-1].take_back(taken)
 
     def _connection_of(self, segment: Segment) -> _Connection | None:
         if segment.flags & SYN:
@@ -278,6 +291,10 @@ class _Connection:
         if self._client is None:
             return None
         return self._account.close(self.name, self._client, self._broker)
+
+    @property
+    def broker(self) -> str:
+        return self._broker
 
     @property
     def reads_as_kafka(self) -> bool:

@@ -168,6 +168,20 @@ class Course:
             return behind >= NEAR_BYTES or self._segments >= REORDER_SEGMENTS
         return self._segments > 0
 
+    def room(self, source: str, sequence: int) -> int:
+        """How many bytes an end of another connection can send before these could be of this one.
+
+        0 where that is not known, as it is not over.
+        """
+        reach = self._reach[source]
+        end = reach.high if reach.end is None and self.is_reset else reach.end
+        if not reach.is_seen or end is None:
+            return 0
+        # With the keep-alive before them, and the FIN: see `_is_impossible`.
+        first, last = reach.low - 1, end + 1
+        is_within = (sequence - first) % MODULUS <= last - first
+        return 0 if is_within else (first - sequence) % MODULUS
+
     def is_replaced(self, segment: Segment) -> bool:
         """Whether a SYN of another connection has a number from among those of this one.
 

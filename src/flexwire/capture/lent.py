@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.kernels.capture.framing_layout import FRAMES
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,9 @@ class Standing(NamedTuple):
 
     Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
     begin none (`flexwire.kernels.capture.framing_layout`); these alone may be taken.
+
+    At most ``room`` bytes may be taken: those that follow could be of an earlier connection on the
+    same ports.
     """
 
     sequence: int
@@ -39,6 +43,7 @@ class Standing(NamedTuple):
     next_index: int
     before: int = 0
     seeks: int = FRAMES
+    room: int = INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,9 @@ class Composing:
         flows, at, segments, number = self._flows, 0, 0, 0
         for step in log.steps:
             if not isinstance(step, Run):
+                if self._shakes_hands(rows[at : at + step.frames]):
+                    self._failed[key] = segments
+                    return
                 found = assembler.push(step.segment)
                 flows.note_ended(assembler)
                 self._check(found)
@@ -174,6 +177,13 @@ class Composing:
         ask, answer = proof.indexes
         self._connection[rows] = self._flows.number(proof.connection)
         self._index[rows] += np.where(frames.is_response[rows], answer, ask)
+
+    def _shakes_hands(self, rows: Array) -> bool:
+        """Whether a request among these rows says that those after it are read in another way."""
+        facts = self._frames.facts
+        asks = rows[facts.kind[rows] == L.REQUEST]
+        both = zip(facts.api_key[asks].tolist(), facts.api_version[asks].tolist(), strict=True)
+        return any(apis().shakes_hands(*one) for one in both)
 
     def _check(self, found: list[CapturedFrame]) -> None:
         """See that no frame changes how those after it are read."""

@@ -69,7 +69,7 @@ def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | Non
         chunks,
         reader.keys,
         flows.files,
-        {key: one.log for key, one in flows.supposed.items()},
+        flows.logs(),
         assemblers,
         flows.ended_by_key,
         survey.frames(),

@@ -144,8 +144,8 @@ class Frames:
 class Summary:
     """What the survey of a piece found out, if it began at ``start``.
 
-    ``logs`` are of keys that were supposed to go on, ``fresh`` the assemblers of those that
-    were not, and ``ended`` the connections that ended on them. ``keys`` are all, as they appeared.
+    ``logs`` are of all keys, ``fresh`` the assemblers of those that were not supposed to go on, and
+    ``ended`` the connections that ended on them. ``keys`` are all, as they appeared.
     """
 
     start: Position

@@ -97,7 +97,7 @@ class _End:
         true, said, went = self._true, self._said, self.went
         if true.sequence != said.sequence or true.acknowledged is None:
             return False
-        if true.seeks != said.seeks:
+        if true.seeks != said.seeks or went.size > true.room:
             return False
         if said.acknowledged is None or went.acknowledged is None:
             return False

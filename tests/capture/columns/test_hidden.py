@@ -33,6 +33,9 @@ SHAPES = {
     "begun": replace(TLS, begun=1.0, segment=(30, 400)),
     "marked": replace(TLS, marks=True, false_marks=0.05, begun=0.5),
     "reset": replace(TLS, reset=0.5, reuse=0.5),
+    "reused": replace(
+        TLS, talk=Talk(exchanges=20), reuse=0.9, connections=20, begun=0.1, unended=0.1
+    ),
 }
 LONG = Shape(connections=3, talk=Talk(exchanges=300, hidden=1.0), acks=1.0, segment=(1448, 1448))
 TOP = max(catalog().api_keys())

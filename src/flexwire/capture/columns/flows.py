@@ -25,6 +25,7 @@ from flexwire.capture.waiting import NOTED_FRAMES
 from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,6 +70,7 @@ class Flows:
         self._assemblers: dict[str, FrameAssembler] = {}
         self._ended: list[CapturedConnection] = []
         self.lent = _LentConnections()
+        self._chunk_bytes = 0
         self.files: dict[str, str] = {}  # that each key was last seen in
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,8 +83,12 @@ class Flows:
 
     def push(self, segments: SegmentColumns) -> FrameColumns:
         """Take in the segments of a chunk; give the frames that are now whole, errors too."""
+        self._chunk_bytes = int(segments.payload_size.sum())
         chunk = _Chunk(self, segments)
         frames = chunk.run()
+        for key in list(self.lent.limited):
+            # There was room for all of this chunk.
+            self.take_back(key)
         self.lent.carry()
         return frames
 
@@ -149,7 +155,9 @@ class Flows:
         if place is not None:
             return place
         lent = self.assembler(key).lend()
-        return None if lent is None else self.lent.add(key, lent, self.number(lent.connection))
+        if lent is None or min(lent.request.room, lent.response.room) < self._chunk_bytes:
+            return None
+        return self.lent.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
         """The assembler of a key, knowing all that the kernels did."""
@@ -168,6 +176,7 @@ class _LentConnections:
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
+        self.limited: set[str] = set()  # those that may take some bytes only
         self.words: Array = np.zeros((0, _CONNECTION // _WORD), np.int64)
         self._free: list[int] = []
         # What is held of frames that are not whole, and whatever else the words point into.
@@ -179,6 +188,8 @@ class _LentConnections:
     def add(self, key: str, lent: Lent, number: int) -> int:
         place = self._place()
         self.places[key] = place
+        if min(lent.request.room, lent.response.room) < INT64_MAX:
+            self.limited.add(key)
         low = key.partition("|")[0]
         low_is_client = lent.client == low
         words = self.words[place]
@@ -218,6 +229,7 @@ class _LentConnections:
     def remove(self, key: str) -> Taken:
         """What became of a connection, which the kernels go on with no more."""
         place = self.places.pop(key)
+        self.limited.discard(key)
         self._free.append(place)
         words = self.words[place]
         ends = [self._went(words[side // _WORD :]) for side in (_LOW, _HIGH)]

@@ -3,9 +3,10 @@
 Where a connection stands at the start of the part is supposed: the next bytes of each end are those
 of its first segment, and its frames begin with the first segment that looks like one. The bytes
 before that are put into a frame made up, behind a `MARK`. Where it looks like TLS, no frame is
-supposed to begin in it. What becomes of the connection is kept,
-step by step, as what was supposed and what followed from it. Whoever knows where the connection
-truly stood can then say whether it was so, and take the steps without the segments.
+supposed to begin in it. What becomes of the connection is kept, step by step, as what was supposed
+and what followed from it; and so it is of one that begins in the part, perhaps on ports that were
+used before. Whoever knows where the connection truly stood can then say whether it was so, and take
+the steps without the segments.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 # Steps that are no runs of a kernel take memory and time: what has too many is left.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
+# Of so many connections that begin in the part it is kept how they do; it takes some kB of each.
+_MOST_FRESH = 20_000
 # Below any acknowledgment that a segment can bring.
 _NEVER_ACKNOWLEDGED = -(1 << 40)
 
@@ -95,9 +98,10 @@ class _Side:
 class Supposed(FrameAssembler):
     """The assembler of a connection that is supposed to go on, and the log of its steps."""
 
-    def __init__(self, key: str, limit: int, brokers: Brokers) -> None:
+    def __init__(self, key: str, limit: int, brokers: Brokers, *, is_fresh: bool = False) -> None:
         super().__init__(limit=limit, brokers=brokers)
         self.key = key
+        self.is_fresh = is_fresh  # it begins in the part, and nothing is supposed of it
         self.log = Log()
         self.sides: dict[Direction, _Side] = {}
         self.client = ""
@@ -107,7 +111,15 @@ class Supposed(FrameAssembler):
     @property
     def is_over(self) -> bool:
         """Whether nothing more is supposed of it."""
-        return not self.log.is_whole
+        return not self.log.is_whole and not self.is_fresh
+
+    @property
+    def plain(self) -> FrameAssembler:
+        """The same without the log, to go on with."""
+        plain = FrameAssembler(limit=self.limit, brokers=self.brokers)
+        names = vars(plain).keys()
+        vars(plain).update({name: it for name, it in vars(self).items() if name in names})
+        return plain
 
     @property
     def name(self) -> str:
@@ -166,19 +178,16 @@ class Supposed(FrameAssembler):
     def lend(self) -> Lent | None:
         """See `FrameAssembler.lend`."""
         self._lent = None if self.is_over else super().lend()
-        if self._lent is not None and self._lent.connection != self.name:
-            # It was another connection's, by the numbers of its bytes.
-            self.give_up()
-            self._lent = None
         return self._lent
 
     def take_back(self, taken: Taken) -> None:
         """See `FrameAssembler.take_back`."""
         lent = self._lent
-        if taken.segments and lent is not None:
+        if taken.segments and lent is not None and self.log.is_whole:
+            is_supposed = lent.connection == self.name
             is_crossing = (
-                self.is_made_up("request") and not lent.request.next_index,
-                self.is_made_up("response") and not lent.response.next_index,
+                is_supposed and self.is_made_up("request") and not lent.request.next_index,
+                is_supposed and self.is_made_up("response") and not lent.response.next_index,
             )
             self.log.steps.append(Run(lent, taken, is_crossing))
         super().take_back(taken)
@@ -188,13 +197,15 @@ class Supposed(FrameAssembler):
         self._pushed += 1
         self._pushed_bytes += len(segment.payload)
         is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
-        if is_too_much or segment.flags & SYN or not self.sides:
-            # After a SYN it may be another connection.
+        is_sought = any(side.is_sought for side in self.sides.values())
+        if is_too_much or (segment.flags & SYN and is_sought):
+            # After a SYN nobody looks for frames of the connection before it.
             self.give_up()
         if self.is_over:
             return []
         frames = super().push(segment)
-        self.log.steps.append(Push(segment, len(frames)))
+        if self.log.is_whole:
+            self.log.steps.append(Push(segment, len(frames)))
         return frames
 
     def _side_standing(self, direction: Direction) -> Standing | None:
@@ -235,6 +246,7 @@ class SupposedFlows(Flows):
         super().__init__(brokers=brokers)
         self._is_first = is_first
         self.supposed: dict[str, Supposed] = {}
+        self.fresh: dict[str, Supposed] = {}
         self.made_up: dict[int, Supposed] = {}  # by the number of its connection
         self.ended_by_key: dict[str, list[CapturedConnection]] = {}
         self.keys: list[str] = []
@@ -264,12 +276,21 @@ class SupposedFlows(Flows):
         Where more is supposed of a key than its steps, it is in ``supposed``.
         """
         self._take_all_back()
-        return {one: it for one, it in self._assemblers.items() if one not in self.supposed}
+        return {key: one.plain for key, one in self.fresh.items()} | {
+            key: one
+            for key, one in self._assemblers.items()
+            if key not in self.supposed and key not in self.fresh
+        }
+
+    def logs(self) -> dict[str, Log]:
+        """Give the logs of all keys, but for the first part, in which nothing goes on."""
+        every = self.supposed | self.fresh
+        return {key: one.log for key, one in every.items()}
 
     def note_ended(self, assembler: FrameAssembler) -> None:
         """Take in which connections have ended."""
         ended = assembler.ended()
-        if ended and not isinstance(assembler, Supposed):
+        if ended and assembler.key not in self.supposed:
             self.ended_by_key.setdefault(assembler.key, []).extend(ended)
 
     def _is_over(self, key: str) -> bool:
@@ -298,7 +319,10 @@ class SupposedFlows(Flows):
         key = rows.segments.keys[number]
         one = self.supposed.get(key)
         if one is None:
-            if key in self._assemblers or rows.flags(0) & SYN:
+            if key in self._assemblers:
+                return
+            if rows.flags(0) & SYN:
+                self._begin_fresh(key)
                 return
             one = self.supposed[key] = Supposed(key, self.limit, self.brokers)
             self._assemblers[key] = one
@@ -313,3 +337,9 @@ class SupposedFlows(Flows):
         rows.seek(one)
         if not any(side.is_sought for side in one.sides.values()):
             self._sought.discard(number)
+
+    def _begin_fresh(self, key: str) -> None:
+        one = self.fresh[key] = Supposed(key, self.limit, self.brokers, is_fresh=True)
+        self._assemblers[key] = one
+        if len(self.fresh) > _MOST_FRESH:
+            one.give_up()

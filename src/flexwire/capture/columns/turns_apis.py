@@ -64,6 +64,10 @@ class Apis:
         """Whether bare tokens may follow what begins as this request."""
         api_key = int.from_bytes(payload[:2], "big", signed=True)
         version = int.from_bytes(payload[2:4], "big", signed=True)
+        return self.shakes_hands(api_key, version)
+
+    def shakes_hands(self, api_key: int, version: int) -> bool:
+        """Whether bare tokens may follow a request of this api key and version."""
         if not (0 <= api_key < len(self.words) and 0 <= version < self.versions):
             return False
         return int(self.words[api_key, version]) >> L.CLASS_SHIFT & L.THREE_BITS == L.HANDSHAKE

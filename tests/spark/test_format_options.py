@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 from pyspark.sql.datasource import DataSourceReader
 
 from flexwire.capture.logs.names import Partition
 from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import ArgumentError
+from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.filters import narrowed
-from flexwire.spark.formats.kafka_log import ACCEPTED, LogOptions
+from flexwire.spark.formats.kafka_log import ACCEPTED, KafkaLog, LogOptions, arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +83,7 @@ def test_what_is_not_given_is_all_there_is() -> None:
         ("partitions", "-1"),
         ("partitions", "7-3"),
         ("partitions", "0-999999999"),
-        ("startingOffsets", "latest"),
+        ("startingOffsets", "first"),
         ("startingOffsets", '{"a": 1}'),
         ("startingOffsets", '{"a": {"x": 1}}'),
         ("startingOffsets", '{"a": {"0": -1}}'),
@@ -186,3 +189,36 @@ def test_a_narrowed_query_reads_every_row_that_passes() -> None:
 def chance_int(value: object) -> int:
     assert isinstance(value, int)
     return value
+
+
+HEADER = T.StructType(
+    [T.StructField("key", T.BinaryType()), T.StructField("value", T.BinaryType())]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("offsets", T.LongType(), "there is no column offsets; those there are: key, value, topic"),
+        ("headers", T.ArrayType(HEADER), "column headers: expected the type array<struct<key:str"),
+        ("timestamp", T.TimestampNTZType(), "column timestamp: expected the type timestamp, null"),
+    ],
+)
+def test_a_column_or_type_that_there_is_not_is_told(
+    name: str, kind: T.DataType, reason: str
+) -> None:
+    fields = [T.StructField("partition", T.IntegerType(), nullable=False)]
+    assert not arrow_schema(T.StructType(fields)).field("partition").nullable
+    with pytest.raises(ArgumentError, match=f"^{re.escape(reason)}"):
+        arrow_schema(T.StructType([*fields, T.StructField(name, kind)]))
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "replicas"])
+def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
+    schema = spark_schema(LogOptions.parse(PATH).schema())
+    value = {"endingOffsets": "latest", "endingTimestamp": "1", "replicas": "all"}[name]
+    with pytest.raises(ArgumentError, match=f"^{name} is not for a stream"):
+        KafkaLog({**PATH, name: value}).streamReader(schema)
+    with pytest.raises(ArgumentError, match=r"^startingOffsets latest is for a stream"):
+        KafkaLog({**PATH, "startingOffsets": "latest"}).reader(schema)
+    assert KafkaLog({**PATH, "startingOffsets": "latest"}).streamReader(schema)

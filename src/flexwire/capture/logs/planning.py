@@ -44,11 +44,16 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
             if partition not in there:
                 known = ", ".join(map(str, sorted(there)[:20])) or "none"
                 raise refuse(f"{name} offsets", f"partitions that are there ({known})", partition)
+    return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
+
+
+def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
+    """Give pieces together that have no more than ``size`` bytes in all."""
     tasks: list[list[LogPiece]] = []
     weight = 0
-    for one in (piece for log in logs for piece in _pieces(log, query)):
+    for one in pieces:
         cost = one.stop - one.start + _OPENING
-        if not tasks or weight + cost > query.piece_bytes + _OPENING:
+        if not tasks or weight + cost > size + _OPENING:
             tasks.append([])
             weight = 0
         tasks[-1].append(one)
@@ -56,9 +61,10 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
     return tasks
 
 
-def _pieces(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
+def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
+    """Give the pieces of a log with what is asked of it."""
     aborted: tuple[Aborted, ...] = ()
-    wanted = query.offsets & _between(log, query)
+    wanted = query.offsets & between(log, query)
     if query.isolation == "read_committed" and not wanted.is_empty:
         aborted, first_open = transactions_of(log)
         wanted &= Bounds(high=first_open - 1)
@@ -90,7 +96,7 @@ def _pieces(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
             )
 
 
-def _between(log: Replica, query: LogQuery) -> Bounds:
+def between(log: Replica, query: LogQuery) -> Bounds:
     """Give the offsets that a log is to be read between."""
     low = query.starting.get(log.partition, INT64_MIN)
     bounds = Bounds(low=low)

@@ -32,13 +32,15 @@ from flexwire.spark.tasks import use_one_thread
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
 
 NAME: Final = "kafka-log"
 ACCEPTED: Final = {
     "topic": "names of topics, with commas between them; all by default",
     "partitions": "numbers of partitions, as `0,4-7`; all by default",
-    "startingOffsets": '`earliest`, or JSON as `{"orders": {"0": 23, "1": -2}}`',
+    "startingOffsets": '`earliest`, or JSON as `{"orders": {"0": 23, "1": -2}}`; '
+    "of a stream also `latest`",
     "endingOffsets": '`latest`, or JSON as `{"orders": {"0": 50, "1": -1}}`; they are not read',
     "startingTimestamp": "ms; a partition begins at its first record that is as late",
     "endingTimestamp": "ms; a partition ends before its first record that is as late",
@@ -49,9 +51,13 @@ ACCEPTED: Final = {
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
+    "maxOffsetsPerTrigger": "of a stream: how many offsets a batch has at the most",
+    "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
 }
 """Every option and what it takes."""
 
+_STARTING: Final = "startingOffsets"
+_NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
 _LOGGER = logging.getLogger("flexwire")
 
 
@@ -63,15 +69,20 @@ class LogOptions:
     query: LogQuery
     mode: Mode
     extra: tuple[str, ...]
+    starts_late: bool
+    per_trigger: int | None
+    fails_on_loss: bool
+    not_for_streams: tuple[str, ...]
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> LogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
         options = Options(given, ACCEPTED)
+        starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         query = LogQuery(
             topics=options.words("topic"),
             partitions=options.partitions("partitions"),
-            starting=options.offsets("startingOffsets", default="earliest"),
+            starting={} if starts_late else options.offsets(_STARTING, default="earliest"),
             ending=options.offsets("endingOffsets", default="latest"),
             starting_timestamp=options.number("startingTimestamp"),
             ending_timestamp=options.number("endingTimestamp"),
@@ -87,7 +98,16 @@ class LogOptions:
             *((REPLICA,) if query.replicas == "all" else ()),
             *((CORRUPT,) if mode == "PERMISSIVE" else ()),
         )
-        return cls(options.paths(), query, mode, extra)
+        return cls(
+            options.paths(),
+            query,
+            mode,
+            extra,
+            starts_late,
+            options.number("maxOffsetsPerTrigger"),
+            options.choice("failOnDataLoss", ("true", "false")) == "true",
+            tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
+        )
 
     def schema(self) -> pa.Schema:
         """The columns of a read whose user gives no schema."""
@@ -111,6 +131,13 @@ class KafkaLog(DataSource):
         """What reads the columns of a schema."""
         return LogReader(LogOptions.parse(self.options), schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What reads them as logs grow."""
+        # It imports this file.
+        from flexwire.spark.formats.kafka_log_stream import LogStreamReader  # noqa: PLC0415
+
+        return LogStreamReader(LogOptions.parse(self.options), schema)
+
 
 class FilteredKafkaLog(KafkaLog):
     """The same where Spark hands filters over, which is for a session to say."""
@@ -131,6 +158,8 @@ class LogReader(DataSourceReader):
     """Plans on the driver, and reads in tasks."""
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
+        if options.starts_late:
+            raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
         self._paths, self._query, self._mode = options.paths, options.query, options.mode
         self._schema = arrow_schema(schema)
 
@@ -139,18 +168,8 @@ class LogReader(DataSourceReader):
         return [LogTask(tuple(one)) for one in plan(self._paths, self._query)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task; Spark has one of its own where there is nothing to read."""
-        use_one_thread()
-        rows = LogRows(self._schema)
-        for piece in partition.pieces if isinstance(partition, LogTask) else ():
-            for found in read_piece(piece, rows.read, mode=self._mode):
-                if not isinstance(found, Damaged):
-                    yield rows.records(piece, found)
-                elif self._mode == "PERMISSIVE":
-                    yield rows.damaged(piece, found)
-                else:
-                    where = f"{piece.log.name}, byte {found.position}"
-                    _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+        """The records of one task."""
+        return read_task(partition, self._schema, self._mode)
 
 
 class FilteredLogReader(LogReader):
@@ -160,6 +179,25 @@ class FilteredLogReader(LogReader):
         """Narrow what is read; every filter stays with Spark too."""
         self._query = narrowed(self._query, filters)
         return filters
+
+
+def read_task(
+    task: InputPartition, schema: pa.Schema, mode: Mode, *, tells_torn: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a task; Spark has one of its own where there is nothing to read."""
+    use_one_thread()
+    rows = LogRows(schema)
+    for piece in task.pieces if isinstance(task, LogTask) else ():
+        for found in read_piece(piece, rows.read, mode=mode):
+            if not isinstance(found, Damaged):
+                yield rows.records(piece, found)
+            elif found.is_torn and not tells_torn:
+                continue
+            elif mode == "PERMISSIVE":
+                yield rows.damaged(piece, found)
+            else:
+                where = f"{piece.log.name}, byte {found.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -100,8 +100,8 @@ class Options:
     def offsets(self, name: str, *, default: str) -> dict[Partition, int]:
         """Offsets by topic and partition, as Spark's Kafka source has them in JSON.
 
-        ``default``, "earliest" or "latest", or no option at all, gives none; so do -2 and -1 for a
-        single partition, of which only the default's may be given.
+        The word ``default``, or no option at all, gives none; so does what that source has for it
+        in JSON, -2 for "earliest" and -1 for "latest".
         """
         value = self.text(name)
         if value is None or value.strip().lower() == default:

@@ -158,6 +158,11 @@ def cases(spark: SparkSession, root: Path, rows: dict[str, int]) -> dict[str, tu
     add("prebuilt", "prebuilt", root / "prebuilt.arrow", plain, rows=str(plain))
     for at, (name, count) in enumerate(rows.items()):
         add(f"kafka-log, {name}", "kafka-log", root / f"orders-{at}", count, includeHeaders="true")
+    sums = {"countBy": "topic,key_size"}
+    add("summed by key size", "kafka-log", root / "orders-0", plain, **sums)
+    schema = "topic string, key_size int, records bigint, key_bytes bigint"
+    frame = spark.read.format("kafka-log").options(**sums).schema(schema)
+    made["same, no values"] = (lambda: noop(frame.load(str(root / "orders-0"))), plain)
     return made
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.capture.logs import Damaged, LogQuery, plan, read_piece, reading
-from flexwire.capture.logs.columns import KAFKA_COLUMNS, LOG_COLUMNS, LogRows
+from flexwire.capture.logs.columns import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.columnar import records as by_columns
 from flexwire.columnar.record_schema import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
@@ -50,7 +50,7 @@ def rows_of(path: Path, mode: Mode = "FAILFAST") -> list[dict[str, object]]:
         for piece in task:
             for one in read_piece(piece, rows.read, mode=mode):
                 is_damage = isinstance(one, Damaged)
-                made = rows.damaged(piece, one) if is_damage else rows.records(piece, one)
+                made = damaged_row(SCHEMA, piece, one) if is_damage else rows.records(piece, one)
                 found += made.to_pylist()
     return found
 

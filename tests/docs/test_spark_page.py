@@ -33,10 +33,10 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
 @pytest.mark.spark
 def test_the_page_has_every_option_and_every_column() -> None:
     from flexwire.capture.logs.columns import LOG_COLUMNS  # noqa: PLC0415 - it imports PySpark
+    from flexwire.capture.logs.sums import SUM_COLUMNS  # noqa: PLC0415 - see above
     from flexwire.spark.formats.kafka_log import ACCEPTED  # noqa: PLC0415 - see above
 
     shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE, re.MULTILINE))
     assert shown == ACCEPTED
-    assert [
-        name for name in LOG_COLUMNS if f"`{name}`" not in PAGE and f'"{name}"' not in PAGE
-    ] == []
+    names = [*LOG_COLUMNS, *SUM_COLUMNS]
+    assert [one for one in names if f"`{one}`" not in PAGE and f'"{one}"' not in PAGE] == []

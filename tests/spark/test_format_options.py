@@ -208,9 +208,11 @@ def test_a_column_or_type_that_there_is_not_is_told(
     name: str, kind: T.DataType, reason: str
 ) -> None:
     fields = [T.StructField("partition", T.IntegerType(), nullable=False)]
-    assert not arrow_schema(T.StructType(fields)).field("partition").nullable
+    assert (
+        not arrow_schema(T.StructType(fields), LogOptions.parse(PATH)).field("partition").nullable
+    )
     with pytest.raises(ArgumentError, match=f"^{re.escape(reason)}"):
-        arrow_schema(T.StructType([*fields, T.StructField(name, kind)]))
+        arrow_schema(T.StructType([*fields, T.StructField(name, kind)]), LogOptions.parse(PATH))
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "replicas"])

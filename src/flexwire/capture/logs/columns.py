@@ -65,7 +65,7 @@ class LogRows:
 
     def records(self, piece: LogPiece, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the rows of records that were read."""
-        place = self._place(piece)
+        place = place_of(piece)
         made = [
             self._repeat(name, place[name], batch.num_rows)
             if name in place
@@ -73,22 +73,6 @@ class LogRows:
             for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)
-
-    def damaged(self, piece: LogPiece, found: Damaged) -> pa.RecordBatch:
-        """Give the one row that says what is damaged."""
-        where = f"{piece.log.name}, byte {found.position}: {found.reason}"
-        place = {**self._place(piece), CORRUPT: where}
-        made = [pa.array([place.get(one.name)], one.type) for one in self.schema]
-        return pa.RecordBatch.from_arrays(made, schema=self.schema)
-
-    def _place(self, piece: LogPiece) -> dict[str, object]:
-        return {
-            "topic": piece.partition.topic,
-            "partition": piece.partition.partition,
-            FILE: piece.log.name,
-            REPLICA: piece.replica,
-            CORRUPT: None,
-        }
 
     def _repeat(self, name: str, value: object, count: int) -> pa.Array:
         """Give a value for each row, of which one piece's batches all have the same."""
@@ -98,6 +82,25 @@ class LogRows:
             self._repeated = {key: one for key, one in self._repeated.items() if key[0] != name}
             self._repeated[name, value] = known
         return known.slice(0, count)
+
+
+def place_of(piece: LogPiece) -> dict[str, object]:
+    """Give the columns that all rows of a piece have alike."""
+    return {
+        "topic": piece.partition.topic,
+        "partition": piece.partition.partition,
+        FILE: piece.log.name,
+        REPLICA: piece.replica,
+        CORRUPT: None,
+    }
+
+
+def damaged_row(schema: pa.Schema, piece: LogPiece, found: Damaged) -> pa.RecordBatch:
+    """Give the one row that says what is damaged, and where."""
+    where = f"{piece.log.name}, byte {found.position}: {found.reason}"
+    place = {**place_of(piece), CORRUPT: where}
+    made = [pa.array([place.get(one.name)], one.type) for one in schema]
+    return pa.RecordBatch.from_arrays(made, schema=schema)
 
 
 def _column(name: str, batch: pa.RecordBatch) -> pa.Array:

@@ -18,10 +18,12 @@ from flexwire.capture.logs.columns import (
     LOG_COLUMNS,
     REPLICA,
     LogRows,
+    damaged_row,
 )
 from flexwire.capture.logs.planning import plan
 from flexwire.capture.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
 from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
+from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.spark.batches import spark_schema
@@ -51,6 +53,7 @@ ACCEPTED: Final = {
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
+    "countBy": "gives sums instead of records, by columns with commas between them",
     "maxOffsetsPerTrigger": "of a stream: how many offsets a batch has at the most",
     "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
 }
@@ -73,6 +76,7 @@ class LogOptions:
     per_trigger: int | None
     fails_on_loss: bool
     not_for_streams: tuple[str, ...]
+    groups: tuple[str, ...]
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> LogOptions:
@@ -107,12 +111,21 @@ class LogOptions:
             options.number("maxOffsetsPerTrigger"),
             options.choice("failOnDataLoss", ("true", "false")) == "true",
             tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
+            options.names("countBy", GROUPS),
         )
 
     def schema(self) -> pa.Schema:
         """The columns of a read whose user gives no schema."""
         names = [one for one in KAFKA_COLUMNS if one != HEADERS] + list(self.extra)
-        return pa.schema([(name, LOG_COLUMNS[name]) for name in names])
+        if self.groups:
+            sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
+            names = [*self.groups, *sums, *(one for one in self.extra if one == CORRUPT)]
+        return pa.schema([(name, self.columns[name]) for name in names])
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """All columns that there are."""
+        return SUM_COLUMNS if self.groups else LOG_COLUMNS
 
 
 class KafkaLog(DataSource):
@@ -160,8 +173,8 @@ class LogReader(DataSourceReader):
     def __init__(self, options: LogOptions, schema: StructType) -> None:
         if options.starts_late:
             raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
-        self._paths, self._query, self._mode = options.paths, options.query, options.mode
-        self._schema = arrow_schema(schema)
+        self._paths, self._query, self._options = options.paths, options.query, options
+        self._schema = arrow_schema(schema, options)
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
@@ -169,7 +182,7 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
-        return read_task(partition, self._schema, self._mode)
+        return read_task(partition, self._schema, self._options)
 
 
 class FilteredLogReader(LogReader):
@@ -182,32 +195,42 @@ class FilteredLogReader(LogReader):
 
 
 def read_task(
-    task: InputPartition, schema: pa.Schema, mode: Mode, *, tells_torn: bool = True
+    task: InputPartition, schema: pa.Schema, options: LogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of a task; Spark has one of its own where there is nothing to read."""
     use_one_thread()
-    rows = LogRows(schema)
+    rows, sums = LogRows(schema), None
+    if options.groups:
+        sums = LogSums(schema, options.groups)
     for piece in task.pieces if isinstance(task, LogTask) else ():
-        for found in read_piece(piece, rows.read, mode=mode):
+        for found in read_piece(piece, (sums or rows).read, mode=options.mode):
             if not isinstance(found, Damaged):
-                yield rows.records(piece, found)
+                if sums is None:
+                    yield rows.records(piece, found)
+                else:
+                    sums.add(found)
             elif found.is_torn and not tells_torn:
                 continue
-            elif mode == "PERMISSIVE":
-                yield rows.damaged(piece, found)
+            elif options.mode == "PERMISSIVE":
+                yield damaged_row(schema, piece, found)
             else:
                 where = f"{piece.log.name}, byte {found.position}"
                 _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+        if sums is not None:
+            yield sums.take(piece)
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
+def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
-    there = spark_schema(pa.schema(LOG_COLUMNS.items()))
+    columns = options.columns
+    there = spark_schema(pa.schema(columns.items()))
     made = []
     for one in schema:
-        if one.name not in LOG_COLUMNS:
-            names = ", ".join(LOG_COLUMNS)
+        if one.name not in columns:
+            names = ", ".join(columns)
             raise ArgumentError(f"there is no column {one.name}; those there are: {names}")
+        if one.name in GROUPS and options.groups and one.name not in options.groups:
+            raise ArgumentError(f"column {one.name}: countBy does not name it")
         known = there[one.name].dataType
         if one.dataType != known:
             got = one.dataType.simpleString()
@@ -215,5 +238,5 @@ def arrow_schema(schema: StructType) -> pa.Schema:
                 f"expected the type {known.simpleString()}, nullable in all its parts, got {got}"
             )
             raise ArgumentError(f"column {one.name}: {reason}")
-        made.append(pa.field(one.name, LOG_COLUMNS[one.name], nullable=one.nullable))
+        made.append(pa.field(one.name, columns[one.name], nullable=one.nullable))
     return pa.schema(made)

@@ -44,7 +44,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Looks at the logs for each batch, on the driver, and reads in tasks."""
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
-        self._schema = arrow_schema(schema)
+        self._schema = arrow_schema(schema, options)
         self._options = options
         self._follower = LogFollower(
             options.paths, options.query, fails_on_loss=options.fails_on_loss
@@ -89,7 +89,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         # A log that grows may end within a batch at any time.
-        return read_task(partition, self._schema, self._options.mode, tells_torn=False)
+        return read_task(partition, self._schema, self._options, tells_torn=False)
 
 
 def _to_spark(offsets: dict[Partition, int]) -> Offset:

@@ -92,6 +92,17 @@ class Options:
             raise refuse(name, "names with commas between them", value)
         return found
 
+    def names(self, name: str, known: Collection[str]) -> tuple[str, ...]:
+        """Some of the names that are known, in the order given; none where it is not given."""
+        value = self.text(name)
+        if value is None:
+            return ()
+        found = tuple(dict.fromkeys(one.strip() for one in value.split(",")))
+        for one in found:
+            if one not in known:
+                raise refuse(name, f"names of {', '.join(known)}", one)
+        return found
+
     def partitions(self, name: str) -> frozenset[int] | None:
         """Numbers of partitions and ranges of them, as ``0,4-7``."""
         words = self.words(name)

@@ -101,7 +101,12 @@ def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
     assert follower(tmp_path).first(latest=True) == {A: log.offset}
     assert follower(tmp_path, starting={A: 23}).first(latest=True) == {A: 23}
     assert follower(tmp_path, starting_timestamp=TIME + 40).first() == {A: 40}
-    assert follower(tmp_path, starting_timestamp=TIME + 9999).first() == {A: log.offset}
+    late = follower(tmp_path, starting_timestamp=TIME + 9999)
+    start = late.first()
+    assert start == {A: log.offset}
+    # What comes is read, however late it is.
+    log.grow()
+    assert read(late, start, late.latest(start)) == {A: list(range(start[A], log.offset))}
 
 
 def test_what_is_gone_before_it_was_read_is_an_error_unless_it_may_be(tmp_path: Path) -> None:

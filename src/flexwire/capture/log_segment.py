@@ -116,14 +116,13 @@ def plain_name(path: Path) -> str:
     return _SUFFIX.sub("", path.name)
 
 
-def walk(log: LogFile) -> Iterator[BatchPlace | Damage]:
-    """Find every batch by the headers alone; records and crcs are not read.
+def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
+    """Find every batch from ``position`` on by headers alone; records and crcs are not read.
 
     After damage the walk goes on at the next place where a whole batch of magic 2 with the right
     crc stands. A part of a batch, or zeros, at the end of the file is damage too.
     """
     search = BatchSearch(log)
-    position = 0
     while position < log.size:
         try:
             place = place_at(log, position)

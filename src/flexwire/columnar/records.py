@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import google_crc32c
 import numpy as np
@@ -20,12 +20,14 @@ from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
-from flexwire.records.search import BatchSearch
-from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_AT
+from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
+from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_AT, RECORD_BATCH
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from flexwire.records import RecordBatch
 
     Words = np.ndarray[Any, Any]
 
@@ -78,6 +80,17 @@ class Wanted:
         return low <= record.offset <= high and first <= record.timestamp <= last
 
 
+class BatchHeaders(NamedTuple):
+    """What some headers of batches say, an array of each; those of messages have no attributes."""
+
+    positions: Words
+    sizes: Words
+    base_offsets: Words
+    last_offsets: Words
+    attributes: Words
+    producer_ids: Words
+
+
 class RecordReader:
     """Gives the records in data as Arrow record batches, in order; see `decode_records`.
 
@@ -88,15 +101,29 @@ class RecordReader:
     In ``PERMISSIVE`` mode reading goes on after a damaged length at the next whole batch of magic
     2 with the right crc.
 
+    Data that is a piece of more is ``cut``: a batch that does not end in it is its partial batch,
+    whatever follows within, and so is damage after which no batch was found. ``skips`` says of
+    headers which batches are not to be read; of some it hears twice. ``hints`` are of a reader
+    before, that had the same wanted.
+
     Attributes:
         position: the bytes that are done with.
         errors: what damaged batches raised, in ``PERMISSIVE`` mode.
         unread: how many bytes these errors are about, the bytes up to the next batch among them.
         partial: the partial batch at the end, where it was asked for; None if there is none.
+        hints: what the records took so far, for another reader of the like.
     """
 
     def __init__(
-        self, data: Any, wanted: Wanted, *, mode: Mode = "FAILFAST", partial: bool = False
+        self,
+        data: Any,
+        wanted: Wanted,
+        *,
+        mode: Mode = "FAILFAST",
+        partial: bool = False,
+        cut: bool = False,
+        skips: Callable[[BatchHeaders], Words] | None = None,
+        hints: Hints | None = None,
     ) -> None:
         self.wanted = to_kind(wanted, "wanted", Wanted)
         self.schema = schema_of(wanted.columns)
@@ -105,6 +132,8 @@ class RecordReader:
         self.unread = 0
         self.partial: PartialBatch | None = None
         self._may_be_partial = to_flag(partial, "partial")
+        self._is_cut = to_flag(cut, "cut")
+        self._skips = skips
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
         self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
         self._search = BatchSearch(_Memory(self._data))
@@ -114,10 +143,10 @@ class RecordReader:
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
         self._inflater = Inflater(self._data, wanted.max_inflated)
-        self._hints = Hints()
+        self.hints = Hints() if hints is None else hints
         # Whether the kernel checks crcs, which is soonest.
         self._kernel_checks = False
-        self._group = _FIRST_GROUP
+        self._group = _FIRST_GROUP if hints is None else _GROUP
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while self._ready or self.position < len(self._data):
@@ -165,6 +194,14 @@ class RecordReader:
         # The base timestamp is the first record's, and need not be the lowest.
         skipped = (base > high) | (last + base < low)
         skipped |= table[:, L.B_MAX_TIMESTAMP // _WORD] < earliest
+        if self._skips is not None:
+            words = (L.B_POSITION, L.B_SIZE, L.B_BASE_OFFSET)
+            position, size, _ = (table[:, word // _WORD] for word in words)
+            attributes = table[:, L.B_ATTRIBUTES // _WORD]
+            producers = table[:, L.B_PRODUCER // _WORD]
+            skipped |= self._skips(
+                BatchHeaders(position, size, base, last + base, attributes, producers)
+            )
         table[:, L.B_SKIP // _WORD] = skipped
 
     def _read_group(self, batches: Words) -> None:
@@ -173,7 +210,7 @@ class RecordReader:
             check_crcs(batches, self._data)
         done = 0
         while done < len(batches):
-            columns = room_for(batches[done:], self.wanted, self._hints)
+            columns = room_for(batches[done:], self.wanted, self.hints)
             checks = self.wanted.check_crc and self._kernel_checks
             columns.begin(batches, done, self._data, check=checks)
             status = self._read_kernel(address(columns.words), 0, 0)
@@ -208,7 +245,9 @@ class RecordReader:
         )
         try:
             batch = next(batches, None)
-            kept = [] if batch is None else [one for one in batch.records if self.wanted.keeps(one)]
+            is_read = batch is not None and not self._is_skipped(batch, start)
+            records = batch.records if batch is not None and is_read else ()
+            kept = [one for one in records if self.wanted.keeps(one)]
         except RecordError as error:
             is_sound = batches.position < len(taken)
             after = start + batches.position if is_sound else None
@@ -222,11 +261,21 @@ class RecordReader:
             self._ready.append(from_batch(batch, kept, self.wanted.columns))
         self.position = start + batches.position
 
+    def _is_skipped(self, batch: RecordBatch, position: int) -> bool:
+        if self._skips is None:
+            return False
+        attributes = batch.attributes if batch.magic == RECORD_BATCH else 0
+        offsets = (batch.base_offset, batch.last_offset)
+        header = (position, batch.size, *offsets, attributes, batch.producer_id)
+        headers = BatchHeaders(*(np.array([one], np.int64) for one in header))
+        return bool(self._skips(headers)[0])
+
     def _end_within(self, declared: int | None) -> None:
         """Be done with data that ends before the batch at the position does, if that is so."""
         start, end = self.position, len(self._data)
         remaining = end - start
-        if self._may_be_partial and self._search.next_batch(start + 1) == end:
+        is_rest = self._is_cut and (declared is None or declared <= MAX_BATCH_BYTES)
+        if is_rest or (self._may_be_partial and self._search.next_batch(start + 1) == end):
             self.partial = PartialBatch(start, remaining, declared)
             self.position = end
             return
@@ -241,6 +290,11 @@ class RecordReader:
             raise error from None
         if after is None:
             after = self._search.next_batch(self.position + 1)
+            if self._is_cut and after == len(self._data):
+                # The next batch may begin here, and end in what follows.
+                self.partial = PartialBatch(self.position, after - self.position, None)
+                self.position = after
+                return
         self.errors.append(error)
         self.unread += after - self.position
         self.position = after

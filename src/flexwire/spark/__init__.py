@@ -6,3 +6,7 @@ on as a row: paired by number (`pairs`), decoded into typed columns (`bodies`, `
 (`facts`), and written as tables that are published whole (`staging`). The reading itself is that of
 the rooms below; here is only what needs Spark. PySpark is imported here and nowhere else.
 """
+
+from flexwire.spark.registration import register
+
+__all__ = ["register"]

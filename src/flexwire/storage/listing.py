@@ -19,10 +19,12 @@ from flexwire.storage.source import Source, version_here
 from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    IsWanted = Callable[[str], bool]
 
 _NOTHING: Final = (
-    "no such file, no capture in such a directory, and nothing matches it as a pattern"
+    "no such file, no such directory with a file that {}, and nothing matches it as a pattern"
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 
@@ -36,6 +38,11 @@ def list_sources(paths: Iterable[str | Path]) -> list[Source]:
 
     Raises `CaptureError` for a path that gives no file, and `StorageError` where it cannot be told.
     """
+    return list_files(paths, _is_capture, f"ends in {', '.join(SUFFIXES)}")
+
+
+def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[Source]:
+    """The same for files of other names; ``name`` says in an error what is true of them."""
     found: list[Source] = []
     for given in paths:
         if not isinstance(given, str | Path):
@@ -43,12 +50,12 @@ def list_sources(paths: Iterable[str | Path]) -> list[Source]:
         url = str(given)
         before = len(found)
         if scheme_of(url):
-            found.extend(_in_store(url))
-            reason = _NOTHING
+            found.extend(_in_store(url, is_wanted))
+            reason = _NOTHING.format(name)
         else:
             path = local_path(url)
-            found.extend(_here(path))
-            reason = _reason(path)
+            found.extend(_here(path, is_wanted))
+            reason = _reason(path, name)
         if len(found) == before:
             raise CaptureError(reason, source=shown(url))
     found.sort(key=_order)
@@ -60,13 +67,13 @@ def _order(source: Source) -> str:
     return source.url.replace("/", "\0")
 
 
-def _here(path: Path) -> Iterator[Source]:
+def _here(path: Path, is_wanted: IsWanted) -> Iterator[Source]:
     if path.is_file():
         yield _source(os.path.realpath(path), path.stat())
     elif path.is_dir():
         for place, _, names in os.walk(path, onerror=_refuse):
             directory = os.path.realpath(place)
-            for name in filter(_is_capture, names):
+            for name in filter(is_wanted, names):
                 file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
                 with suppress(FileNotFoundError):  # a link to nowhere, or removed meanwhile
                     status = os.stat(file)  # noqa: PTH116 - see above
@@ -78,14 +85,14 @@ def _here(path: Path) -> Iterator[Source]:
         # A pipe or a device matches its own name, and is neither.
         for match in matches:
             if match.is_file() or match.is_dir():
-                yield from _here(match)
+                yield from _here(match, is_wanted)
 
 
 def _source(file: str, status: os.stat_result) -> Source:
     return Source(file, status.st_size, version_here(status))
 
 
-def _in_store(url: str) -> Iterator[Source]:
+def _in_store(url: str, is_wanted: IsWanted) -> Iterator[Source]:
     opened = door(url)
     if not url.endswith("/"):
         with reported(url, "list"), suppress(FileNotFoundError):
@@ -97,13 +104,13 @@ def _in_store(url: str) -> Iterator[Source]:
     is_empty = True
     for entry in pages(url):
         is_empty = False
-        if _is_capture(entry.name):
+        if is_wanted(entry.name.rpartition("/")[2]):
             yield Source(f"{url.rstrip('/')}/{entry.name}", entry.size, entry.version)
     if is_empty and glob.has_magic(url):
-        yield from _matching(url)
+        yield from _matching(url, is_wanted)
 
 
-def _matching(pattern: str) -> Iterator[Source]:
+def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[Source]:
     """What matches a pattern, and the captures in each directory that does."""
     from fsspec.utils import glob_translate  # noqa: PLC0415 - this room is imported where fsspec is not
 
@@ -116,7 +123,8 @@ def _matching(pattern: str) -> Iterator[Source]:
         matches = re.compile(glob_translate(pattern[len(root) + 1 :].rstrip("/"))).match
     for entry in pages(root, prefix):
         parents = accumulate(entry.name.split("/")[:-1], "{}/{}".format)
-        if matches(entry.name) or (_is_capture(entry.name) and any(map(matches, parents))):
+        is_inside = is_wanted(entry.name.rpartition("/")[2]) and any(map(matches, parents))
+        if matches(entry.name) or is_inside:
             yield Source(f"{root}/{entry.name}", entry.size, entry.version)
 
 
@@ -128,9 +136,9 @@ def _refuse(error: OSError) -> None:
     raise StorageError(reason_of(error), url=str(error.filename), tried="list")
 
 
-def _reason(path: Path) -> str:
+def _reason(path: Path, name: str) -> str:
     if path.is_dir():
-        return f"no file in it ends in {', '.join(SUFFIXES)}"
+        return f"no file in it {name}"
     if path.exists():
         return "neither a file nor a directory"
     return "no such file or directory, and nothing matches it as a pattern"

@@ -1,0 +1,15 @@
+"""The logs of partitions, read in bulk without a broker: which files they are, and their records.
+
+A broker's directories hold more than its logs: what is about to be deleted, what a compaction has
+not finished, the same partition on another disk. `names` says what a file is, `finding` which of
+them are a log as a broker would take it when it starts, `planning` what of it is asked for and in
+which pieces it is read, and `reading` gives the records of a piece in columns. Indexes are trusted
+as far as the batch that they point to proves them. Planning reads indexes and headers; a piece is
+read alone, anywhere, and holds all that is needed for it.
+"""
+
+from flexwire.capture.logs.planning import plan
+from flexwire.capture.logs.query import Isolation, LogQuery, Replicas
+from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
+
+__all__ = ["Damaged", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]

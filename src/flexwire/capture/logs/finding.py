@@ -1,0 +1,200 @@
+"""Which files are the log of a partition, as a broker would take them when it starts.
+
+It removes what ends in ``.deleted`` and ``.cleaned``; what ends in ``.swap`` has replaced the
+segments in its range, unless a ``.cleaned`` file stands at or before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from flexwire.capture.logs import names
+from flexwire.capture.logs.names import FileName, Partition, is_log_file, parse_directory
+from flexwire.capture.logs.positions import end_offset
+from flexwire.capture.logs.segment import Segment
+from flexwire.errors import CaptureError
+from flexwire.storage.listing import list_files
+from flexwire.storage.urls import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from flexwire.capture.logs.query import LogQuery
+    from flexwire.storage.source import Source
+
+    Named = dict[FileName, Source]
+
+_WORDS = "has the name of a log segment"
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The log of a partition in one directory: its segments in order, and producer snapshots.
+
+    ``later_transactions`` are indexes of segments after these, where not all of a log was named.
+    """
+
+    partition: Partition
+    directory: str
+    is_tiered: bool
+    segments: tuple[Segment, ...]
+    snapshots: tuple[tuple[int, Source], ...] = ()
+    later_transactions: tuple[Source, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.partition} in {shown(self.directory)}"
+
+
+def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
+    """Give the logs in ``paths`` that ``query`` wants, one for each partition unless it wants all.
+
+    A path is a segment, a directory of a partition or one above such directories, a pattern, or
+    the URL of any of these. Raises `CaptureError` where there is no log, and `StorageError`.
+    """
+    directories: dict[str, Named] = defaultdict(dict)
+    for source in list_files(paths, is_log_file, _WORDS):
+        _add(directories, source)
+    for directory, files in directories.items():
+        if all(one.kind == names.LOG for one in files):
+            # Segments were named, and not their directory: what is beside them is wanted too.
+            beside: dict[str, Named] = defaultdict(dict)
+            for source in list_files([directory], is_log_file, _WORDS):
+                _add(beside, source)
+            files |= {
+                name: source for name, source in beside[directory].items() if name.kind != names.LOG
+            }
+    found = [
+        log
+        for directory, files in sorted(directories.items())
+        for log in _logs_in(directory, files, query)
+    ]
+    return found if query.replicas == "all" else _one_each(found)
+
+
+def _add(directories: dict[str, Named], source: Source) -> None:
+    directory, _, name = source.url.rpartition("/")
+    parsed = names.parse_file(name)
+    if parsed is None:
+        reason = f"its name is not that of a log segment, as {'0' * 20}.log"
+        raise CaptureError(reason, source=shown(source.url))
+    if not names.is_set_aside(directory.rpartition("/")[2]):
+        directories[directory][parsed] = source
+
+
+def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]:
+    """Give the log in a directory, if it is wanted; a tier's files have names of their own."""
+    for is_tiered in (False, True):
+        mine = {one: source for one, source in files.items() if bool(one.segment) is is_tiered}
+        if not any(one.kind == names.LOG for one in mine):
+            continue
+        partition = parse_directory(directory.rpartition("/")[2], is_tiered=is_tiered)
+        if partition is None:
+            expected = "TOPIC-PARTITION" + ("-ID" if is_tiered else "")
+            reason = f"expected a directory with the name {expected} around log segments"
+            raise CaptureError(reason, source=shown(directory))
+        if query.wants(partition):
+            segments = _in_order(mine) if is_tiered else _as_started(mine)
+            if segments:
+                snapshots = sorted(
+                    (one.base_offset, source)
+                    for one, source in mine.items()
+                    if one.kind == names.SNAPSHOT and not one.state
+                )
+                last = segments[-1].base_offset
+                later = tuple(
+                    source
+                    for one, source in mine.items()
+                    if one.kind == names.TRANSACTION_INDEX
+                    and not one.state
+                    and one.base_offset > last
+                )
+                yield Replica(partition, directory, is_tiered, segments, tuple(snapshots), later)
+
+
+def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
+    """Give the segments whose files have an ending."""
+    kinds: dict[tuple[int, str], dict[str, Source]] = defaultdict(dict)
+    for one, source in files.items():
+        if one.state == state:
+            kinds[one.base_offset, one.segment][one.kind] = source
+    return {
+        key: Segment(
+            key[0],
+            found[names.LOG],
+            found.get(names.INDEX),
+            found.get(names.TIME_INDEX),
+            found.get(names.TRANSACTION_INDEX),
+        )
+        for key, found in kinds.items()
+        if names.LOG in found
+    }
+
+
+def _as_started(files: Named) -> tuple[Segment, ...]:
+    """Give the segments that a broker has after it started."""
+    segments = _segments(files, "")
+    cleaned = [one.base_offset for one in files if one.state == names.CLEANED]
+    swapped = {
+        key: segment
+        for key, segment in _segments(files, names.SWAP).items()
+        if not cleaned or key[0] < min(cleaned)
+    }
+    if swapped:
+        low = min(offset for offset, _ in swapped)
+        high = max(map(end_offset, swapped.values()))
+        segments = {key: one for key, one in segments.items() if not low <= key[0] < high}
+    return tuple(sorted((segments | swapped).values(), key=lambda one: one.base_offset))
+
+
+def _in_order(files: Named) -> tuple[Segment, ...]:
+    """Give the segments of a tier, each up to where the next begins.
+
+    A segment may have been copied twice: the longest of each base offset is taken.
+    """
+    longest: dict[int, Segment] = {}
+    for one in _segments(files, "").values():
+        other = longest.get(one.base_offset)
+        if other is None or one.log.size > other.log.size:
+            longest[one.base_offset] = one
+    ordered = sorted(longest.values(), key=lambda one: one.base_offset)
+    nexts = [one.base_offset for one in ordered[1:]]
+    return tuple(
+        replace(one, below=below)
+        for one, below in zip(ordered, [*nexts, ordered[-1].below] if ordered else [], strict=True)
+    )
+
+
+def _one_each(found: list[Replica]) -> list[Replica]:
+    """Give one log of each partition: the one that ends last, with what only a tier still has."""
+    by_partition: dict[Partition, list[Replica]] = defaultdict(list)
+    for one in found:
+        by_partition[one.partition].append(one)
+    chosen = []
+    for replicas in by_partition.values():
+        brokers = [one for one in replicas if not one.is_tiered]
+        log = _longest(brokers or replicas)
+        tiers = [one for one in replicas if one.is_tiered and one is not log]
+        chosen.append(_with_tier(log, _longest(tiers)) if tiers else log)
+    return chosen
+
+
+def _longest(replicas: list[Replica]) -> Replica:
+    if len(replicas) == 1:
+        return replicas[0]
+    # Of two that end alike, the one that begins first.
+    return max(
+        replicas, key=lambda one: (end_offset(one.segments[-1]), -one.segments[0].base_offset)
+    )
+
+
+def _with_tier(log: Replica, tier: Replica) -> Replica:
+    first = log.segments[0].base_offset
+    older = [
+        replace(one, below=first if one.below is None else min(first, one.below))
+        for one in tier.segments
+        if one.base_offset < first
+    ]
+    return replace(log, segments=(*older, *log.segments))

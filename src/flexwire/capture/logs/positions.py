@@ -1,0 +1,186 @@
+"""Where in a segment an offset or a time stands, by its indexes and the headers of its batches.
+
+An index says where to look; what it says of a batch counts where the header there says the same.
+Where it does not, or where there is none, headers are walked from the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from flexwire.capture.log_segment import BatchPlace, Damage, place_at, read_batch, walk
+from flexwire.capture.logs.files import open_file
+from flexwire.errors import RecordError
+from flexwire.storage.urls import scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.capture.log_segment import LogFile
+    from flexwire.capture.logs.segment import Segment
+    from flexwire.storage.source import Source
+
+    Words = np.ndarray[Any, Any]
+
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+# An index is allocated whole and filled from its start, so its zeros need not be read.
+_INDEX_PIECE: Final = 1 << 16
+
+
+class OffsetIndex(NamedTuple):
+    """The entries of an offset index: a batch's last offset, and where the batch begins."""
+
+    offsets: Words
+    positions: Words
+
+
+def offset_index(segment: Segment) -> OffsetIndex:
+    """Read the offset index of a segment; without entries where it is missing or out of order."""
+    entries = _entries(segment.index, _OFFSET_ENTRY)
+    offsets = entries["offset"].astype(np.int64) + segment.base_offset
+    positions = entries["position"].astype(np.int64)
+    is_sound = bool((np.diff(offsets) > 0).all() and (np.diff(positions) > 0).all())
+    if is_sound and len(positions):
+        is_sound = bool(positions[0] >= 0 and positions[-1] < segment.log.size)
+    return OffsetIndex(offsets, positions) if is_sound else OffsetIndex(offsets[:0], positions[:0])
+
+
+def time_index(segment: Segment) -> tuple[Words, Words] | None:
+    """Read the time index of a segment, timestamps and offsets; None where it says nothing."""
+    entries = _entries(segment.time_index, _TIME_ENTRY)
+    timestamps = entries["timestamp"].astype(np.int64)
+    if not len(timestamps) or not bool((np.diff(timestamps) > 0).all()):
+        return None
+    return timestamps, entries["offset"].astype(np.int64) + segment.base_offset
+
+
+def _entries(index: Source | None, layout: np.dtype[Any]) -> Words:
+    """Give the entries of an index up to its zeros; a part of one at its end is left out."""
+    if index is None:
+        return np.empty(0, layout)
+    pieces = []
+    piece_size = _INDEX_PIECE - _INDEX_PIECE % layout.itemsize
+    with open_file(index) as file:
+        for at in range(0, index.size, piece_size):
+            data = file.read(at, piece_size)
+            piece = np.frombuffer(data[: len(data) - len(data) % layout.itemsize], layout)
+            words = piece.view(np.uint8).reshape(len(piece), layout.itemsize)
+            empty = np.flatnonzero(~words.any(axis=1))
+            # A record may be the first of its log and have the timestamp 0.
+            end = next((int(one) for one in empty if at or one), len(piece))
+            pieces.append(piece[:end])
+            if end < len(piece):
+                break
+    return np.concatenate(pieces) if pieces else np.empty(0, layout)
+
+
+def is_batch(log: LogFile, position: int, last_offset: int) -> bool:
+    """Whether a batch begins at ``position`` that ends with ``last_offset``."""
+    try:
+        return place_at(log, position).last_offset == last_offset
+    except RecordError:
+        return False
+
+
+def start_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) -> int:
+    """Give a position before which the segment has no record from ``offset`` on."""
+    row = int(np.searchsorted(index.offsets, offset, side="right")) - 1
+    if row < 0 or offset <= segment.base_offset:
+        return 0
+    position = int(index.positions[row])
+    return position if is_batch(log, position, int(index.offsets[row])) else 0
+
+
+def stop_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) -> int:
+    """Give a position after which the segment has no record up to ``offset``."""
+    # The batch of the first entry after it may begin before it, the next one's does not.
+    row = int(np.searchsorted(index.offsets, offset, side="right")) + 1
+    if row >= len(index.offsets):
+        return segment.log.size
+    position = int(index.positions[row])
+    return position if is_batch(log, position, int(index.offsets[row])) else segment.log.size
+
+
+def cuts(
+    segment: Segment, index: OffsetIndex, log: LogFile, between: range, size: int
+) -> list[int]:
+    """Give positions of batches that cut a range of a segment into pieces of about ``size``.
+
+    Where no index is to be trusted, headers are walked, of files on this machine; a store would be
+    asked for all of it, so a file there stays whole.
+    """
+    count = len(between) // size
+    targets = [between.start + len(between) * one // (count + 1) for one in range(1, count + 1)]
+    if not targets:
+        return []
+    rows = np.unique(np.searchsorted(index.positions, targets))
+    found: list[int] = []
+    for row in rows[rows < len(index.positions)].tolist():
+        position = int(index.positions[row])
+        if not is_batch(log, position, int(index.offsets[row])):
+            found = []
+            break
+        found.append(position)
+    if not found and not scheme_of(segment.log.url):
+        found = _walked_cuts(log, between, targets)
+    return [one for one in found if between.start < one < between.stop]
+
+
+def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
+    found: list[int] = []
+    waiting = iter(targets)
+    target = next(waiting, None)
+    for place in walk(log, between.start):
+        if target is None or isinstance(place, Damage):
+            # What follows damage was found by a search, which one who reads alone does again.
+            break
+        if place.position >= target:
+            found.append(place.position)
+            while target is not None and target <= place.position:
+                target = next(waiting, None)
+    return found
+
+
+def end_offset(segment: Segment) -> int:
+    """Give the offset after the last whole batch, where a broker would go on."""
+    index = offset_index(segment)
+    end = segment.base_offset
+    with open_file(segment.log) as log:
+        start = int(index.positions[-1]) if len(index.positions) else 0
+        if start and not is_batch(log, start, int(index.offsets[-1])):
+            start = 0
+        for place in walk(log, start):
+            if isinstance(place, Damage):
+                break
+            end = max(end, place.last_offset + 1)
+    return end
+
+
+def latest_time(segment: Segment) -> int | None:
+    """Give the highest timestamp of a segment that a log has gone on after, by its time index."""
+    index = time_index(segment)
+    return None if index is None else int(index[0][-1])
+
+
+def first_as_late(segment: Segment, timestamp: int) -> int | None:
+    """Give the offset of the first record that is as late as ``timestamp``; None if none is."""
+    with open_file(segment.log) as log:
+        start, times = 0, time_index(segment)
+        if times is not None:
+            row = int(np.searchsorted(times[0], timestamp)) - 1
+            if row >= 0:
+                start = start_of(segment, offset_index(segment), log, int(times[1][row]))
+        for place in _as_late(log, start, timestamp):
+            for record in read_batch(log, place).records:
+                if record.timestamp >= timestamp:
+                    return record.offset
+    return None
+
+
+def _as_late(log: LogFile, start: int, timestamp: int) -> Iterator[BatchPlace]:
+    for place in walk(log, start):
+        if isinstance(place, BatchPlace) and place.max_timestamp >= timestamp:
+            yield place

@@ -1,0 +1,233 @@
+"""The records of a piece of a log segment in columns, by a reader that needs nothing but the piece.
+
+The file is read a few MiB at a time into one room that is used again. Control batches are never
+records. What is damaged is an error, or is told in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from flexwire.capture.logs.files import open_file
+from flexwire.capture.logs.query import EVERY, Bounds
+from flexwire.columnar.records import Mode, RecordReader, Wanted
+from flexwire.errors import CaptureError, RecordError
+from flexwire.wire.batch_layout import CONTROL_MASK, LENGTH_END, TRANSACTIONAL_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from io import BufferedReader
+
+    import pyarrow as pa
+
+    from flexwire.capture.logs.names import Partition
+    from flexwire.columnar.record_columns import Hints
+    from flexwire.columnar.records import BatchHeaders
+    from flexwire.storage.source import Source
+
+    Words = np.ndarray[Any, Any]
+    Skips = Callable[[BatchHeaders], Words]
+
+_ROOM: Final = 16 << 20
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction: whose, from its first offset to that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Bytes of a segment that begin and end with a batch, and what of them is wanted.
+
+    Attributes:
+        replica: the directory that the log was found in.
+        is_end: whether it ends with the log, which a broker that stopped may have torn.
+        aborted: the transactions whose records are left out.
+    """
+
+    partition: Partition
+    replica: str
+    log: Source
+    start: int
+    stop: int
+    is_end: bool
+    offsets: Bounds = EVERY
+    timestamps: Bounds = EVERY
+    aborted: tuple[Aborted, ...] = ()
+
+
+class Damaged(NamedTuple):
+    """Where in its file something is not a record batch, and why.
+
+    ``is_torn`` is what a broker cuts off when it starts: the log ends within a batch, or with zeros
+    that were set aside.
+    """
+
+    position: int
+    reason: str
+    is_torn: bool
+
+
+def read_piece(
+    piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
+) -> Iterator[pa.RecordBatch | Damaged]:
+    """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
+
+    A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
+    `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
+    """
+    wanted = Wanted(tuple(columns), piece.offsets.ends, piece.timestamps.ends)
+    yield from _Reading(piece, wanted, _Hidden(piece.aborted), mode)
+
+
+def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
+    """Read the headers of all batches in a piece, past any damage.
+
+    ``hear`` is given some at a time, and the byte of the file that their positions count from.
+    """
+
+    def skip_all(headers: BatchHeaders) -> Words:
+        hear(reading.at, headers)
+        return np.ones(len(headers.positions), bool)
+
+    reading = _Reading(piece, Wanted(("magic",)), skip_all, "PERMISSIVE")
+    for _ in reading:
+        pass
+
+
+class _Hidden:
+    """Says which batches no consumer sees: control batches, and those of aborted transactions."""
+
+    def __init__(self, aborted: Iterable[Aborted]) -> None:
+        self._by_producer: dict[int, list[Aborted]] = {}
+        for one in sorted(aborted):
+            self._by_producer.setdefault(one.producer_id, []).append(one)
+
+    def __call__(self, headers: BatchHeaders) -> Words:
+        hidden: Words = headers.attributes & CONTROL_MASK != 0
+        if not self._by_producer:
+            return hidden
+        of_transactions = headers.attributes & TRANSACTIONAL_MASK != 0
+        producers = np.where(of_transactions, headers.producer_ids, -1)
+        for producer in np.unique(producers).tolist():
+            aborted = self._by_producer.get(producer)
+            if aborted is not None:
+                rows = np.flatnonzero(producers == producer)
+                hidden[rows] |= _within(headers.base_offsets[rows], aborted)
+        return hidden
+
+
+def _within(offsets: Words, aborted: list[Aborted]) -> Words:
+    """Give whether offsets are in one of a producer's aborted transactions."""
+    firsts = np.array([one.first_offset for one in aborted], np.int64)
+    lasts = np.array([one.last_offset for one in aborted], np.int64)
+    rows = np.searchsorted(firsts, offsets, side="right") - 1
+    is_within: Words = (rows >= 0) & (offsets <= lasts[rows])
+    return is_within
+
+
+class _Reading:
+    """Reads a piece into its room, and gives the room to a `RecordReader` as often as it is full.
+
+    Attributes:
+        at: the byte of the file that the room begins with.
+    """
+
+    def __init__(self, piece: LogPiece, wanted: Wanted, skips: Skips, mode: Mode) -> None:
+        self.at = piece.start
+        self._piece = piece
+        self._wanted = wanted
+        self._skips = skips
+        self._mode: Mode = mode
+        self._hints: Hints | None = None
+        self._left = piece.stop - piece.start
+        self._room = np.empty(min(_ROOM, self._left), np.uint8)
+        self._used = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch | Damaged]:
+        with self._piece.log.open(self._piece.start, self._piece.stop) as file:
+            while self._used or self._left:
+                self._fill(file)
+                yield from self._read()
+
+    def _fill(self, file: BufferedReader) -> None:
+        if self._used == len(self._room):
+            # Not even one batch fits.
+            grown = np.empty(min(2 * self._used, self._used + self._left), np.uint8)
+            grown[: self._used] = self._room
+            self._room = grown
+        while self._left and self._used < len(self._room):
+            stop = min(len(self._room), self._used + self._left)
+            size = file.readinto(self._room[self._used : stop].data)
+            self._used += size
+            self._left -= size
+
+    def _read(self) -> Iterator[pa.RecordBatch | Damaged]:
+        is_cut = self._left > 0
+        reader = RecordReader(
+            self._room[: self._used],
+            self._wanted,
+            mode=self._mode,
+            partial=self._piece.is_end and not is_cut,
+            cut=is_cut,
+            skips=self._skips,
+            hints=self._hints,
+        )
+        try:
+            yield from reader
+        except RecordError as error:
+            if not self._is_zero(error.offset):
+                raise CaptureError(
+                    error.reason, source=self._piece.log.name, offset=self.at + error.offset
+                ) from None
+            yield self._zeros(error.offset)
+            return
+        self._hints = reader.hints
+        yield from self._damage(reader)
+
+    def _damage(self, reader: RecordReader) -> Iterator[Damaged]:
+        """Tell what is damaged, and keep in the room what could not be read yet."""
+        for error in reader.errors:
+            if self._is_zero(error.offset):
+                yield self._zeros(error.offset)
+                return
+            yield Damaged(self.at + error.offset, error.reason, is_torn=False)
+        done = self._used
+        if reader.partial is not None:
+            done = reader.partial.position
+            if self._is_zero(done):
+                yield self._zeros(done)
+                return
+            if not self._left:
+                remaining, size = reader.partial.size, reader.partial.declared_size
+                reason = f"the log ends after {remaining} bytes of a batch"
+                reason += "" if size is None else f" of {size}"
+                yield Damaged(self.at + done, reason, is_torn=True)
+                done = self._used
+        self._room[: self._used - done] = self._room[done : self._used].copy()
+        self.at += done
+        self._used -= done
+
+    def _is_zero(self, offset: int) -> bool:
+        """Whether zeros fill the file from here on, which no batch begins with."""
+        rest = self._room[offset : self._used]
+        if len(rest) < LENGTH_END or rest.any() or self._piece.stop < self._piece.log.size:
+            return False
+        with open_file(self._piece.log) as file:
+            return file.is_zero(self.at + self._used)
+
+    def _zeros(self, offset: int) -> Damaged:
+        position = self.at + offset
+        size = self._piece.stop - position
+        self._used = self._left = 0
+        reason = f"{size} zeros to the end of the file: preallocated, or lost in a crash"
+        if not self._piece.is_end and self._mode == "FAILFAST":
+            raise CaptureError(reason, source=self._piece.log.name, offset=position)
+        return Damaged(position, reason, is_torn=self._piece.is_end)

@@ -1,0 +1,242 @@
+"""``spark.read.format("kafka-log")``: the records of log segments, without a broker."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from flexwire.capture.logs.columns import (
+    CORRUPT,
+    FACT_COLUMNS,
+    FILE,
+    HEADERS,
+    KAFKA_COLUMNS,
+    LOG_COLUMNS,
+    REPLICA,
+    LogRows,
+    damaged_row,
+)
+from flexwire.capture.logs.planning import plan
+from flexwire.capture.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
+from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
+from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
+from flexwire.columnar.records import Mode
+from flexwire.errors import ArgumentError
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.formats.filters import narrowed
+from flexwire.spark.formats.options import Options
+from flexwire.spark.tasks import use_one_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+NAME: Final = "kafka-log"
+ACCEPTED: Final = {
+    "topic": "names of topics, with commas between them; all by default",
+    "partitions": "numbers of partitions, as `0,4-7`; all by default",
+    "startingOffsets": '`earliest`, or JSON as `{"orders": {"0": 23, "1": -2}}`; '
+    "of a stream also `latest`",
+    "endingOffsets": '`latest`, or JSON as `{"orders": {"0": 50, "1": -1}}`; they are not read',
+    "startingTimestamp": "ms; a partition begins at its first record that is as late",
+    "endingTimestamp": "ms; a partition ends before its first record that is as late",
+    "includeHeaders": "`true` adds `headers`",
+    "includeBatch": "`true` adds what a record has of its batch",
+    "includeFile": "`true` adds `file`",
+    "replicas": "`longest`, or `all`, which adds `replica`",
+    "isolation": "`read_uncommitted`, or `read_committed`",
+    "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
+    "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
+    "countBy": "gives sums instead of records, by columns with commas between them",
+    "maxOffsetsPerTrigger": "of a stream: how many offsets a batch has at the most",
+    "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
+}
+"""Every option and what it takes."""
+
+_STARTING: Final = "startingOffsets"
+_NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
+_LOGGER = logging.getLogger("flexwire")
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What the options of a read say."""
+
+    paths: list[str]
+    query: LogQuery
+    mode: Mode
+    extra: tuple[str, ...]
+    starts_late: bool
+    per_trigger: int | None
+    fails_on_loss: bool
+    not_for_streams: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> LogOptions:
+        """Read the options; `ArgumentError` for what they do not take."""
+        options = Options(given, ACCEPTED)
+        starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
+        query = LogQuery(
+            topics=options.words("topic"),
+            partitions=options.partitions("partitions"),
+            starting={} if starts_late else options.offsets(_STARTING, default="earliest"),
+            ending=options.offsets("endingOffsets", default="latest"),
+            starting_timestamp=options.number("startingTimestamp"),
+            ending_timestamp=options.number("endingTimestamp"),
+            isolation=options.choice("isolation", get_args(Isolation)),
+            replicas=options.choice("replicas", get_args(Replicas)),
+            piece_bytes=options.size("maxPartitionBytes", PIECE_BYTES),
+        )
+        mode = options.choice("mode", get_args(Mode))
+        extra = (
+            *((HEADERS,) if options.flag("includeHeaders") else ()),
+            *(FACT_COLUMNS if options.flag("includeBatch") else ()),
+            *((FILE,) if options.flag("includeFile") else ()),
+            *((REPLICA,) if query.replicas == "all" else ()),
+            *((CORRUPT,) if mode == "PERMISSIVE" else ()),
+        )
+        return cls(
+            options.paths(),
+            query,
+            mode,
+            extra,
+            starts_late,
+            options.number("maxOffsetsPerTrigger"),
+            options.choice("failOnDataLoss", ("true", "false")) == "true",
+            tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
+            options.names("countBy", GROUPS),
+        )
+
+    def schema(self) -> pa.Schema:
+        """The columns of a read whose user gives no schema."""
+        names = [one for one in KAFKA_COLUMNS if one != HEADERS] + list(self.extra)
+        if self.groups:
+            sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
+            names = [*self.groups, *sums, *(one for one in self.extra if one == CORRUPT)]
+        return pa.schema([(name, self.columns[name]) for name in names])
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """All columns that there are."""
+        return SUM_COLUMNS if self.groups else LOG_COLUMNS
+
+
+class KafkaLog(DataSource):
+    """Log segments as Spark found them: their records, as its own Kafka source has them."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns, where the user gives none."""
+        return spark_schema(LogOptions.parse(self.options).schema())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads the columns of a schema."""
+        return LogReader(LogOptions.parse(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What reads them as logs grow."""
+        # It imports this file.
+        from flexwire.spark.formats.kafka_log_stream import LogStreamReader  # noqa: PLC0415
+
+        return LogStreamReader(LogOptions.parse(self.options), schema)
+
+
+class FilteredKafkaLog(KafkaLog):
+    """The same where Spark hands filters over, which is for a session to say."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads the columns of a schema."""
+        return FilteredLogReader(LogOptions.parse(self.options), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class LogTask(InputPartition):
+    """What one task reads."""
+
+    pieces: tuple[LogPiece, ...]
+
+
+class LogReader(DataSourceReader):
+    """Plans on the driver, and reads in tasks."""
+
+    def __init__(self, options: LogOptions, schema: StructType) -> None:
+        if options.starts_late:
+            raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
+        self._paths, self._query, self._options = options.paths, options.query, options
+        self._schema = arrow_schema(schema, options)
+
+    def partitions(self) -> list[InputPartition]:
+        """One for each task."""
+        return [LogTask(tuple(one)) for one in plan(self._paths, self._query)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task."""
+        return read_task(partition, self._schema, self._options)
+
+
+class FilteredLogReader(LogReader):
+    """The same with the filters of a query, where PySpark is 4.1 or later."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Narrow what is read; every filter stays with Spark too."""
+        self._query = narrowed(self._query, filters)
+        return filters
+
+
+def read_task(
+    task: InputPartition, schema: pa.Schema, options: LogOptions, *, tells_torn: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a task; Spark has one of its own where there is nothing to read."""
+    use_one_thread()
+    rows, sums = LogRows(schema), None
+    if options.groups:
+        sums = LogSums(schema, options.groups)
+    for piece in task.pieces if isinstance(task, LogTask) else ():
+        for found in read_piece(piece, (sums or rows).read, mode=options.mode):
+            if not isinstance(found, Damaged):
+                if sums is None:
+                    yield rows.records(piece, found)
+                else:
+                    sums.add(found)
+            elif found.is_torn and not tells_torn:
+                continue
+            elif options.mode == "PERMISSIVE":
+                yield damaged_row(schema, piece, found)
+            else:
+                where = f"{piece.log.name}, byte {found.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+        if sums is not None:
+            yield sums.take(piece)
+
+
+def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
+    """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
+    columns = options.columns
+    there = spark_schema(pa.schema(columns.items()))
+    made = []
+    for one in schema:
+        if one.name not in columns:
+            names = ", ".join(columns)
+            raise ArgumentError(f"there is no column {one.name}; those there are: {names}")
+        if one.name in GROUPS and options.groups and one.name not in options.groups:
+            raise ArgumentError(f"column {one.name}: countBy does not name it")
+        known = there[one.name].dataType
+        if one.dataType != known:
+            got = one.dataType.simpleString()
+            reason = (
+                f"expected the type {known.simpleString()}, nullable in all its parts, got {got}"
+            )
+            raise ArgumentError(f"column {one.name}: {reason}")
+        made.append(pa.field(one.name, columns[one.name], nullable=one.nullable))
+    return pa.schema(made)

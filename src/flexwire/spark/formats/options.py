@@ -1,0 +1,147 @@
+"""The options of a format, from the texts that Spark hands over."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.arguments import refuse
+from flexwire.capture.logs.names import Partition
+from flexwire.errors import ArgumentError
+from flexwire.wire.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
+_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_MOST_PARTITIONS: Final = 1_000_000
+EARLIEST, LATEST = -2, -1
+"""What an offset of Spark's Kafka source says instead of a number."""
+
+
+class Options:
+    """The options of one read, named in any case; one that is unknown is refused."""
+
+    def __init__(self, given: Mapping[str, str], accepted: Collection[str]) -> None:
+        self._names = {one.lower(): one for one in accepted}
+        self._given = {key.lower(): value for key, value in given.items()}
+        for key in self._given:
+            if key not in {*self._names, "path", "paths"}:
+                names = ", ".join(sorted(accepted))
+                raise ArgumentError(f"there is no option {key}; those there are: {names}")
+
+    def paths(self) -> list[str]:
+        """Every path that `load` was given."""
+        found = [self._given["path"]] if self._given.get("path") else []
+        if "paths" in self._given:
+            found += json.loads(self._given["paths"])
+        if not found:
+            raise ArgumentError("expected a path: .load(PATH), or .option('path', PATH)")
+        return found
+
+    def text(self, name: str) -> str | None:
+        """An option as it is; None where it is not given."""
+        return self._given.get(name.lower())
+
+    def flag(self, name: str) -> bool:
+        """An option that is true or false, which it is by default."""
+        value = (self.text(name) or "false").lower()
+        if value not in {"true", "false"}:
+            raise refuse(name, "true or false", value)
+        return value == "true"
+
+    def choice(self, name: str, choices: Collection[str]) -> Any:
+        """One of some words in any case, the first by default."""
+        value = self.text(name)
+        if value is None:
+            return next(iter(choices))
+        for one in choices:
+            if value.lower() == one.lower():
+                return one
+        raise refuse(name, " or ".join(choices), value)
+
+    def number(self, name: str) -> int | None:
+        """A number that is not negative."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if not (value.isascii() and value.isdecimal() and int(value) <= INT64_MAX):
+            raise refuse(name, "a number, as 1700000000000", value)
+        return int(value)
+
+    def size(self, name: str, default: int) -> int:
+        """A number of bytes, as Spark writes them: 134217728, 128m."""
+        value = self.text(name)
+        if value is None:
+            return default
+        match = _SIZE.fullmatch(value.strip())
+        if match is None or not int(match[1]):
+            raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
+        return int(match[1]) * _UNITS[match[2].lower()]
+
+    def words(self, name: str) -> frozenset[str] | None:
+        """Some words with commas between them."""
+        value = self.text(name)
+        if value is None:
+            return None
+        found = frozenset(one.strip() for one in value.split(","))
+        if "" in found:
+            raise refuse(name, "names with commas between them", value)
+        return found
+
+    def names(self, name: str, known: Collection[str]) -> tuple[str, ...]:
+        """Some of the names that are known, in the order given; none where it is not given."""
+        value = self.text(name)
+        if value is None:
+            return ()
+        found = tuple(dict.fromkeys(one.strip() for one in value.split(",")))
+        for one in found:
+            if one not in known:
+                raise refuse(name, f"names of {', '.join(known)}", one)
+        return found
+
+    def partitions(self, name: str) -> frozenset[int] | None:
+        """Numbers of partitions and ranges of them, as ``0,4-7``."""
+        words = self.words(name)
+        return None if words is None else frozenset(_numbers(name, words))
+
+    def offsets(self, name: str, *, default: str) -> dict[Partition, int]:
+        """Offsets by topic and partition, as Spark's Kafka source has them in JSON.
+
+        The word ``default``, or no option at all, gives none; so does what that source has for it
+        in JSON, -2 for "earliest" and -1 for "latest".
+        """
+        value = self.text(name)
+        if value is None or value.strip().lower() == default:
+            return {}
+        expected = f'{default}, or JSON as {{"orders": {{"0": 23, "1": {_STAND_INS[default]}}}}}'
+        try:
+            topics = json.loads(value)
+            found = {
+                Partition(topic, int(partition)): offset
+                for topic, partitions in topics.items()
+                for partition, offset in partitions.items()
+            }
+        except (ValueError, AttributeError, RecursionError):
+            raise refuse(name, expected, value) from None
+        for offset in found.values():
+            is_number = isinstance(offset, int) and not isinstance(offset, bool)
+            is_stand_in = is_number and offset == _STAND_INS[default]
+            if not is_number or not (is_stand_in or 0 <= offset <= INT64_MAX):
+                raise refuse(name, expected, value)
+        return {one: offset for one, offset in found.items() if offset >= 0}
+
+
+_STAND_INS: Final = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def _numbers(name: str, words: Collection[str]) -> Iterator[int]:
+    for word in words:
+        match = _RANGE.fullmatch(word)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last < first + _MOST_PARTITIONS:
+            raise refuse(name, "numbers and ranges of them, as 0,4-7", word)
+        yield from range(first, last + 1)

@@ -1,0 +1,175 @@
+"""Following logs that grow: each record once, in order, whatever a log is in the middle of."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from flexwire.capture.logs import LogQuery, read_piece
+from flexwire.capture.logs.following import LogFollower, limited
+from flexwire.capture.logs.names import Partition
+from flexwire.errors import CaptureError
+from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A, B = Partition("a", 0), Partition("b", 3)
+Offsets = dict[Partition, int]
+
+
+class Growing:
+    """A log that grows by a batch, or a part of one, and is written anew each time."""
+
+    def __init__(self, root: Path, partition: Partition, seed: int) -> None:
+        self.directory = root / str(partition)
+        self.chance = random.Random(seed)
+        self.segment = MadeSegment(0)
+        self.offset = 0
+
+    def grow(self) -> None:
+        if self.segment.batches > 12:
+            self.segment.write(self.directory)
+            self.segment = MadeSegment(self.offset)
+        count = self.chance.randint(1, 6)
+        self.segment.add(plain(self.offset, count, TIME + self.offset))
+        self.offset += count
+        whole = bytes(self.segment.data)
+        next_one = MadeSegment(0)
+        next_one.add(plain(self.offset, 1))
+        # A broker is writing the next batch, or set space aside.
+        torn = next_one.data[: self.chance.randrange(len(next_one.data))]
+        self.segment.data += bytes(self.chance.choice([b"", torn, bytes(100)]))
+        self.segment.write(self.directory)
+        self.segment.data[:] = whole
+
+
+def follower(root: Path, *, fails_on_loss: bool = True, **query: object) -> LogFollower:
+    asked = LogQuery(piece_bytes=600, **query)  # type: ignore[arg-type] # by name
+    return LogFollower([root], asked, fails_on_loss=fails_on_loss)
+
+
+def read(one: LogFollower, start: Offsets, end: Offsets) -> dict[Partition, list[int]]:
+    found: dict[Partition, list[int]] = {}
+    for task in one.tasks(start, end):
+        for piece in task:
+            for rows in read_piece(piece, ("offset",)):
+                if isinstance(rows, pa.RecordBatch):
+                    found.setdefault(piece.partition, []).extend(rows["offset"].to_pylist())
+    return found
+
+
+@pytest.mark.parametrize("most", [None, 1, 7])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(
+    tmp_path: Path, seed: int, most: int | None
+) -> None:
+    chance = random.Random(seed)
+    logs = [Growing(tmp_path, A, seed), Growing(tmp_path, B, seed + 10)]
+    logs[0].grow()
+    offsets = follower(tmp_path).first()
+    assert offsets == {A: 0}
+    found: dict[Partition, list[int]] = {A: [], B: []}
+
+    def step() -> bool:
+        nonlocal offsets
+        # A process that was started again knows the offsets alone.
+        end = follower(tmp_path).latest(offsets, most)
+        rows = read(follower(tmp_path), offsets, end)
+        assert most is None or sum(map(len, rows.values())) <= most
+        for partition, read_now in rows.items():
+            found[partition] += read_now
+        is_done, offsets = end == offsets, end
+        return is_done
+
+    for _ in range(40):
+        chance.choice(logs).grow()
+        if chance.random() < 0.5:
+            step()
+    while not step():
+        pass
+    assert found == {A: list(range(logs[0].offset)), B: list(range(logs[1].offset))}
+
+
+def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
+    log = Growing(tmp_path, A, 3)
+    while log.offset < 60:
+        log.grow()
+    assert follower(tmp_path).first(latest=True) == {A: log.offset}
+    assert follower(tmp_path, starting={A: 23}).first(latest=True) == {A: 23}
+    assert follower(tmp_path, starting_timestamp=TIME + 40).first() == {A: 40}
+    late = follower(tmp_path, starting_timestamp=TIME + 9999)
+    start = late.first()
+    assert start == {A: log.offset}
+    # What comes is read, however late it is.
+    log.grow()
+    assert read(late, start, late.latest(start)) == {A: list(range(start[A], log.offset))}
+
+
+def test_what_is_gone_before_it_was_read_is_an_error_unless_it_may_be(tmp_path: Path) -> None:
+    for base in (0, 10, 20):
+        segment = MadeSegment(base)
+        segment.add(plain(base, 10))
+        segment.write(tmp_path / "a-0")
+    for file in (tmp_path / "a-0").glob(f"{0:020}.*"):
+        file.unlink()
+    strict, lenient = follower(tmp_path), follower(tmp_path, fails_on_loss=False)
+    for call in (strict.latest, lambda start: strict.tasks(start, {A: 30})):
+        with pytest.raises(CaptureError, match="begins with offset 10, and 5 is to be read next"):
+            call({A: 5})
+    assert lenient.latest({A: 5}) == {A: 30}
+    assert read(lenient, {A: 5}, {A: 30}) == {A: list(range(10, 30))}
+    with pytest.raises(CaptureError, match="ends before offset 30, and had some up to 31"):
+        strict.latest({A: 31})
+    assert lenient.latest({A: 31}) == {A: 31}
+    with pytest.raises(CaptureError, match="b-3 is gone, and was read up to offset 4"):
+        strict.latest({A: 30, B: 4})
+    assert lenient.latest({A: 30, B: 4}) == {A: 30, B: 4}
+
+
+def test_nothing_after_what_was_there_at_the_beginning_is_read_where_that_is_asked(
+    tmp_path: Path,
+) -> None:
+    log = Growing(tmp_path, A, 5)
+    log.grow()
+    one = follower(tmp_path)
+    until = one.latest({})
+    log.grow()
+    Growing(tmp_path, B, 5).grow()
+    assert one.latest({}, until=until) == until
+    assert one.latest({}).keys() == {A, B}
+
+
+def test_a_stream_of_what_is_committed_waits_for_the_end_of_transactions(tmp_path: Path) -> None:
+    segment = MadeSegment(0)
+    one = follower(tmp_path, isolation="read_committed")
+    segment.add(plain(0, 2))
+    segment.add(plain(2, 2), producer_id=1, is_transactional=True)
+    segment.add(plain(4, 2), producer_id=2, is_transactional=True)
+    segment.write(tmp_path / "a-0")
+    assert one.latest({A: 0}) == {A: 2}
+    assert read(one, {A: 0}, {A: 2}) == {A: [0, 1]}
+    segment.end(6, 1, ABORT)
+    segment.abort(1, 2, 6)
+    segment.write(tmp_path / "a-0")
+    assert one.latest({A: 2}) == {A: 4}
+    segment.end(7, 2, COMMIT)
+    segment.write(tmp_path / "a-0")
+    end = one.latest({A: 2})
+    assert end == {A: 8}
+    assert read(one, {A: 2}, end) == {A: [4, 5]}
+
+
+def test_a_limit_is_shared_and_kept() -> None:
+    chance = random.Random(1)
+    for _ in range(300):
+        begin = {Partition("t", one): chance.randint(0, 50) for one in range(chance.randint(1, 5))}
+        end = {one: first + chance.choice([0, 1, 3, 100]) for one, first in begin.items()}
+        most = chance.randint(1, 60)
+        got = limited(begin, end, most)
+        assert all(begin[one] <= got[one] <= end[one] for one in begin)
+        size = sum(end.values()) - sum(begin.values())
+        assert sum(got.values()) - sum(begin.values()) == min(most, size)

@@ -1,0 +1,42 @@
+"""docs/spark.md does what it shows, and says every option and column that there is."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
+    # One that runs is the one that the page's first block gets.
+    assert spark.range(1).count() == 1
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(PAGE):
+        assert block.language == "python"
+        assert "assert " in block.text
+        program = compile("\n" * block.line + block.text, "docs/spark.md", "exec")
+        with contextlib.chdir(tmp_path):
+            exec(program, names)  # noqa: S102 - the page is ours
+
+
+@pytest.mark.spark
+def test_the_page_has_every_option_and_every_column() -> None:
+    from flexwire.capture.logs.columns import LOG_COLUMNS  # noqa: PLC0415 - it imports PySpark
+    from flexwire.capture.logs.sums import SUM_COLUMNS  # noqa: PLC0415 - see above
+    from flexwire.spark.formats.kafka_log import ACCEPTED  # noqa: PLC0415 - see above
+
+    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE, re.MULTILINE))
+    assert shown == ACCEPTED
+    names = [*LOG_COLUMNS, *SUM_COLUMNS]
+    assert [one for one in names if f"`{one}`" not in PAGE and f'"{one}"' not in PAGE] == []

@@ -1,0 +1,226 @@
+"""Options and filters of formats: what they take, and that a filter never takes a row away."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
+from pyspark.sql.datasource import DataSourceReader
+
+from flexwire.capture.logs.names import Partition
+from flexwire.capture.logs.query import LogQuery
+from flexwire.errors import ArgumentError
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.formats.filters import narrowed
+from flexwire.spark.formats.kafka_log import ACCEPTED, KafkaLog, LogOptions, arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATH = {"path": "/logs"}
+
+
+def test_every_option_says_what_it_says() -> None:
+    options = LogOptions.parse(
+        {
+            "paths": '["a", "b"]',
+            "topic": "orders, clicks",
+            "PARTITIONS": "0,4-6",
+            "startingoffsets": '{"orders": {"0": 23, "1": -2}}',
+            "endingOffsets": '{"orders": {"0": 50, "1": -1}}',
+            "startingTimestamp": "1700000000000",
+            "endingTimestamp": "1800000000000",
+            "includeHeaders": "TRUE",
+            "includeBatch": "true",
+            "includeFile": "true",
+            "replicas": "all",
+            "isolation": "read_committed",
+            "mode": "permissive",
+            "maxPartitionBytes": "64m",
+        }
+    )
+    query = options.query
+    assert options.paths == ["a", "b"]
+    assert query.topics == {"orders", "clicks"}
+    assert query.partitions == {0, 4, 5, 6}
+    assert query.starting == {Partition("orders", 0): 23}
+    assert query.ending == {Partition("orders", 0): 50}
+    assert (query.starting_timestamp, query.ending_timestamp) == (1700000000000, 1800000000000)
+    assert (query.isolation, query.replicas) == ("read_committed", "all")
+    assert (options.mode, query.piece_bytes) == ("PERMISSIVE", 64 << 20)
+    names = options.schema().names
+    assert names[:8] == [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+        "headers",
+    ]
+    assert names[-3:] == ["file", "replica", "_corrupt_record"]
+    assert "partition_leader_epoch" in names
+    assert "is_control" not in names
+
+
+def test_what_is_not_given_is_all_there_is() -> None:
+    options = LogOptions.parse(PATH)
+    assert options.query == LogQuery()
+    assert options.mode == "FAILFAST"
+    assert options.schema().names[-1] == "timestampType"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("topic", "a,,b"),
+        ("partitions", "-1"),
+        ("partitions", "7-3"),
+        ("partitions", "0-999999999"),
+        ("startingOffsets", "first"),
+        ("startingOffsets", '{"a": 1}'),
+        ("startingOffsets", '{"a": {"x": 1}}'),
+        ("startingOffsets", '{"a": {"0": -1}}'),
+        ("endingOffsets", '{"a": {"0": -2}}'),
+        ("endingOffsets", '{"a": {"0": true}}'),
+        ("endingOffsets", "[" * 100_000),
+        ("startingTimestamp", "yesterday"),
+        ("endingTimestamp", str(1 << 63)),
+        ("includeHeaders", "yes"),
+        ("replicas", "none"),
+        ("isolation", "serializable"),
+        ("mode", "DROPMALFORMED"),
+        ("maxPartitionBytes", "0"),
+        ("maxPartitionBytes", "12 parsecs"),
+    ],
+)
+def test_what_an_option_does_not_take_is_said_with_what_it_takes(name: str, value: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"^{name}: expected .*, got "):
+        LogOptions.parse({**PATH, name: value})
+
+
+def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
+    with pytest.raises(ArgumentError, match="there is no option subscribe; those there are") as no:
+        LogOptions.parse({**PATH, "subscribe": "a"})
+    assert all(one in str(no.value) for one in ACCEPTED)
+    with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):
+        LogOptions.parse({})
+    assert LogOptions.parse({"paths": json.dumps(["x"])}).paths == ["x"]
+
+
+def made_filters(chance: random.Random) -> list[tuple[Any, Callable[[dict[str, Any]], bool]]]:
+    """Some filters, each with the test that it is."""
+    from pyspark.sql import datasource  # noqa: PLC0415 - 4.0 has no filters
+
+    when = datetime(2023, 11, 14, tzinfo=UTC)
+    values: dict[str, Callable[[], Any]] = {
+        "topic": lambda: chance.choice("abc"),
+        "partition": lambda: chance.randint(0, 3),
+        "offset": lambda: chance.randint(0, 9),
+        "timestamp": lambda: when + timedelta(microseconds=chance.randint(0, 9_000)),
+        "key": lambda: b"k",
+    }
+    compared: dict[str, Callable[[Any, Any], bool]] = {
+        "EqualTo": lambda a, b: a == b,
+        "EqualNullSafe": lambda a, b: a == b,
+        "GreaterThan": lambda a, b: a > b,
+        "GreaterThanOrEqual": lambda a, b: a >= b,
+        "LessThan": lambda a, b: a < b,
+        "LessThanOrEqual": lambda a, b: a <= b,
+        "In": lambda a, b: a in b,
+    }
+    found: list[tuple[Any, Callable[[dict[str, Any]], bool]]] = []
+    for _ in range(chance.randint(1, 3)):
+        column, kind = chance.choice(list(values)), chance.choice(list(compared))
+        value = values[column]()
+        if kind == "In":
+            value = tuple(values[column]() for _ in range(chance.randint(1, 3)))
+        made: Any = getattr(datasource, kind)(attribute=(column,), value=value)
+        is_negated = chance.random() < 0.2
+
+        def passes(
+            row: dict[str, Any],
+            column: str = column,
+            kind: str = kind,
+            value: Any = value,
+            *,
+            is_negated: bool = is_negated,
+        ) -> bool:
+            return compared[kind](row[column], value) is not is_negated
+
+        found.append((datasource.Not(made) if is_negated else made, passes))
+    return found
+
+
+@pytest.mark.skipif(
+    not hasattr(DataSourceReader, "pushFilters"), reason="PySpark 4.0 hands no filters over"
+)
+def test_a_narrowed_query_reads_every_row_that_passes() -> None:
+    chance = random.Random(1)
+    start = datetime(2023, 11, 14, tzinfo=UTC)
+    narrower = 0
+    for _ in range(400):
+        filters = made_filters(chance)
+        query = narrowed(LogQuery(), [one for one, _ in filters])
+        narrower += query != LogQuery()
+        for _ in range(20):
+            milliseconds = chance.randint(0, 9)
+            row = {
+                "topic": chance.choice("abc"),
+                "partition": chance.randint(0, 3),
+                "offset": chance.randint(0, 9),
+                "timestamp": start + timedelta(milliseconds=milliseconds),
+                "key": b"k",
+            }
+            if all(passes(row) for _, passes in filters):
+                assert query.wants(Partition(str(row["topic"]), int(str(row["partition"]))))
+                assert query.offsets.low <= chance_int(row["offset"]) <= query.offsets.high
+                millis = int(start.timestamp()) * 1000 + milliseconds
+                assert query.timestamps.low <= millis <= query.timestamps.high
+    assert narrower > 200
+
+
+def chance_int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+HEADER = T.StructType(
+    [T.StructField("key", T.BinaryType()), T.StructField("value", T.BinaryType())]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("offsets", T.LongType(), "there is no column offsets; those there are: key, value, topic"),
+        ("headers", T.ArrayType(HEADER), "column headers: expected the type array<struct<key:str"),
+        ("timestamp", T.TimestampNTZType(), "column timestamp: expected the type timestamp, null"),
+    ],
+)
+def test_a_column_or_type_that_there_is_not_is_told(
+    name: str, kind: T.DataType, reason: str
+) -> None:
+    fields = [T.StructField("partition", T.IntegerType(), nullable=False)]
+    assert (
+        not arrow_schema(T.StructType(fields), LogOptions.parse(PATH)).field("partition").nullable
+    )
+    with pytest.raises(ArgumentError, match=f"^{re.escape(reason)}"):
+        arrow_schema(T.StructType([*fields, T.StructField(name, kind)]), LogOptions.parse(PATH))
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "replicas"])
+def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
+    schema = spark_schema(LogOptions.parse(PATH).schema())
+    value = {"endingOffsets": "latest", "endingTimestamp": "1", "replicas": "all"}[name]
+    with pytest.raises(ArgumentError, match=f"^{name} is not for a stream"):
+        KafkaLog({**PATH, name: value}).streamReader(schema)
+    with pytest.raises(ArgumentError, match=r"^startingOffsets latest is for a stream"):
+        KafkaLog({**PATH, "startingOffsets": "latest"}).reader(schema)
+    assert KafkaLog({**PATH, "startingOffsets": "latest"}).streamReader(schema)

@@ -5,6 +5,7 @@ Every piece is guessed and supposed, so the tests look for wrong guesses above a
 
 from __future__ import annotations
 
+import pickle
 import random
 import struct
 from dataclasses import dataclass, replace
@@ -266,6 +267,19 @@ def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> No
     found = same(files, size_of(files) // 5, 1 << 20)
     assert len(found.connections) == 24
     assert found.redone < 0.1 * sum(one.packets for one in found.notes)
+
+
+def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path: Path) -> None:
+    talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
+    talk += [("request", produced(1000, bytes(400_000))), ("response", response(1000, 20))]
+    (path,) = write_steps(tmp_path, [talk])
+    asked = Asked(tuple(list_sources([path])), chunk_bytes=5000)
+    piece = Piece(asked.files, path.stat().st_size // 4)
+    found = survey_piece(asked, piece, is_first=False)
+    assert found is not None
+    assert len(found.chunks) > 8
+    # In two runs, as responses are found first: after one, before the other and after it.
+    assert len(pickle.dumps(found)) < 3 * path.stat().st_size
 
 
 def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:

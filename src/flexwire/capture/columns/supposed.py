@@ -12,7 +12,7 @@ the steps without the segments.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.frames import FrameColumns
     from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.lent import Taken
+    from flexwire.capture.lent import Taken, Went
     from flexwire.capture.model import Direction, Segment
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -49,6 +49,9 @@ _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
 # Of so many connections that begin in the part it is kept how they do; it takes some kB of each.
 _MOST_FRESH = 20_000
+# So many bytes are held in which frames are still looked for: frames that are as long, or those of
+# other protocols.
+_MOST_HELD = 256 << 20
 # Below any acknowledgment that a segment can bring.
 _NEVER_ACKNOWLEDGED = -(1 << 40)
 
@@ -69,6 +72,19 @@ class Run:
         """How many frames it gave."""
         return self.taken.request.frames + self.taken.response.frames
 
+    def joined(self, after: Run) -> Run:
+        """The same with what followed, if this one gave no frame and the other began at its end."""
+        own, other = self.taken, after.taken
+        taken = replace(
+            other,
+            segments=own.segments + other.segments,
+            captured=own.captured + other.captured,
+            is_marked=own.is_marked or other.is_marked,
+            request=_joined(own.request, other.request),
+            response=_joined(own.response, other.response),
+        )
+        return replace(self, taken=taken)
+
 
 @dataclass(frozen=True, slots=True)
 class Push:
@@ -84,6 +100,14 @@ class Log:
 
     steps: list[Run | Push] = field(default_factory=list)
     is_whole: bool = True
+
+    def add(self, run: Run) -> None:
+        """Add a run, to the one before it if that gave no frame, and so holds part of the same."""
+        last = self.steps[-1] if self.steps else None
+        if isinstance(last, Run) and not last.frames and last.is_crossing == run.is_crossing:
+            self.steps[-1] = last.joined(run)
+        else:
+            self.steps.append(run)
 
 
 @dataclass(slots=True)
@@ -189,7 +213,7 @@ class Supposed(FrameAssembler):
                 is_supposed and self.is_made_up("request") and not lent.request.next_index,
                 is_supposed and self.is_made_up("response") and not lent.response.next_index,
             )
-            self.log.steps.append(Run(lent, taken, is_crossing))
+            self.log.add(Run(lent, taken, is_crossing))
         super().take_back(taken)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
@@ -229,6 +253,17 @@ def key_of(connection: str) -> str:
     if connection.startswith("?"):
         return connection[1:]
     return key_of_ends(*connection.partition("#")[0].split(">"))
+
+
+def _joined(own: Went, other: Went) -> Went:
+    known = own.acknowledged if other.acknowledged is None else own.size + other.acknowledged
+    first_us, last_us = min(own.first_us, other.first_us), max(own.last_us, other.last_us)
+    if other.held or other.frames:
+        # Of the frame that is held.
+        first_us, last_us = other.first_us, other.last_us
+    return other._replace(
+        size=own.size + other.size, acknowledged=known, first_us=first_us, last_us=last_us
+    )
 
 
 def _standing(sequence: int, held: bytes) -> Standing:
@@ -305,6 +340,7 @@ class SupposedFlows(Flows):
 
     def _watch(self, segments: SegmentColumns, watched: Array) -> None:
         """Look at the segments of keys that are new, or whose frames were not found yet."""
+        held = 0
         rows = np.flatnonzero(np.isin(segments.key, watched))
         rows = rows[np.argsort(segments.key[rows], kind="stable")]
         keys = segments.key[rows]
@@ -313,30 +349,35 @@ class SupposedFlows(Flows):
             watched.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
         ):
             if start < stop:
-                self._watch_one(number, Rows(segments, rows[start:stop], self.limit))
+                held += self._watch_one(number, Rows(segments, rows[start:stop], self.limit))
+        if held > _MOST_HELD:
+            for number in self._sought:
+                self.supposed[segments.keys[number]].give_up()
 
-    def _watch_one(self, number: int, rows: Rows) -> None:
+    def _watch_one(self, number: int, rows: Rows) -> int:
+        """Look at those of one key; gives how many bytes of it are held until frames are found."""
         key = rows.segments.keys[number]
         one = self.supposed.get(key)
         if one is None:
             if key in self._assemblers:
-                return
+                return 0
             if rows.flags(0) & SYN:
                 self._begin_fresh(key)
-                return
+                return 0
             one = self.supposed[key] = Supposed(key, self.limit, self.brokers)
             self._assemblers[key] = one
             self._sought.add(number)
             if not rows.begin(one):
                 one.give_up()
-                return
+                return 0
             self.made_up[self.number(one.name)] = one
         if one.is_over:
-            return
+            return 0
         self.take_back(key)
-        rows.seek(one)
+        held = rows.seek(one)
         if not any(side.is_sought for side in one.sides.values()):
             self._sought.discard(number)
+        return held
 
     def _begin_fresh(self, key: str) -> None:
         one = self.fresh[key] = Supposed(key, self.limit, self.brokers, is_fresh=True)

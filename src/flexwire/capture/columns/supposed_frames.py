@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">i")
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 # A frame of more bytes is not gone on with.
-_MOST_TAIL = 256 << 20
+_MOST_TAIL = 64 << 20
 # So many requests may have been under way; so many frames have to follow one another.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
@@ -84,8 +84,12 @@ class Rows:
             one.begin(client, broker, firsts)
         return True
 
-    def seek(self, one: Supposed) -> None:
-        """Look where frames begin, in the directions in which that is not known."""
+    def seek(self, one: Supposed) -> int:
+        """Look where frames begin, in the directions in which that is not known.
+
+        Gives how many bytes are held of those in which it still is not.
+        """
+        held = 0
         client_is_high = one.client == one.key.split("|")[1]
         ids: list[int] = []
         for direction in _DIRECTIONS:
@@ -107,6 +111,9 @@ class Rows:
                 one.found(direction, size)
             elif least > _MOST_TAIL:
                 one.give_up()
+            else:
+                held += least
+        return held
 
     def _first(self, *, of_high: bool) -> int | None:
         """The sequence number that an end goes on with."""

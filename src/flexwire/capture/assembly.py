@@ -194,7 +194,9 @@ class FrameAssembler:
             return lent
         ends = (lent.client, lent.request), (last.broker, lent.response)
         request, response = (
-            one._replace(room=min(other.course.room(end, one.sequence) for other in others))
+            one._replace(
+                room=min(other.course.room(end, one.sequence) for other in others), before=0
+            )
             for end, one in ends
         )
         has_room = min(request.room, response.room) > 0
@@ -321,16 +323,16 @@ class _Connection:
             if not half.stream.anchored:
                 return None
             half.framer = self._framer(direction)
+        before = min(half.stream.passed(), self.course.passed(source))
         if half.framer.is_seeking:
             if not half.framer.has_sample or self._may_answer_earlier:
                 return None
-            times = INT64_MAX, INT64_MIN
-            return Standing(*stands, b"", *times, half.count, self._seeks(direction))
+            seeks, times = self._seeks(direction), (INT64_MAX, INT64_MIN)
+            return Standing(*stands, b"", *times, half.count, before, seeks)
         held = half.framer.held()
         if held is None:
             return None
         data, first_us, last_us = held
-        before = min(half.stream.passed(), self.course.passed(source))
         return Standing(*stands, data, first_us, last_us, half.count, before)
 
     def _seeks(self, direction: Direction) -> int:

@@ -70,11 +70,11 @@ def test_spark_reads_the_rows(is_vectorized: str, spark: SparkSession, tmp_path:
     spark.conf.set(name, is_vectorized)
     try:
         found = spark.read.parquet(str(records)).toArrow()
-        carried = spark.read.parquet(str(messages)).select("frame_index", "body").toArrow()
+        carried = spark.read.parquet(str(messages)).select("frame_index", "time", "body").toArrow()
     finally:
         spark.conf.set(name, before or "true")
     assert found.to_pylist() == ROWS.to_pylist()
-    assert carried.to_pylist() == MESSAGES.select(["frame_index", "body"]).to_pylist()
+    assert carried.to_pylist() == MESSAGES.select(["frame_index", "time", "body"]).to_pylist()
 
 
 def test_the_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -135,15 +135,26 @@ def test_an_error_leaves_no_file(
     assert not path.exists()
 
 
-def test_numbers_in_lists_are_not_looked_up(tmp_path: Path) -> None:
+def test_numbers_in_lists_are_not_looked_up_and_lists_have_no_statistics(tmp_path: Path) -> None:
     schema = pa.schema(
         {"n": pa.int32(), "list": pa.list_(pa.struct({"n": pa.int32(), "t": pa.string()}))}
     )
     rows = pa.table([[1], [[{"n": 1, "t": "one"}]]], schema)
     group = pq.ParquetFile(write(tmp_path / "r", rows, schema)).metadata.row_group(0)
-    columns = map(group.column, range(group.num_columns))
+    columns = [*map(group.column, range(group.num_columns))]
     coded = {one.path_in_schema for one in columns if "RLE_DICTIONARY" in one.encodings}
     assert coded == {"n", "list.list.element.t"}
+    assert {one.path_in_schema for one in columns if one.is_stats_set} == {"n"}
+
+
+def test_what_grows_from_row_to_row_is_written_as_differences(tmp_path: Path) -> None:
+    def grown(name: str, rows: pa.Table) -> set[str]:
+        group = pq.ParquetFile(write(tmp_path / name, rows, rows.schema)).metadata.row_group(0)
+        columns = map(group.column, range(group.num_columns))
+        return {one.path_in_schema for one in columns if "DELTA_BINARY_PACKED" in one.encodings}
+
+    assert grown("records", ROWS) == {"offset", "timestamp"}
+    assert grown("messages", pa.Table.from_batches([MESSAGES])) == {"time", "frame_index"}
 
 
 def test_bytes_have_no_statistics_and_record_headers_have_dictionaries(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from flexwire.spark.drop import Drop, as_it_is
 from flexwire.spark.left_work import LARGEST_WORK, LeftWork
 from flexwire.spark.manifest import Committed, Files, check_owners
 from flexwire.spark.progress import is_connect
+from flexwire.spark.tasks import KEEPS_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -91,6 +92,8 @@ def run_tasks(
 def _collected(spark: SparkSession, count: int, job: _Job) -> list[tuple[int, bytes]]:
     """Run the tasks as one job of an RDD, each number in a partition of its own."""
     context = spark.sparkContext
+    for name, value in KEEPS_MEMORY.items():
+        context.environment.setdefault(name, value)
     tags = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
     with _interruptible(job.tag, *tags):
         return context.parallelize(range(count), count).map(job.task).collect()

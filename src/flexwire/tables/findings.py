@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.flows import Flows
+from flexwire.capture.columns.gathering import gathered
 from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
 from flexwire.schema.catalog import catalog
@@ -25,7 +26,8 @@ from flexwire.tables.survey_parts import (
     known_name,
     start_name,
 )
-from flexwire.wire.limits import INT64_MAX, INT64_MIN
+from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
+from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
 """Where a client says what software it is, since version 3 (KIP-511)."""
+
+_UINT16 = 0xFFFF
 
 Topic = tuple[str, str]
 """The id and the name of a topic."""
@@ -114,8 +118,9 @@ class Findings:
         for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
             for connection, index, software in software_in(rows):
                 self.note_software(connection, index, software)
-        for rows in bodies(frames, facts, TOPIC_NAMES_MESSAGE, self._asked.release):
-            self.note_names(pair for _, _, pairs in topics_in(rows) for pair in pairs)
+        told = topics_told(frames, facts, self._asked.release)
+        for pairs in {pairs for _, pairs in told}:
+            self.note_names(pairs)
 
     def note_software(self, connection: str, index: int, software: Software) -> None:
         """Take in what the request of an index says; the first one counts."""
@@ -199,7 +204,55 @@ def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
         yield connection, index, (body["client_software_name"], version)
 
 
-def topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic]]]:
+def topics_told(
+    frames: FrameColumns, facts: Facts, release: str | None, wanted: Array | None = None
+) -> Iterator[tuple[int, frozenset[Topic]]]:
+    """The rows of responses that name some topics, of those that are wanted, and these topics.
+
+    What has the bytes of another one is not decoded again: clients ask for the same again and
+    again, and much of what a broker says is this.
+    """
+    api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
+    rows = np.flatnonzero(
+        (facts.api_key == api_key) & frames.is_response & (True if wanted is None else wanted)
+    )
+    if not len(rows):
+        return
+    _, first, which = np.unique(_alike(frames, facts, rows), return_index=True, return_inverse=True)
+    read = rows[first]
+    some = frames.take(read)
+    names = [some.connections[one] for one in some.connection.tolist()]
+    place_of = {both: at for at, both in enumerate(zip(names, some.index.tolist(), strict=True))}
+    found: dict[int, frozenset[Topic]] = {}
+    for decoded in bodies(some, facts.take(read), TOPIC_NAMES_MESSAGE, release):
+        for connection, index, topics in _topics_in(decoded):
+            found[place_of[connection, index]] = topics
+    for row, one in zip(rows.tolist(), which.tolist(), strict=True):
+        if one in found:
+            yield row, found[one]
+
+
+def _alike(frames: FrameColumns, facts: Facts, rows: Array) -> Array:
+    """Give a number for each row: two have the same if their bodies are decoded to the same."""
+    begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
+    sizes = frames.stop[rows] - begins
+    different = -1 - np.arange(len(rows))
+    if sizes.sum() > INT32_MAX:
+        return different
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    data = gathered(frames.data, begins, offsets)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    texts = pa.Array.from_buffers(pa.binary(), len(rows), buffers)
+    codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
+    versions = facts.api_version[rows].astype(np.int64) & _UINT16
+    alike = codes << 32 | versions
+    # Of what was not plain nobody knows here what it hangs on.
+    plain = ~np.isin(rows, [*facts.odd, *frames.error])
+    return np.where(plain, alike, different)
+
+
+def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic]]]:
     """The connection, the frame's index and the topics of responses that name some."""
     lists = pc.struct_field(rows["body"], "topics")
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()

@@ -3,7 +3,7 @@
 Row groups are bounded by rows and by bytes, because a frame may have 100 MiB and a row beside it a
 hundred bytes. The same batches give the same bytes. What repeats is in dictionaries: facts of a
 connection, a frame or a record batch, and what stands in record headers; what never does is not
-looked up. There are no statistics of bytes, which nobody filters by.
+looked up. There are no statistics of bytes and of what stands in lists, which nobody filters by.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ ROW_GROUP_ROWS = 1 << 20
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 # Of these mostly one more than in the row before.
 _GROWING = "DELTA_BINARY_PACKED"
-_GROWN = ("offset", "timestamp")
+_GROWN = frozenset({"offset", "timestamp"})
+# Likewise where each row is a frame. The records of a frame share them.
+_GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 _HEADERS = "headers"
 _ELEMENT = ".list.element"
 
@@ -52,6 +54,7 @@ class TableWriter:
         self._held: list[Rows] = []
         self._held_rows = self._held_bytes = 0
         leaves = dict(_leaves(schema))
+        grown = _GROWN if _GROWN & leaves.keys() else _GROWN_BY_FRAME
         self._path = path
         # Private from its first byte on; Arrow opens it again.
         create_private_file(path).close()
@@ -59,9 +62,13 @@ class TableWriter:
             path,
             schema,
             compression="zstd",
-            use_dictionary=[one for one, kind in leaves.items() if _repeats(one, kind)],
-            write_statistics=[one for one, kind in leaves.items() if not _is_bytes(kind)],
-            column_encoding=dict.fromkeys(leaves.keys() & set(_GROWN), _GROWING),
+            use_dictionary=[
+                one for one, kind in leaves.items() if one not in grown and _repeats(one, kind)
+            ],
+            write_statistics=[
+                one for one, kind in leaves.items() if _ELEMENT not in one and not _is_bytes(kind)
+            ],
+            column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
             # Arrow's own schema says nothing that Parquet's does not.
             store_schema=False,
         )

@@ -12,10 +12,9 @@ from flexwire.capture.columns.turns import Facts, Turns
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
-from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_in
+from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
 from flexwire.tables.inputs import reader_of
 from flexwire.tables.pieces import Chunk, Frames, Summary
-from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,10 +153,9 @@ class _PieceSurvey:
                     self._told.add(name)
                     self._software[self._rows + int(rows[places[name, index]])] = software
         answers = is_given & (facts.kind == L.ANSWER)
-        for found, places in self._bodies(frames, facts, TOPIC_NAMES_MESSAGE, answers):
-            for name, index, topics in topics_in(found):
-                same = self._same_topics.setdefault(topics, topics)
-                self._topics[self._rows + int(rows[places[name, index]])] = same
+        for row, topics in topics_told(frames, facts, self._asked.release, answers):
+            same = self._same_topics.setdefault(topics, topics)
+            self._topics[self._rows + int(rows[row])] = same
 
     def _bodies(
         self, frames: FrameColumns, facts: Facts, name: str, wanted: Array

@@ -20,6 +20,7 @@ HALF_MODULUS: Final = MODULUS // 2
 
 PREFIX_LENGTH: Final = 4
 """Bytes of the length before the payload of a frame."""
+CORRELATION_ID_SIZE: Final = 4
 CORRELATION_ID_IN_REQUEST: Final = 4
 """Where it stands in the payload of a request, after the api key and version; it is the first in
 that of a response."""

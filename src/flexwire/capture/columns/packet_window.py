@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.files import DAMAGE, READ_AHEAD
+from flexwire.columnar.buffers import allocate
 from flexwire.columnar.program import address
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Window:
 
     def _empty(self) -> tuple[Bytes, int]:
         # Pages that nothing is put into take no memory.
-        buffer = np.empty(2 * self.room, np.uint8)
+        buffer = allocate(2 * self.room)
         return buffer, address(buffer)
 
     @property

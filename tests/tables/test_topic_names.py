@@ -1,0 +1,104 @@
+"""Responses that name topics: what has the bytes of another is decoded once, and says the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+
+from flexwire.capture.assembly import CapturedFrame
+from flexwire.capture.columns.frames import FrameColumns
+from flexwire.capture.columns.turns import Turns
+from flexwire.codec import message
+from flexwire.protocol import request_header_version, response_header_version
+from flexwire.tables.findings import topics_told
+from flexwire.tables.messages import message_rows
+
+if TYPE_CHECKING:
+    import pytest
+
+_KEY = 3
+_CONNECTION = "10.0.0.9:50000>10.0.0.1:9092"
+
+
+def _body(*names: str) -> bytes:
+    made = message("MetadataResponse")
+    topics = [
+        made.MetadataResponseTopic(name=one, topic_id=UUID(int=number + 1))  # type: ignore[attr-defined]
+        for number, one in enumerate(names)
+    ]
+    return made(topics=topics).encode(12)
+
+
+def _asked(number: int, version: int) -> bytes:
+    header = message("RequestHeader")(
+        request_api_key=_KEY, request_api_version=version, correlation_id=number, client_id="a"
+    ).encode(request_header_version(_KEY, version))
+    return header + message("MetadataRequest")().encode(version)
+
+
+def _told(number: int, body: bytes) -> bytes:
+    header = message("ResponseHeader")(correlation_id=number)
+    return header.encode(response_header_version(_KEY, 12)) + body
+
+
+def _frames() -> tuple[FrameColumns, Any]:
+    """Requests and their responses: of the last two the first is of another version, one alone."""
+    same, other = _body("orders", "paid"), _body("users")
+    asked = [12, 12, 12, 12, 9]
+    answers = [same, other, same, same, same, same]
+    payloads = [("request", _asked(number, version)) for number, version in enumerate(asked)]
+    payloads += [("response", _told(number, body)) for number, body in enumerate(answers)]
+    counts = {"request": 0, "response": 0}
+    frames = []
+    for at, (direction, payload) in enumerate(payloads):
+        frames.append(
+            CapturedFrame(
+                connection=_CONNECTION,
+                direction=direction,  # type: ignore[arg-type]  # one of the two
+                timestamp_us=at,
+                first_us=at,
+                index=counts[direction],
+                size=len(payload) + 4,
+                payload=payload,
+                error=None,
+                is_placed=True,
+            )
+        )
+        counts[direction] += 1
+    columns = FrameColumns.from_frames(frames, "a.pcapng")
+    return columns, Turns(show_credentials=False).facts(columns)
+
+
+def test_each_row_says_what_it_says_alone() -> None:
+    frames, facts = _frames()
+    alone = {}
+    for row in range(len(frames)):
+        rows = np.array([row])
+        for _, topics in topics_told(frames.take(rows), facts.take(rows), None):
+            alone[row] = topics
+    assert dict(topics_told(frames, facts, None)) == alone
+    found = [sorted(name for _, name in topics) for topics in alone.values()]
+    assert found == [["orders", "paid"], ["users"], ["orders", "paid"], ["orders", "paid"]]
+
+
+def test_only_rows_that_are_wanted_are_read() -> None:
+    frames, facts = _frames()
+    wanted = np.zeros(len(frames), np.bool_)
+    wanted[7] = True
+    assert [row for row, _ in topics_told(frames, facts, None, wanted)] == [7]
+
+
+def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames, facts = _frames()
+    decoded = []
+
+    def counted(carried: Any, *given: Any, **named: Any) -> Any:
+        decoded.append(len(carried))
+        return message_rows(carried, *given, **named)
+
+    monkeypatch.setattr("flexwire.tables.findings.message_rows", counted)
+    assert len(list(topics_told(frames, facts, None))) == 4
+    # Two different ones of version 12, and one of version 9; one that answers nothing is not read.
+    assert sum(decoded) == 3

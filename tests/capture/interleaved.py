@@ -114,8 +114,8 @@ UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
 # Captures of three hosts at once, of connections between them and with others.
 HOSTS = Shape(
     connections=10, talk=Talk(large=0.05, sasl=0.2, hidden=0.3), segment=(500, 4000), hosts=3,
-    shared=0.6, unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2, reuse=0.1,
-    unended=0.3, begun=0.2, formats=("pcapng", "pcap"), links=(1,), noise=0.01,
+    shared=0.6, unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2,
+    reuse=0.1, unended=0.3, begun=0.2, formats=("pcapng", "pcap"), links=(1,), noise=0.01,
 )  # fmt: skip
 TLS = Shape(
     connections=10, talk=Talk(exchanges=40, hidden=0.6, others=0.05), segment=(1, 1448), acks=0.8,

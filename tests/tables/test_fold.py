@@ -59,6 +59,7 @@ MORE = {
     "alone": replace(ONE_CONNECTION, talk=Talk(exchanges=400, depth=10, large=0.02), files=1),
     "tls": TLS,
     "hidden": replace(TLS, loss=0.0, reorder=0.0, begun=0.0, files=1, acks=1.0),
+    "repeated": replace(TLS, talk=Talk(exchanges=40, large=0.2), repeats=0.1, loss=0.0, files=1),
     "long": Shape(connections=12, talk=Talk(exchanges=80, depth=8), acks=1.0),
 }
 

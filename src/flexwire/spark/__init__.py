@@ -1,10 +1,13 @@
-"""The analysis of captured traffic and log segments on Spark.
+"""Kafka's bytes on Spark: formats, functions of columns, and the analysis of captured traffic.
 
-A capture may be larger than memory, and its connections cross its files. So Spark sorts segments by
-connection, one task reads all of a connection in order (`frames`), and what each frame is travels
-on as a row: paired by number (`pairs`), decoded into typed columns (`bodies`, `records`), counted
-(`facts`), and written as tables that are published whole (`staging`). The reading itself is that of
-the rooms below; here is only what needs Spark. PySpark is imported here and nowhere else.
+`register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
+
+The analysis: a capture may be larger than memory, and its connections cross its files. So the state
+of all connections at each cut is found first (`surveying`), and then each range between cuts is a
+task that writes its part of every table (`ranges`, `drop`) and adds to the facts (`sums`). All is
+published at once (`outputs`). The reading itself is that of the rooms below; here is only what
+needs Spark. PySpark is imported here, where Spark looks for formats (``pyspark_flexwire_log``), and
+nowhere else.
 """
 
 from flexwire.spark.registration import register

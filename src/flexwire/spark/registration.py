@@ -8,13 +8,20 @@ from flexwire.arguments import to_flag
 from flexwire.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 
-def register(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Register the formats of flexwire with a session: "kafka-log".
+def register(
+    spark: SparkSession, *, push_filters: bool = False, messages: Sequence[str] = ()
+) -> None:
+    """Register the formats of flexwire with a session: "kafka-log"; and its functions for SQL.
+
+    The functions are there if ``messages`` names some, from PySpark 4.1 on: see
+    `flexwire.spark.functions.register_functions`.
 
     Spark finds a format without this too, unless another module whose name begins with
     ``pyspark_`` cannot be imported there.
@@ -46,3 +53,9 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
         # PySpark 4.0 refuses the name of one that it found, which is the same.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    if messages:
+        from flexwire.spark.functions import (  # noqa: PLC0415 - it imports PySpark
+            register_functions,
+        )
+
+        register_functions(spark, messages)

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from cramjam import zstd
+
 from flexwire.spark.commit import MOST_TASKS, run_tasks
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
@@ -56,6 +58,8 @@ MOST_LOOKING: Final = 256
 """So many tasks look at most, as the driver writes down for each which its files are."""
 
 _PLAN: Final = "plan"
+# Of a capture of small messages it would be ten times its tables; a tenth of that remains.
+_QUICKLY: Final = 1  # a level of zstd
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def _found(place: Place, looked: int) -> list[Look] | None:
 
 def kept(place: Place, name: str) -> bytes:
     """Give what the survey kept, by its name."""
-    return place.read(f"{KEPT}/{name}")
+    return bytes(zstd.decompress(place.read(f"{KEPT}/{name}")))
 
 
 def _survey(
@@ -223,4 +227,4 @@ def _surveyed(survey: Survey) -> Surveyed:
 
 
 def _keep(place: Place, name: str, data: bytes) -> None:
-    place.write(f"{KEPT}/{name}", data)
+    place.write(f"{KEPT}/{name}", bytes(zstd.compress(data, _QUICKLY)))

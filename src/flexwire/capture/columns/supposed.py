@@ -262,7 +262,11 @@ def _joined(own: Went, other: Went) -> Went:
         # Of the frame that is held.
         first_us, last_us = other.first_us, other.last_us
     return other._replace(
-        size=own.size + other.size, acknowledged=known, first_us=first_us, last_us=last_us
+        size=own.size + other.size,
+        acknowledged=known,
+        first_us=first_us,
+        last_us=last_us,
+        repeated=own.repeated + other.repeated,
     )
 
 

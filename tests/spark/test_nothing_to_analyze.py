@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError
-from flexwire.spark.analyze import analyze
+from flexwire.spark.analyze import analyze, gzip_note
 from flexwire.spark.paths import capture_files
+from flexwire.storage.listing import list_sources
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ def test_wrong_arguments_are_refused_before_anything_starts(
     with pytest.raises(ArgumentError):
         analyze(**{"paths": [tmp_path], "out": tmp_path / "out", **given})
     assert not (tmp_path / "out").exists()
+
+
+def test_of_large_files_that_are_not_split_the_user_is_told(tmp_path: Path) -> None:
+    sizes = {"a.pcap": 1 << 30, "b.pcap.gz": 1 << 20}
+    large = {"c.pcap.gz": 1 << 27, "d.pcap.gz": 1 << 28}
+    for name, size in (sizes | large).items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    assert gzip_note(list_sources([tmp_path / name for name in sizes])) == ()
+    (note,) = gzip_note(list_sources([tmp_path / name for name in sizes | large]))
+    assert note.startswith(f"{tmp_path}/d.pcap.gz and 1 more: one task each")
 
 
 @pytest.mark.spark

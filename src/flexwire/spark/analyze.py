@@ -50,13 +50,15 @@ from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
+from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.private import make_private_directory
 from flexwire.tables.parquet import TableWriter
+from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
@@ -265,7 +267,7 @@ def _run(
         ):
             job = _Job(running, place, progress, clock, how)
             sums, unreadable = job.write_tables(files)
-            notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else ()
+            notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else gzip_note(files)
             facts = unreadable.told(job.measure(sums))
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
@@ -291,7 +293,18 @@ def _release(asked: str) -> str:
 
 
 def _size(file: Source) -> int:
-    return file.size * (_INFLATION if file.url.endswith(".gz") else 1)
+    return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
+
+
+def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
+    """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
+    large = [one for one in files if one.name.endswith(COMPRESSED) and _size(one) >= LEAST_BYTES]
+    if not large:
+        return ()
+    most = max(large, key=lambda one: one.size)
+    others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
+    told = f"{most.name}{others}: one task each, as a gzip'd file can only be read from its start."
+    return (f"{told} Unpacked, a large file is read by many.",)
 
 
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:

@@ -7,8 +7,7 @@ are handed from one to the next, and what comes out is put on the connection's a
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -39,6 +38,8 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.framing import Held
     from flexwire.capture.lent import Taken
     from flexwire.capture.streams import Piece
@@ -92,6 +93,16 @@ class _Half:
         self.stream = Stream()
         self.framer: Framer | None = None
         self.count = 0
+
+
+class _End(NamedTuple):
+    """An end of a connection that goes on in order: see `Standing`, and what cuts its frames."""
+
+    sequence: int
+    acknowledged: int | None
+    framer: Framer
+    before: int
+    room: int
 
 
 class FrameAssembler:
@@ -189,18 +200,7 @@ class FrameAssembler:
         if not self._open:
             return None
         *others, last = self._open
-        lent = last.lend()
-        if lent is None or not others:
-            return lent
-        ends = (lent.client, lent.request), (last.broker, lent.response)
-        request, response = (
-            one._replace(
-                room=min(other.course.room(end, one.sequence) for other in others), before=0
-            )
-            for end, one in ends
-        )
-        has_room = min(request.room, response.room) > 0
-        return replace(lent, request=request, response=response) if has_room else None
+        return last.lend([one.course for one in others])
 
     def resume(self, lent: Lent, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
@@ -295,26 +295,28 @@ class _Connection:
         return self._account.close(self.name, self._client, self._broker)
 
     @property
-    def broker(self) -> str:
-        return self._broker
-
-    @property
     def reads_as_kafka(self) -> bool:
         return self._account.evidence.found is not None
 
-    def lend(self) -> Lent | None:
-        if self._client is None:
+    def lend(self, others: Sequence[Course]) -> Lent | None:
+        # Frames are to be looked at until one of them shows what it is. What is held of a frame is
+        # copied last: until then it would be for nothing, with each of its segments.
+        if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
             return None
-        request = self._standing("request", self._client)
-        response = self._standing("response", self._broker)
+        request = self._end("request", self._client, others)
+        response = self._end("response", self._broker, others)
         if request is None or response is None:
             return None
-        # Frames are to be looked at until one of them shows what it is.
-        if not self.reads_as_kafka and FRAMES in (request.seeks, response.seeks):
-            return None
-        return Lent(self.name, self._client, request, response)
+        ends = self._standing("request", request), self._standing("response", response)
+        return Lent(self.name, self._client, *ends)
 
-    def _standing(self, direction: Direction, source: str) -> Standing | None:
+    @property
+    def _has_no_frames(self) -> bool:
+        framers = (half.framer for half in self._halves.values())
+        return all(one is not None and one.is_seeking for one in framers)
+
+    def _end(self, direction: Direction, source: str, others: Sequence[Course]) -> _End | None:
+        """An end that is sure to go on in order, beside ``others``; None where that is not sure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands[0] != follows:
@@ -323,17 +325,23 @@ class _Connection:
             if not half.stream.anchored:
                 return None
             half.framer = self._framer(direction)
-        before = min(half.stream.passed(), self.course.passed(source))
-        if half.framer.is_seeking:
-            if not half.framer.has_sample or self._may_answer_earlier:
-                return None
-            seeks, times = self._seeks(direction), (INT64_MAX, INT64_MIN)
-            return Standing(*stands, b"", *times, half.count, before, seeks)
-        held = half.framer.held()
-        if held is None:
-            return None
-        data, first_us, last_us = held
-        return Standing(*stands, data, first_us, last_us, half.count, before)
+        framer = half.framer
+        if framer.is_seeking:
+            goes_on = framer.has_sample and not self._may_answer_earlier
+        else:
+            goes_on = framer.is_framing
+        room = min((other.room(source, stands[0]) for other in others), default=INT64_MAX)
+        # What came before may be of the others when it comes again.
+        before = 0 if others else min(half.stream.passed(), self.course.passed(source))
+        return _End(*stands, framer, before, room) if goes_on and room > 0 else None
+
+    def _standing(self, direction: Direction, end: _End) -> Standing:
+        framer, count = end.framer, self._halves[direction].count
+        if framer.is_seeking:
+            held, seeks = (b"", INT64_MAX, INT64_MIN), self._seeks(direction)
+        else:
+            held, seeks = framer.held(), FRAMES
+        return Standing(end.sequence, end.acknowledged, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
         """What is to be known of a payload, that it surely begins no frame."""

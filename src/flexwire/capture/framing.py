@@ -117,10 +117,13 @@ class Framer:
         found, self._found = self._found, []
         return found
 
-    def held(self) -> tuple[bytes, int, int] | None:
-        """What is held of a frame that is not whole, and when it was seen; None unless framing."""
-        if self._why is not None or self._lost:
-            return None
+    @property
+    def is_framing(self) -> bool:
+        """Whether it is known where frames begin, and no byte of this one is lost."""
+        return self._why is None and not self._lost
+
+    def held(self) -> tuple[bytes, int, int]:
+        """What is held of a frame that is not whole, and when it was seen, if it is framing."""
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:

@@ -19,6 +19,7 @@ from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns import flows
 from flexwire.capture.columns.flows import Flows
+from flexwire.capture.framing import Framer
 from flexwire.capture.segments import Segment
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
@@ -304,3 +305,37 @@ def test_columns_give_the_frames_of_the_assemblers(
         for connection_name, frames in expected[0].items():
             assert found[0][connection_name] == frames, (seed, connection_name)
         assert found[1] == expected[1], (seed, executor)
+
+
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("swapped", [0, 5])
+def test_what_is_held_of_a_long_frame_is_not_copied_with_each_segment(
+    monkeypatch: pytest.MonkeyPatch, before: int, swapped: int
+) -> None:
+    copied = 0
+
+    def counted(framer: Framer) -> tuple[bytes, int, int]:
+        nonlocal copied
+        found = held(framer)
+        copied += len(found[0])
+        return found
+
+    held = Framer.held
+    monkeypatch.setattr(Framer, "held", counted)
+    client, size, step = "10.0.0.2:40000", 1 << 23, 1448
+    data = b"".join(request(one) for one in range(before)) + request(before, size)
+    made = [
+        Segment(1, client, BROKER, 0, 0, SYN, b""),
+        Segment(1, BROKER, client, 0, 1, SYN | ACK, b""),
+    ]
+    made += [
+        Segment(2, client, BROKER, 1 + start, 1, ACK, data[start : start + step])
+        for start in range(0, len(data), step)
+    ]
+    if swapped:
+        for at in range(40, len(made) - 1, swapped):
+            made[at], made[at + 1] = made[at + 1], made[at]
+    expected = by_objects(made, Brokers())
+    assert copied == 0
+    assert by_columns(random.Random(1), made, Brokers()) == expected
+    assert copied < 20 * size

@@ -55,6 +55,11 @@ _COLUMNS = (
 )
 
 
+# Of so many bytes that are held of a frame, a part is to follow before they are copied again.
+_MUCH_HELD = 1 << 20
+_PART_BEFORE_LENT = 8
+
+
 class Flows:
     """Takes the segments of a capture, chunk by chunk, and gives the frames of all connections.
 
@@ -71,6 +76,8 @@ class Flows:
         self._ended: list[CapturedConnection] = []
         self.lent = _LentConnections()
         self._chunk_bytes = 0
+        # So many bytes of a key go to its assembler before it is lent again.
+        self._rests: dict[str, int] = {}
         self.files: dict[str, str] = {}  # that each key was last seen in
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,8 +161,13 @@ class Flows:
         place = self.lent.places.get(key)
         if place is not None:
             return place
+        if self._rests.get(key, 0) > 0:
+            return None
         lent = self.assembler(key).lend()
-        if lent is None or min(lent.request.room, lent.response.room) < self._chunk_bytes:
+        if lent is None:
+            return None
+        if min(lent.request.room, lent.response.room) < self._chunk_bytes:
+            self._rests[key] = self._chunk_bytes
             return None
         return self.lent.add(key, lent, self.number(lent.connection))
 
@@ -163,8 +175,20 @@ class Flows:
         """The assembler of a key, knowing all that the kernels did."""
         assembler = self.assembler(key)
         if key in self.lent.places:
-            assembler.take_back(self.lent.remove(key))
+            taken = self.lent.remove(key)
+            assembler.take_back(taken)
+            # It is copied each time, and a frame may be as long as the memory.
+            held = len(taken.request.held) + len(taken.response.held)
+            self._rests[key] = held // _PART_BEFORE_LENT if held > _MUCH_HELD else 0
         return assembler
+
+    def rest(self, key: str, size: int) -> None:
+        """Note that the assembler of a key is given so many bytes."""
+        rests = self._rests.get(key)
+        if rests is not None and rests > size:
+            self._rests[key] = rests - size
+        elif rests is not None:
+            del self._rests[key]
 
     def _take_all_back(self) -> None:
         for key in list(self.lent.places):
@@ -358,6 +382,7 @@ class _Chunk:
         flows, parts = self._flows, self._parts
         assembler = flows.take_back(key)
         row = int(self._order[place])
+        flows.rest(key, int(self._segments.payload_size[row]))
         found = assembler.push(self._segments.segment(row))
         flows.note_ended(assembler)
         parts.objects += found

@@ -58,7 +58,7 @@ MOST_LOOKING: Final = 256
 """So many tasks look at most, as the driver writes down for each which its files are."""
 
 _PLAN: Final = "plan"
-# Of a capture of small messages it would be ten times its tables; a tenth of that remains.
+# Of small messages it was ten times as much as their tables, and is now one and a half times.
 _QUICKLY: Final = 1  # a level of zstd
 
 

@@ -215,7 +215,7 @@ def test_java_without_memory_is_told_with_the_remedy(one_large_frame: Path, tmp_
 # Java ends between what is asked of it and its answer.
 _KILLED = f"""
 {_SAID}
-import signal
+import logging, signal
 from threading import Timer
 from pyspark import SparkContext
 from flexwire.errors import AnalysisError
@@ -228,6 +228,8 @@ try:
         Timer(0.5, java.kill).start()
         raise AnalysisError("Java ran out of memory")
 except AnalysisError as error:
+    # As a thread of Py4J's says it that was telling Java what to forget.
+    logging.getLogger().handle(logging.makeLogRecord({{"module": "java_gateway", "msg": "gone"}}))
     sys.exit(f"AnalysisError: {{error}}")
 """
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 import warnings
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
+    Filter = Callable[[logging.LogRecord], bool]
 
 # Once Java is gone, the next call to it finds nothing that listens.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
@@ -65,27 +68,44 @@ def stopped(spark: SparkSession) -> Iterator[None]:
     """Stop ``spark`` at the end, in silence where Java has ended by itself: all is stopped then.
 
     A failure of ours is being raised then. Py4J would log what it meets on the way with that
-    failure's whole traceback, and PySpark would warn of it.
+    failure's whole traceback, and PySpark would warn of it. A thread of Py4J's goes on to tell Java
+    what it may forget, so nothing that it logs is shown afterwards either.
     """
+    once = _log_once()
     try:
         yield
     finally:
-        silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
-        with _logged_once(), silence, suppress(*SPARK_ERRORS):
-            spark.stop()
+        # Where Java has ended, all that Py4J has to say from here on is that.
+        with suppress(*SPARK_ERRORS):
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+                spark.stop()
+            _log_all(once)
 
 
 @contextmanager
 def _logged_once() -> Iterator[None]:
-    # Py4J logs to the root.
-    loggers = [logging.getLogger(), *map(PySparkLogger.getLogger, _PYSPARK_LOGGERS)]
-    for logger in loggers:
-        logger.addFilter(_is_not_raised_too)
+    once = _log_once()
     try:
         yield
     finally:
-        for logger in loggers:
-            logger.removeFilter(_is_not_raised_too)
+        _log_all(once)
+
+
+def _log_once() -> Filter:
+    # Py4J logs to the root. A filter of its own for each, as one may be within another.
+    once = partial(_is_not_raised_too)
+    for logger in _loggers():
+        logger.addFilter(once)
+    return once
+
+
+def _log_all(once: Filter) -> None:
+    for logger in _loggers():
+        logger.removeFilter(once)
+
+
+def _loggers() -> list[logging.Logger]:
+    return [logging.getLogger(), *map(PySparkLogger.getLogger, _PYSPARK_LOGGERS)]
 
 
 def _is_not_raised_too(record: logging.LogRecord) -> bool:

@@ -161,7 +161,7 @@ class Flows:
         place = self.lent.places.get(key)
         if place is not None:
             return place
-        if self._rests.get(key, 0) > 0:
+        if key in self._rests:
             return None
         lent = self.assembler(key).lend()
         if lent is None:
@@ -179,7 +179,8 @@ class Flows:
             assembler.take_back(taken)
             # It is copied each time, and a frame may be as long as the memory.
             held = len(taken.request.held) + len(taken.response.held)
-            self._rests[key] = held // _PART_BEFORE_LENT if held > _MUCH_HELD else 0
+            if held > _MUCH_HELD:
+                self._rests[key] = held // _PART_BEFORE_LENT
         return assembler
 
     def rest(self, key: str, size: int) -> None:

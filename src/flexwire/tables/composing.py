@@ -13,8 +13,15 @@ from flexwire.capture.columns.supposed import Run, key_of
 from flexwire.capture.columns.turns_apis import apis
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
+from flexwire.tables.exchanges import Apart, first_steps
 from flexwire.tables.inputs import reader_of
-from flexwire.tables.proofs import OverlapError, Proof, UnprovenError, prove
+from flexwire.tables.proofs import (
+    OverlapError,
+    Proof,
+    UnprovenError,
+    correlation_ids,
+    prove,
+)
 from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
@@ -56,6 +63,8 @@ class Composing:
         self._rounds: list[_Round] = []
         self._failed: dict[str, int] = {}  # how many segments of a key counted
         self._rows_of = self._by_key()
+        self._apart = Apart(summary.frames.left_out, findings.turns)
+        self._first_steps = first_steps(summary.logs)
         rows = len(self._frames.connection)
         self._connection = np.full(rows, -1, np.int32)
         self._index = self._frames.index.copy()
@@ -119,9 +128,12 @@ class Composing:
     def _follow(self, key: str, assembler: FrameAssembler, log: Log, rows: Array) -> None:
         """Take the steps of a log as long as they are proven."""
         flows, at, segments, number = self._flows, 0, 0, 0
-        for step in log.steps:
+        ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
+        for step_number, step in enumerate(log.steps, first_step):
+            start, stop = np.searchsorted(ordinals, (at, at + step.frames)).tolist()
+            its = rows[start:stop]
             if not isinstance(step, Run):
-                if self._shakes_hands(rows[at : at + step.frames]):
+                if self._shakes_hands(its):
                     self._failed[key] = segments
                     return
                 found = assembler.push(step.segment)
@@ -130,8 +142,9 @@ class Composing:
                 self._round(number).frames += found
                 at, segments, number = at + step.frames, segments + 1, number + 1
                 continue
-            its = rows[at : at + step.frames]
             proof = self._proof(assembler, step, its)
+            if proof is not None and not self._is_apart(proof, step_number):
+                proof = None
             if proof is None:
                 self._failed[key] = segments
                 return
@@ -172,6 +185,16 @@ class Composing:
                 self._time_us[row] = max(int(self._time_us[row]), one.last_us)
         return proof
 
+    def _is_apart(self, proof: Proof, step: int) -> bool:
+        """Whether the exchanges of a step that were left out are apart from all others."""
+        for is_request, one in zip((True, False), proof.crossed, strict=True):
+            if one is not None:
+                self._note(proof.connection, one.payload, is_request=is_request)
+        return self._apart.is_so(step, proof.connection)
+
+    def _note(self, connection: str, payload: bytes, *, is_request: bool) -> None:
+        self._apart.note(connection, correlation_ids(payload, is_request=is_request))
+
     def _count(self, proof: Proof, rows: Array) -> None:
         frames = self._frames
         ask, answer = proof.indexes
@@ -190,6 +213,7 @@ class Composing:
         for one in found:
             if one.direction == "request" and apis().is_handshake(one.payload):
                 raise UnprovenError
+            self._note(one.connection, one.payload, is_request=one.direction == "request")
 
     def _round(self, number: int) -> _Round:
         while len(self._rounds) <= number:

@@ -12,6 +12,7 @@ from flexwire.capture.columns.turns import Facts, Turns
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
+from flexwire.tables.exchanges import steps_of, without_exchanges
 from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
 from flexwire.tables.inputs import reader_of
 from flexwire.tables.pieces import Chunk, Frames, Summary
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.columns.frames import FrameColumns
     from flexwire.capture.columns.segments import Position, SegmentColumns
+    from flexwire.capture.columns.supposed import Log
     from flexwire.tables.findings import Clocks, Topic
     from flexwire.tables.pieces import Piece
     from flexwire.tables.survey_parts import Asked, Software
@@ -58,7 +60,7 @@ def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | Non
         chunks.append(Chunk(at, after, np.unique(item.key)))
         at = after
     flows = survey.flows
-    assemblers = flows.assemblers()
+    assemblers, logs = flows.assemblers(), flows.logs()
     return Summary(
         start,
         reader.position,
@@ -68,10 +70,10 @@ def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | Non
         chunks,
         reader.keys,
         flows.files,
-        flows.logs(),
+        logs,
         assemblers,
         flows.ended_by_key,
-        survey.frames(),
+        survey.frames(logs),
     )
 
 
@@ -80,6 +82,7 @@ class _PieceSurvey:
 
     def __init__(self, asked: Asked, *, is_first: bool) -> None:
         self._asked = asked
+        self._is_first = is_first
         self.flows = SupposedFlows(brokers=asked.brokers, is_first=is_first)
         self._turns = Turns(show_credentials=asked.show_credentials)
         self.size = 0
@@ -119,7 +122,7 @@ class _PieceSurvey:
         facts.client[real[asks]] = self._numbered(said.client[asks], said.clients)
         facts.is_given[real] = is_given
         unpaired = (facts.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
-        self._keep(frames, facts, (facts.is_given == 0) | unpaired)
+        self._keep(frames, facts, made_up, (facts.is_given == 0) | unpaired)
 
     def _made_up(self, frames: FrameColumns) -> Array:
         """Which frames began before the piece."""
@@ -182,11 +185,14 @@ class _PieceSurvey:
         ]
         return np.array(numbers, np.int32)[places]
 
-    def _keep(self, frames: FrameColumns, facts: Facts, with_payload: Array) -> None:
+    def _keep(
+        self, frames: FrameColumns, facts: Facts, made_up: Array, with_payload: Array
+    ) -> None:
         sizes = np.where(with_payload, frames.stop - frames.start, 0)
         stop = self._payload_bytes + np.cumsum(sizes)
         columns = {name: getattr(frames, name) for name in _COLUMNS}
-        self._columns.append(columns | {"start": stop - sizes, "stop": stop})
+        columns |= {"start": stop - sizes, "stop": stop, "made_up": made_up}
+        self._columns.append(columns)
         for row in np.flatnonzero(sizes).tolist():
             self._payloads.append(frames.data[frames.start[row] : frames.stop[row]].copy())
         self._payload_bytes = int(stop[-1])
@@ -195,14 +201,14 @@ class _PieceSurvey:
         self._facts.append(facts)
         self._rows += len(frames)
 
-    def frames(self) -> Frames:
-        """All frames of the piece."""
+    def frames(self, logs: dict[str, Log]) -> Frames:
+        """The frames of the piece, but for exchanges that are over within a step of their log."""
 
         def column(name: str, kind: type) -> Array:
             parts: list[Array] = [np.asarray(one[name], kind) for one in self._columns]
             return np.concatenate([np.zeros(0, kind), *parts])
 
-        return Frames(
+        frames = Frames(
             names=self.flows.connections,
             connection=column("connection", np.int32),
             is_response=column("is_response", np.bool_),
@@ -213,8 +219,13 @@ class _PieceSurvey:
             stop=column("stop", np.int64),
             data=np.concatenate([np.zeros(0, np.uint8), *self._payloads]),
             facts=Facts.joined(self._facts, list(self._clients)),
+            ordinal=column("start", np.int64),
+            left_out=np.zeros((0, 2), np.int64),
             error=self._error,
             unplaced=self._unplaced,
             software=self._software,
             topics=self._topics,
         )
+        steps = steps_of(frames, logs, is_first=self._is_first)
+        made_up = column("made_up", np.bool_)
+        return without_exchanges(frames, made_up, steps, is_first=self._is_first)

@@ -117,11 +117,13 @@ class Chunk(NamedTuple):
 
 @dataclass(slots=True)
 class Frames:
-    """The frames of a piece, a row each.
+    """The frames of a piece that are handed over, a row each.
 
     ``connection`` counts in ``names``. Only some have a payload, ``data[start:stop]``; those that
     are not given (`Facts.is_given`) have theirs. ``software`` and ``topics`` are what bodies of
-    given rows say; of a connection's requests only the first that says it.
+    given rows say; of a connection's requests only the first that says it. ``ordinal`` is the place
+    of a row among all of its key, and ``left_out`` has spans of the correlation ids of those that
+    are not handed over, by step (`flexwire.tables.exchanges`).
     """
 
     names: list[str]
@@ -134,6 +136,8 @@ class Frames:
     stop: Array
     data: Array
     facts: Facts
+    ordinal: Array
+    left_out: Array
     error: dict[int, str]
     unplaced: set[int]
     software: dict[int, Software] = field(default_factory=dict)

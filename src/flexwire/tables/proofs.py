@@ -167,9 +167,15 @@ def _noted(
             continue
         if len(places) != 1 or run.frames > NOTED_FRAMES:
             return None
-        start = CORRELATION_ID_IN_REQUEST if is_request else 0
-        if len(crossed.payload) >= start + _NUMBER.size:
-            noted[places[0]] = is_request, _NUMBER.unpack_from(crossed.payload, start)[0]
-        else:
-            del noted[places[0]]
+        noted[places[0] : places[0] + 1] = [
+            (is_request, one) for one in correlation_ids(crossed.payload, is_request=is_request)
+        ]
     return noted
+
+
+def correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
+    """The correlation id of a frame; none where it ends before."""
+    start = CORRELATION_ID_IN_REQUEST if is_request else 0
+    if len(payload) < start + _NUMBER.size:
+        return []
+    return [_NUMBER.unpack_from(payload, start)[0]]

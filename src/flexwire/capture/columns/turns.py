@@ -140,6 +140,15 @@ class Turns:
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
         return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
 
+    def waiting(self) -> dict[str, Words]:
+        """Give the correlation ids of what waits on each connection that a kernel reads."""
+        entries = self._kept if self._waiting is None else self._waiting.entries()
+        entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
+        ids = entries[:, _KEY] & L.CORRELATION_MASK
+        numbers, starts = np.unique(entries[:, _KEY] >> L.CONNECTION_SHIFT, return_index=True)
+        names = [self._names[one] for one in numbers.tolist()]
+        return dict(zip(names, np.split(ids, starts[1:]), strict=False))
+
     def end(self, connection: str) -> None:
         """Forget a connection that has ended; what waits on it stays unanswered."""
         number = self._numbers.pop(connection, None)

@@ -76,9 +76,10 @@ def compare(seed: int, place: Path) -> tuple[int, int] | None:
     total = sum(one.stat().st_size for one in files)
     size = max(1500, total // source.choice([2, 3, 5, 10, 30]))
     chunk_bytes = source.choice([1000, 5000, 1 << 15, 1 << 22])
+    range_bytes = size * source.choice([1, 2, 4])
     whole = surveyed(files)
     try:
-        parts = surveyed_in_pieces(files, size, chunk_bytes=chunk_bytes, range_bytes=size)
+        parts = surveyed_in_pieces(files, size, chunk_bytes=chunk_bytes, range_bytes=range_bytes)
     except UnprovenError:
         return None
     assert replace(parts[1], ranges=1) == whole[1], seed

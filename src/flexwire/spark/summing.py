@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.commit import run_tasks
 from flexwire.spark.fetching import fetched
+from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.sums.analysis import AnalysisSums
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ def _merge(
 def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) -> AnalysisSums:
     for data in fetched(place, files):
         # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(data))  # noqa: S301 - see above
+        sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
     return sums
 
 
 def _keep(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    place.write(f"{_SUMS}/{level}/{number:06d}", data)
+    place.write(f"{_SUMS}/{level}/{number:06d}", squeezed(data))

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cramjam import zstd
-
 from flexwire.spark.commit import MOST_TASKS, run_tasks
+from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
@@ -58,8 +57,6 @@ MOST_LOOKING: Final = 256
 """So many tasks look at most, as the driver writes down for each which its files are."""
 
 _PLAN: Final = "plan"
-# Of small messages it was ten times as much as their tables, and is now one and a half times.
-_QUICKLY: Final = 1  # a level of zstd
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ def surveyed(
         (found,) = run_tasks(spark, 1, partial(_survey, asked, looked, is_whole, write), drop)
         return found
     planned: Committed[int]
-    # Half of a range: with two processors a capture of two ranges has work for both.
+    # Half of a range, of which the fold puts two together: all processors have work for as long.
     size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
     (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), drop)
     run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
@@ -125,7 +122,7 @@ def _found(place: Place, looked: int) -> list[Look] | None:
 
 def kept(place: Place, name: str) -> bytes:
     """Give what the survey kept, by its name."""
-    return bytes(zstd.decompress(place.read(f"{KEPT}/{name}")))
+    return unsqueezed(place.read(f"{KEPT}/{name}"))
 
 
 def _survey(
@@ -227,4 +224,4 @@ def _surveyed(survey: Survey) -> Surveyed:
 
 
 def _keep(place: Place, name: str, data: bytes) -> None:
-    place.write(f"{KEPT}/{name}", bytes(zstd.compress(data, _QUICKLY)))
+    place.write(f"{KEPT}/{name}", squeezed(data))

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.supposed import Log
     from flexwire.capture.columns.turns import Facts
     from flexwire.tables.findings import Findings
-    from flexwire.tables.pieces import Frames, InOrder, Summary
+    from flexwire.tables.pieces import Frames, Summary
+    from flexwire.tables.spans import InTurn
     from flexwire.tables.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,7 +54,7 @@ def _asked_for_topics() -> int:
 class Composing:
     """A piece that begins where all before it ends, on its way into the findings of these."""
 
-    def __init__(self, asked: Asked, files: InOrder, findings: Findings, summary: Summary) -> None:
+    def __init__(self, asked: Asked, files: InTurn, findings: Findings, summary: Summary) -> None:
         self._asked = asked
         self._files = files
         self._findings = findings

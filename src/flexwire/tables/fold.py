@@ -18,12 +18,11 @@ from flexwire.tables.composing import Composing
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import reader_of
 from flexwire.tables.piece_survey import has_kernels
-from flexwire.tables.pieces import InOrder
 from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.spans import InTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy as np
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from flexwire.tables.survey_parts import Asked, Survey
 
     Array = np.ndarray[Any, np.dtype[Any]]
+    _Surveyed = tuple[Piece, Summary | None]
 
 
 class Fold:
@@ -49,7 +49,7 @@ class Fold:
         survey: Survey,
     ) -> None:
         self._asked = asked
-        self._files = InOrder(files)
+        self._files = InTurn(files)
         self._findings = Findings(asked, keep)
         self._findings.survey = survey
         self._at: Position | None = None
@@ -59,14 +59,24 @@ class Fold:
         if not has_kernels():
             # There are some where the pieces were cut.
             raise UnprovenError
+        left = len(pieces)
+        for some in _ranges(zip(pieces, summaries, strict=True), self._asked.range_bytes):
+            left -= len(some)
+            self._take(some, is_last=not left)
+        return self._findings.finish(self._files)
+
+    def _take(self, some: list[_Surveyed], *, is_last: bool) -> None:
+        """Take in the pieces of a range."""
         findings = self._findings
-        findings.begin_range(None)
-        last = len(pieces) - 1
-        for number, (piece, summary) in enumerate(zip(pieces, summaries, strict=True)):
+        keys = None if is_last else _keys(some)
+        begins = True
+        for piece, summary in some:
             is_next = summary is not None and self._is_next(summary.start)
-            if number:
-                keys = summary.keys if summary is not None and is_next and number < last else None
+            if begins or (keys is not None and not is_next):
+                # What it shows is not what its survey says.
+                keys = keys if is_next else None
                 findings.begin_range(self._at, keys)
+            begins = False
             if summary is not None and is_next:
                 Composing(self._asked, self._files, findings, summary).run()
                 self._at = self._after(summary)
@@ -77,7 +87,6 @@ class Fold:
             if self._at is None:
                 # Within a gzip'd file nobody can go on.
                 raise UnprovenError
-        return findings.finish(InTurn(self._files.every))
 
     def _is_next(self, start: Position) -> bool:
         """Whether a piece begins where all before it ends."""
@@ -137,6 +146,30 @@ class Fold:
             findings.add(item.weight, reader.position)
         self._at = reader.position
         findings.add(0, self._at)
+
+
+def _ranges(told: Iterable[_Surveyed], size: int) -> Iterator[list[_Surveyed]]:
+    """Put pieces together to ranges that come nearest to a size."""
+    some: list[_Surveyed] = []
+    total = 0
+    for piece, summary in told:
+        its = piece.size if summary is None else summary.size
+        if some and total + its // 2 >= size:
+            yield some
+            some, total = [], 0
+        some.append((piece, summary))
+        total += its
+    yield some
+
+
+def _keys(some: list[_Surveyed]) -> list[str] | None:
+    """The keys that pieces show, as they appear; None where that is not known of one."""
+    found: dict[str, None] = {}
+    for _, summary in some:
+        if summary is None:
+            return None
+        found |= dict.fromkeys(summary.keys)
+    return list(found)
 
 
 def _same(head: Head | None, other: Head | None) -> bool:

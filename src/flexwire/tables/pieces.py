@@ -50,6 +50,12 @@ class Piece:
         """Where a reader of its files is to stop; None for their end."""
         return None if self.stop is None else Position(self.files[-1].name, self.stop)
 
+    @property
+    def size(self) -> int:
+        """How many bytes of files it has."""
+        end = self.files[-1].size if self.stop is None else self.stop
+        return sum(one.size for one in self.files[:-1]) + end - self.start
+
     def begin(self) -> Position | None:
         """Where it begins; a guess within a file, and None if there is none.
 
@@ -64,23 +70,6 @@ class Piece:
             return None
         at = guessed_boundary(first.name, known, self.start, opens)
         return None if at is None else Position(first.name, at, head=known.head)
-
-
-class InOrder:
-    """The files of a capture in its order, of which any row is found by where it begins and ends.
-
-    There may be a million, so that nobody goes through all their names for each piece.
-    """
-
-    def __init__(self, files: list[Source]) -> None:
-        self.every = files
-        self._places = {one.name: place for place, one in enumerate(files)}
-
-    def between(self, start: Position | None, stop: Position | None) -> list[Source]:
-        """The files from one position to another; None is the start or the end of all."""
-        first = 0 if start is None else self._places[start.file]
-        end = len(self.every) if stop is None else self._places[stop.file] + 1
-        return self.every[first:end]
 
 
 def pieces_of(files: list[Source], size: int) -> list[Piece]:

@@ -27,20 +27,27 @@ class Files(Protocol):
 
 
 class InTurn:
-    """Files that are read one after the other."""
+    """Files that are read one after the other, of which any row is found by where it lies.
+
+    There may be a million, so that nobody goes through all their names for each piece.
+    """
 
     def __init__(self, files: list[Source]) -> None:
         self._files = files
-        self._names = [one.name for one in files]
-        self._first = 0
+        self._places = {one.name: place for place, one in enumerate(files)}
+        self._start: Position | None = None
+
+    def between(self, start: Position | None, stop: Position | None) -> list[Source]:
+        """The files from one position to another; None is the start or the end of all."""
+        first = 0 if start is None else self._places[start.file]
+        end = len(self._files) if stop is None else self._places[stop.file] + 1
+        return self._files[first:end]
 
     def until(self, stop: Place, _rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
         """See `Files`."""
-        first, last = self._first, len(self._files) - 1
-        if isinstance(stop, Position):
-            last = self._names.index(stop.file, first)
-        self._first = last
-        return tuple(self._files[first : last + 1]), None
+        end = stop if isinstance(stop, Position) else None
+        within, self._start = self.between(self._start, end), end
+        return tuple(within), None
 
 
 class Merging:

@@ -106,17 +106,21 @@ def test_pieces_and_one_task_find_the_same(
     assert of_pieces == of_whole
 
 
-@pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.parametrize("is_seen", [True, False])
 def test_pieces_that_overlap_are_merged_by_one_task(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
 ) -> None:
-    # Of gzip'd files only the fold notices it.
+    tasks: list[int] = []
+    monkeypatch.setattr(surveying, "run_tasks", partial(run_here, tasks))
+    if not is_seen:
+        # Then the fold notices it.
+        monkeypatch.setattr(surveying, "likely_overlap", lambda *_: False)
     shape = replace(UNORDERED, connections=4, compressed=1.0)
     files = write_capture(tmp_path / "capture", 1, shape)
-    pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
+    pieces, of_pieces = survey_of(None, files, tmp_path / "pieces")
+    assert (tasks[1] == 0) is is_seen
     monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
-    whole, of_whole = survey_of(spark, files, tmp_path / "whole")
+    whole, of_whole = survey_of(None, files, tmp_path / "whole")
     assert pieces == whole
     assert of_pieces == of_whole
 

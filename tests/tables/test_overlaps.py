@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.columns.segments import SegmentColumns
 from flexwire.storage.listing import list_sources
+from flexwire.tables import overlaps
+from flexwire.tables.findings import clocks
+from flexwire.tables.inputs import reader_of
 from flexwire.tables.overlaps import likely_overlap
 from flexwire.tables.survey import Asked, Survey, in_order
+from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, ONE_CONNECTION, Shape, write_capture
 
 if TYPE_CHECKING:
@@ -22,8 +27,9 @@ SHAPES = {
     "lossy": (LOSSY, False),
     "everything": (EVERYTHING, False),
     "rotated": (replace(ONE_CONNECTION, files=5), False),
-    # To know it, they would have to be read to their end.
-    "gzip": (replace(PLAIN, compressed=1.0), False),
+    "gzip": (replace(PLAIN, compressed=1.0), True),
+    "gzip apart": (replace(PLAIN, compressed=1.0, shared=0.0, files=1, reuse=0.0), False),
+    "gzip rotated": (replace(ONE_CONNECTION, files=5, compressed=1.0), False),
 }
 
 
@@ -39,3 +45,32 @@ def test_files_are_likely_to_overlap_that_show_a_connection_at_once(
         ordered = in_order(asked, Survey())
         assert ordered is not None
         assert likely_overlap(asked, ordered) is expected
+
+
+def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = replace(PLAIN, compressed=1.0, files=1, talk=Talk(exchanges=200))
+    asked = Asked(tuple(list_sources(write_capture(tmp_path, 1, shape))), chunk_bytes=5000)
+    ordered = in_order(asked, Survey()) or []
+    seen: list[int] = []
+
+    def counted(segments: SegmentColumns) -> Any:
+        seen.append(len(segments))
+        return clocks(segments)
+
+    monkeypatch.setattr(overlaps, "clocks", counted)
+    assert likely_overlap(asked, ordered)
+    few = sum(seen)
+    every = sum(
+        len(item)
+        for file in ordered
+        for item in reader_of(asked, [file])
+        if isinstance(item, SegmentColumns)
+    )
+    assert few < every / 4
+    # They begin later than is looked.
+    monkeypatch.setattr(overlaps, "INFLATED_BYTES", 1)
+    seen.clear()
+    likely_overlap(asked, ordered)
+    assert sum(seen) < few

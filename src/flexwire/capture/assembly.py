@@ -192,6 +192,10 @@ class FrameAssembler:
         """Whether what an open connection carried until now shows that it is Kafka."""
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
+    def seen_from_start(self, connection: str) -> bool:
+        """Whether the SYN of an open connection was captured."""
+        return any(one.name == connection and one.seen_from_start for one in self._open)
+
     def lend(self) -> Lent | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
@@ -297,6 +301,10 @@ class _Connection:
     @property
     def reads_as_kafka(self) -> bool:
         return self._account.evidence.found is not None
+
+    @property
+    def seen_from_start(self) -> bool:
+        return self._account.has_syn
 
     def lend(self, others: Sequence[Course]) -> Lent | None:
         # Frames are to be looked at until one of them shows what it is. What is held of a frame is

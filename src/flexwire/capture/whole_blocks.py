@@ -44,21 +44,26 @@ class WholeBlocks:
         opens: Callable[[int], AbstractContextManager[Readable]],
         size: int,
         most: int | None = None,
-    ) -> None:
+    ) -> bool:
         """Go on within the ``size`` bytes that the file has, by ``most`` at most or one block.
 
-        ``opens`` opens the file at a byte. Raises `CaptureError` if it is not a capture.
+        Says whether the file may have more whole blocks. ``opens`` opens it at a byte. Raises
+        `CaptureError` if it is not a capture.
         """
         begin = self.end
         stop = size if most is None else min(size, begin + most)
         if self.damage is not None or size - begin < _MAGIC:
-            return
+            return False
         with opens(begin) as file:
-            while self.end < stop and (length := self._length(file)):
+            while self.end < stop:
+                length = self._length(file)
                 end = self.end + length
-                if end > size or (end > stop and self.end > begin):
-                    return
+                if not length or end > size:
+                    return False
+                if end > stop and self.end > begin:
+                    return True
                 self.end = end
+        return self.end < size
 
     def _length(self, file: Readable) -> int:
         """The length of the next block, which is passed over; 0 where it cannot be told."""

@@ -135,37 +135,39 @@ class CaptureFollower:
         files = self._found.find(self._paths)
         self._check_gone(start, {one.name for one in files})
         ends: Offsets = {}
-        left, files_left = most_bytes, most_files
+        left, files_left, has_more = most_bytes, most_files, False
         for file in files:
             begin = end = start.get(file.name, 0)
             size = file.size if until is None else min(file.size, until.get(file.name, 0))
-            if left != 0 and files_left != 0 and not self._is_cut(file, begin):
-                end = self._end(file, begin, size, left)
+            # What follows in another file is not read before the rest of this one.
+            if not has_more and files_left != 0 and not self._is_cut(file, begin):
+                end, has_more = self._end(file, begin, size, left)
             if end > begin:
-                left = None if left is None else max(0, left - (end - begin))
+                left = None if left is None else left - (end - begin)
+                has_more = has_more or (left is not None and left <= 0)
                 files_left = None if files_left is None else files_left - 1
             if end:
                 ends[file.name] = end
         self._sizes = {one.name: one.size for one in files}
         return dict(sorted(ends.items()))
 
-    def _end(self, file: Source, begin: int, size: int, most: int | None) -> int:
-        """Up to where a file is to be read."""
+    def _end(self, file: Source, begin: int, size: int, most: int | None) -> tuple[int, bool]:
+        """Up to where a file is to be read, and whether it may have more."""
         if scheme_of(file.url) not in _GROW:
-            return max(begin, size)
+            return max(begin, size), False
         known = self._whole.get(file.name)
         if known is None or known.end != begin:
             known = WholeBlocks(file.name)
-        if size <= known.end:
-            return begin
+        if size <= begin:
+            return begin, False
         if known.end < begin:
             known.look(file.open, begin)
         was_sound = known.damage is None
-        known.look(file.open, size, most)
+        has_more = known.look(file.open, size, most)
         if was_sound and known.damage is not None:
             _LOGGER.warning("%s, byte %d: not read on: %s", file.name, known.end, known.damage)
         self._whole[file.name] = known
-        return max(begin, known.end)
+        return max(begin, known.end), has_more
 
     def _check_gone(self, start: Mapping[str, int], there: set[str]) -> None:
         for name, begin in start.items():

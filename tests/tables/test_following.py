@@ -192,6 +192,34 @@ def test_what_a_tap_writes_is_read_at_once_through_all_its_files(tmp_path: Path)
     assert all(row["latency_us"] == 1000 for row in rows[1::2])
 
 
+def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic = Traffic(tmp_path)
+    ask, answer = made("HeartbeatRequest"), made("HeartbeatResponse")
+    kept = traffic.connect(("10.0.0.8", 1))
+    for number in range(40):
+        traffic.exchange(kept, ask, answer, 4, number)
+        # The same ports come again after twenty minutes.
+        connection = traffic.connect(("10.0.0.9", 50_000 + number % 20))
+        traffic.exchange(connection, ask, answer, 4, 0)
+        connection.close(timestamp_us=traffic._tick())
+        traffic.now_us += 60_000_000
+    traffic.close()
+    expected = at_once(tmp_path).sorted()
+    assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 40
+    monkeypatch.setattr("flexwire.tables.followed.MANY_KEYS", 2)
+    query = Query(tmp_path, replace(ASKED, chunk_bytes=1000))
+    size = sum(one.stat().st_size for one in tmp_path.iterdir())
+    while sum(query.offset.values()) < size:
+        query.run(most_bytes=3000)
+    assert query.sorted() == expected
+    state = query._follower._state
+    assert len(state._flows.files) < 15
+    assert len(state._flows.connections) < 25
+    assert len(state._forgotten) + len(state._flows.files) == 21
+
+
 def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, SHAPES["CLEAN"])
     total = sum(one.stat().st_size for one in files)

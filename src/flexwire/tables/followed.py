@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from flexwire.capture.assembly import FrameAssembler
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
     from flexwire.tables.wanted import Wanted
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+OVER_US: Final = 300_000_000
+"""A connection that was closed is forgotten after so much time of the capture: five minutes."""
+IDLE_US: Final = 86_400_000_000
+"""One that was not closed is forgotten a day after its last segment."""
+MANY_KEYS: Final = 10_000
+"""Of fewer connections none is forgotten."""
+MOST_FORGOTTEN: Final = 1_000_000
+"""Of so many ends it is known how many connections they had; then the first are forgotten."""
 
 
 @dataclass(slots=True)
@@ -68,6 +79,9 @@ class Followed:
         self._turns = Turns(show_credentials=asked.show_credentials)
         self._software: dict[str, Software] = {}
         self._names: dict[str, str] = {}
+        # How many connections were forgotten that had the same ends.
+        self._forgotten: dict[str, int] = {}
+        self._most_keys = MANY_KEYS
         # Of connections that have shown nothing yet.
         self._evidence: dict[str, Evidence] = {}
         self._proven: set[str] = set()
@@ -83,12 +97,14 @@ class Followed:
         some._turns = self._turns.only(lambda name: key_of(name) in keys)
         some._software = {name: one for name, one in self._software.items() if key_of(name) in keys}
         some._names = self._names
+        some._forgotten = {key: one for key, one in self._forgotten.items() if key in keys}
         some._evidence = {name: one for name, one in self._evidence.items() if key_of(name) in keys}
         some._proven = {name for name in self._proven if key_of(name) in keys}
         return some
 
     def take(self, segments: SegmentColumns) -> Step:
         """Take in a chunk, and give the frames that are whole with it."""
+        self._remember(segments)
         frames = self._flows.push(segments)
         facts = self._turns.facts(frames)
         ended = {one.connection: one for one in self._flows.ended()}
@@ -112,14 +128,39 @@ class Followed:
             told,
         )
         for name in ended:
-            self._forget(name)
+            self._turns.end(name)
+            self._software.pop(name, None)
+            self._evidence.pop(name, None)
+            self._proven.discard(name)
+        if len(self._flows.files) > self._most_keys:
+            # Not the last: one time may be damaged.
+            self._forget(int(np.median(segments.timestamp_us)))
         return step
 
-    def _forget(self, name: str) -> None:
-        self._turns.end(name)
-        self._software.pop(name, None)
-        self._evidence.pop(name, None)
-        self._proven.discard(name)
+    def _forget(self, now_us: int) -> None:
+        """Forget connections that have ended; of their ends how many they were stays."""
+        kept = set()
+        for key in self._flows.files:
+            idle = self._flows.take_back(key).idle()
+            if now_us - idle.last_us < (OVER_US if idle.is_over else IDLE_US):
+                kept.add(key)
+            else:
+                self._forgotten[key] = idle.ordinal
+        while len(self._forgotten) > MOST_FORGOTTEN:
+            del self._forgotten[next(iter(self._forgotten))]
+        files = {key: self._flows.files[key] for key in kept}
+        some = self._only(kept).__dict__
+        most = max(MANY_KEYS, 2 * len(kept))
+        self.__dict__ |= {**some, "_forgotten": self._forgotten, "_most_keys": most}
+        self._flows.files.update(files)
+
+    def _remember(self, segments: SegmentColumns) -> None:
+        for number in np.unique(segments.key).tolist() if self._forgotten else ():
+            ordinal = self._forgotten.pop(segments.keys[number], None)
+            if ordinal is not None:
+                assembler = FrameAssembler(brokers=self._asked.brokers)
+                assembler.go_on_after(ordinal)
+                self._flows.adopt(segments.keys[number], assembler, ())
 
     def _judged(self, name: str, ended: CapturedConnection | None) -> Judgement:
         """Say what a connection is, as far as that is known before its end."""

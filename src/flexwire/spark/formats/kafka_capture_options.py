@@ -34,7 +34,7 @@ ACCEPTED: Final = {
     "endingTimestamp": "ms; frames that ended then or later are not read",
     "brokers": "`10.0.0.1:9092`, with commas between them: which ends are brokers",
     "ports": "numbers of ports, as `9092,9094-9096`: which ends are brokers",
-    "capturedRelease": "the release that the captured brokers run, as `3.9.0`",
+    "capturedRelease": "the release that the captured brokers run, as `3.9.2`",
     "includeRecordBytes": "`true` gives messages the bytes of their records, and not their sizes",
     "showCredentials": "`true` shows what may be credentials",
     "skipUnreadable": "`true` reads the rest where files are not captures",

@@ -18,8 +18,9 @@ PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 LONG = spark or compiles or guard or cluster or slow
 # What holds an analysis on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
-  tests/spark/test_connect.py tests/spark/test_equality.py tests/spark/test_faults.py tests/spark/test_kafka_log.py \
-  tests/spark/test_kafka_log_stream.py tests/spark/test_record_schema.py tests/spark/test_session.py
+  tests/spark/test_connect.py tests/spark/test_equality.py tests/spark/test_faults.py \
+  tests/spark/test_kafka_capture.py tests/spark/test_kafka_log.py tests/spark/test_kafka_log_stream.py \
+  tests/spark/test_record_schema.py tests/spark/test_session.py
 # Tests start a hundred processes, and without these files each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -105,6 +105,17 @@ class _End(NamedTuple):
     room: int
 
 
+class Idle(NamedTuple):
+    """How many connections an assembler has begun, and whether the last ones go on.
+
+    ``last_us`` is when a segment of an open one came last; ``is_over``: each of them was closed.
+    """
+
+    ordinal: int
+    last_us: int
+    is_over: bool
+
+
 class FrameAssembler:
     """Takes the segments between two ends in the order of capture, and gives the frames.
 
@@ -192,6 +203,19 @@ class FrameAssembler:
         """Whether what an open connection carried until now shows that it is Kafka."""
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
+    def seen_from_start(self, connection: str) -> bool:
+        """Whether the SYN of an open connection was captured."""
+        return any(one.name == connection and one.seen_from_start for one in self._open)
+
+    def idle(self) -> Idle:
+        """What may be forgotten of it: see `Idle`."""
+        last_us = max((one.last_us for one in self._open), default=0)
+        return Idle(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
+
+    def go_on_after(self, ordinal: int) -> None:
+        """Begin, as a new assembler, after so many connections that were forgotten."""
+        self._ordinal = ordinal
+
     def lend(self) -> Lent | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
@@ -252,7 +276,7 @@ class _Connection:
         self.course = Course(first)
         self.name = ""
         self.limit = limit
-        self._last_us = 0
+        self.last_us = 0
         self._client: str | None = None
         self._broker = ""
         self._account = Account(brokers)
@@ -261,7 +285,7 @@ class _Connection:
         self._waiting = Waiting()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        self._last_us = segment.timestamp_us
+        self.last_us = segment.timestamp_us
         self._account.note_segment(segment)
         if self._client is not None:
             return self._take(segment)
@@ -274,13 +298,13 @@ class _Connection:
             frames += self._settle(self._roles.guess())
         for direction, half in self._halves.items():
             stream = half.stream
-            frames += self._emit(direction, stream.finish(self._last_us))
+            frames += self._emit(direction, stream.finish(self.last_us))
             if half.framer is not None:
                 frames += self._label(direction, half.framer.finish())
             if early := stream.early + stream.early_missing:
                 reason = f"{early} bytes from before the first segment captured"
                 found = Found(
-                    *(self._last_us, self._last_us, early, b"", reason),
+                    *(self.last_us, self.last_us, early, b"", reason),
                     is_placed=False,
                     lost=stream.early_missing,
                 )
@@ -297,6 +321,10 @@ class _Connection:
     @property
     def reads_as_kafka(self) -> bool:
         return self._account.evidence.found is not None
+
+    @property
+    def seen_from_start(self) -> bool:
+        return self._account.has_syn
 
     def lend(self, others: Sequence[Course]) -> Lent | None:
         # Frames are to be looked at until one of them shows what it is. What is held of a frame is
@@ -393,7 +421,7 @@ class _Connection:
     def take_back(self, taken: Taken) -> None:
         if not taken.segments:
             return
-        self._last_us = taken.time_us
+        self.last_us = taken.time_us
         self._account.note_taken(taken)
         self._waiting.note_ids(taken.noted)
         client = self._client or ""

@@ -87,7 +87,7 @@ class Account:
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
-        self._has_syn = self._is_marked = self._reset = False
+        self.has_syn = self._is_marked = self._reset = False
         self._ended_by: str | None = None
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
@@ -103,7 +103,7 @@ class Account:
         self._last_us = segment.timestamp_us
         self._captured += len(segment.payload)
         if flags & SYN:
-            self._has_syn = True
+            self.has_syn = True
         if segment.begins is not None:
             self._is_marked = True
         if flags & (FIN | RST) and self._ended_by is None:
@@ -160,7 +160,7 @@ class Account:
             broker=broker,
             first_us=self._first_us or 0,
             last_us=self._last_us,
-            seen_from_start=self._has_syn,
+            seen_from_start=self.has_syn,
             closed_by=ended_by,
             reset=self._reset,
             request_frames=self._frames["request"],

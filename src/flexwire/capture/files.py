@@ -60,14 +60,14 @@ DAMAGE = (OSError, EOFError, zlib.error)
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
-_PCAP_MAGICS = {
+SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
+PCAP_MAGICS = {
     bytes.fromhex("d4c3b2a1"): ("<", MILLION),
     bytes.fromhex("a1b2c3d4"): (">", MILLION),
     bytes.fromhex("4d3cb2a1"): ("<", 1_000_000_000),
     bytes.fromhex("a1b23c4d"): (">", 1_000_000_000),
 }
-_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
+BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
 _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
@@ -267,7 +267,7 @@ class PcapRecords:
         """Read a record at each step; the first reads the file's head, unless it is known."""
         source = self._source
         if not isinstance(self._head, PcapHead):
-            order, per_second = _PCAP_MAGICS[self._head]
+            order, per_second = PCAP_MAGICS[self._head]
             # The upper half of the link type is about frame check sequences, which follow the
             # packet.
             linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
@@ -440,7 +440,7 @@ class PcapngBlocks:
             section = self.section = _start_section(source, source.take(4))
             yield None
         while head := source.start(BLOCK_HEAD):
-            if head[:4] == _SECTION_MAGIC:
+            if head[:4] == SECTION_MAGIC:
                 section = self.section = _start_section(source, head[4:])
                 yield None
                 continue
@@ -483,9 +483,9 @@ def begin_blocks(source: Source) -> CaptureBlocks:
         magic = source.take(4)
     except DamagedError as damage:
         raise CaptureError(damage.reason, source=source.name, offset=0) from damage
-    if magic in _PCAP_MAGICS:
+    if magic in PCAP_MAGICS:
         return PcapRecords(source, magic)
-    if magic == _SECTION_MAGIC:
+    if magic == SECTION_MAGIC:
         return PcapngBlocks(source)
     raise CaptureError(
         f"neither pcap nor pcapng: the file begins with {magic.hex(' ')}",
@@ -503,9 +503,9 @@ def resume_blocks(source: Source, head: Head) -> CaptureBlocks:
 
 def _start_section(source: Source, length_bytes: bytes) -> Section:
     magic = source.take(4)
-    if magic not in _BYTE_ORDERS:
+    if magic not in BYTE_ORDERS:
         raise DamagedError(f"a section's byte order is given as {magic.hex(' ')}", magic)
-    section = Section(source, SectionHead(_BYTE_ORDERS[magic], (), 0))
+    section = Section(source, SectionHead(BYTE_ORDERS[magic], (), 0))
     (length,) = struct.unpack(f"{section.order}I", length_bytes)
     if length < 28 or length % 4:  # noqa: PLR2004 - the fields of a section header
         raise DamagedError(f"a section header of {length} bytes is declared", length_bytes)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 200
 """Of so many files the report says why."""
+REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Unreadable:
         shown = (UnreadableFile(one.source, one.reason) for one in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
-    def check(self, files: int, *, skip: bool) -> None:
+    def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
         """Raise `CaptureError` if there are any, of this many files, and they are not skipped."""
         if not self.count or (skip and self.count < files):
             return
@@ -43,8 +44,7 @@ class Unreadable:
             others = f", nor can {more:,} other{'s' * (more > 1)}" if more else ""
             reason = (
                 f"{reason}; so it cannot be read{others}, of {files:,} files. Leave out what is "
-                "not a capture, or analyze the rest with --skip-unreadable, skip_unreadable=True "
-                "in Python"
+                f"not a capture, or {remedy}"
             )
         raise CaptureError(reason, source=first.source)
 

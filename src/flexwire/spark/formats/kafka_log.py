@@ -27,6 +27,7 @@ from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.spark.batches import spark_schema
+from flexwire.spark.formats.columns import chosen
 from flexwire.spark.formats.filters import narrowed
 from flexwire.spark.formats.options import Options
 from flexwire.spark.tasks import use_one_thread
@@ -222,21 +223,7 @@ def read_task(
 
 def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
-    columns = options.columns
-    there = spark_schema(pa.schema(columns.items()))
-    made = []
     for one in schema:
-        if one.name not in columns:
-            names = ", ".join(columns)
-            raise ArgumentError(f"there is no column {one.name}; those there are: {names}")
         if one.name in GROUPS and options.groups and one.name not in options.groups:
             raise ArgumentError(f"column {one.name}: countBy does not name it")
-        known = there[one.name].dataType
-        if one.dataType != known:
-            got = one.dataType.simpleString()
-            reason = (
-                f"expected the type {known.simpleString()}, nullable in all its parts, got {got}"
-            )
-            raise ArgumentError(f"column {one.name}: {reason}")
-        made.append(pa.field(one.name, columns[one.name], nullable=one.nullable))
-    return pa.schema(made)
+    return chosen(schema, options.columns)

@@ -1,0 +1,41 @@
+"""Where Spark finds the format "kafka-capture" that nobody registered.
+
+Spark imports every module with such a name whenever a data source is looked for, and one that fails
+takes all others with it: so nothing is imported here but what Spark itself has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """Captures: `flexwire.spark.formats.kafka_capture` says how they are read."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Say the format."""
+        return "kafka-capture"
+
+    def schema(self) -> StructType | str:
+        """Give the columns, where the user gives none."""
+        return self._source().schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Give what reads the columns of a schema."""
+        return self._source().reader(schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Give what reads them as files grow."""
+        return self._source().streamReader(schema)
+
+    def _source(self) -> DataSource:
+        from flexwire.spark.formats.kafka_capture import KafkaCapture  # noqa: PLC0415 - see above
+
+        return KafkaCapture(self.options)

@@ -1,0 +1,49 @@
+"""docs/spark-captures.md does what it shows, and says every option and kind of row."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.spark.formats import kafka_capture_plan
+from flexwire.spark.formats.kafka_capture_options import ACCEPTED, KINDS
+from flexwire.tables import followed
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark-captures.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.cluster  # half a minute
+def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
+    # One that runs is the one that the page gets.
+    assert spark.range(1).count() == 1
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(PAGE):
+        assert block.language == "python"
+        assert "assert " in block.text
+        program = compile("\n" * block.line + block.text, "docs/spark-captures.md", "exec")
+        with contextlib.chdir(tmp_path):
+            exec(program, names)  # noqa: S102 - the page is ours
+
+
+def test_the_page_has_every_option_and_every_kind_of_row() -> None:
+    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE, re.MULTILINE))
+    assert shown == ACCEPTED
+    assert re.findall(r"^\| `(\w+)` \| [^|]* \| `", PAGE, re.MULTILINE) == [*KINDS]
+
+
+def test_the_page_has_the_numbers_that_hold() -> None:
+    assert kafka_capture_plan.MOST_OF_TASK == 64 << 20
+    assert kafka_capture_plan.MOST_OF_PLAN == 256 << 20
+    assert "at most 64 MiB of it, and 256 MiB with all of" in PAGE
+    assert f"From {followed.MANY_KEYS:,} connections on" in PAGE
+    assert (followed.OVER_US, followed.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)

@@ -1,0 +1,316 @@
+"""``spark.read.format("kafka-capture")``: its options, its tasks, and what Spark makes of it."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
+
+from flexwire.codec import message
+from flexwire.errors import ArgumentError, CaptureError, FlexwireError
+from flexwire.spark import register
+from flexwire.spark.batches import BATCH_ROWS, spark_schema
+from flexwire.spark.formats import kafka_capture_plan
+from flexwire.spark.formats.kafka_capture import CaptureReader, KafkaCapture
+from flexwire.spark.formats.kafka_capture_options import KINDS, CaptureOptions
+from flexwire.spark.formats.kafka_capture_plan import RangeTask, WholeTask, plan
+from flexwire.spark.formats.kafka_capture_rows import CaptureRows
+from flexwire.spark.formats.kafka_capture_stream import CaptureStreamReader
+from flexwire.storage.listing import list_sources
+from flexwire.tables.connections import connection_rows, packet_rows
+from flexwire.tables.decoding import decoded
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.survey import Asked, Surveyor
+from tests.capture.interleaved import SHAPES, write_capture
+from tests.spark.traffic import Traffic, made
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def options(path: Path | str, **given: str) -> CaptureOptions:
+    return CaptureOptions.parse({"path": str(path), **given})
+
+
+def rows_of(path: Path, **given: str) -> list[dict[str, Any]]:
+    """What tasks give, as Spark runs them, without Spark."""
+    asked = options(path, **given)
+    reader = CaptureReader(asked, spark_schema(asked.schema()))
+    found = []
+    for task in reader.partitions():
+        sent = pickle.loads(pickle.dumps(task))  # noqa: S301 - as Spark sends it
+        for batch in reader.read(sent):
+            assert batch.schema == asked.schema()
+            assert len(batch) <= BATCH_ROWS
+            found += batch.to_pylist()
+    return in_order(found)
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=repr)
+
+
+def analyzed(path: Path, **how: Any) -> Rows:
+    """The tables of an analysis."""
+    asked, kept = Asked(tuple(list_sources([path])), **how), dict[str, bytes]()
+    survey = Surveyor(asked, kept.__setitem__).run()
+    found: Rows = defaultdict(list)
+    for table, rows in decoded(asked, 0, kept.__getitem__):
+        found[table] += rows.to_pylist()
+    found["connections"] = connection_rows(survey.connections).to_pylist()
+    found["packets"] = packet_rows(survey.notes).to_pylist()
+    return {table: in_order(rows) for table, rows in found.items()}
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("capture")
+    write_capture(directory, 1, SHAPES["EVERYTHING"])
+    return directory
+
+
+def test_rows_are_those_of_an_analysis(capture: Path) -> None:
+    tables = analyzed(capture)
+    assert rows_of(capture) == tables["frames"]
+    for kind in ("frames", "records"):
+        assert len(plan(options(capture, rows=kind, maxPartitionBytes="20k"))) > 2
+        assert rows_of(capture, rows=kind, maxPartitionBytes="20k") == tables[kind], kind
+    for kind in ("connections", "packets"):
+        assert rows_of(capture, rows=kind) == tables[kind], kind
+    for name in ("ProduceRequest", "MetadataResponse"):
+        rows = rows_of(capture, rows="messages", message=name)
+        assert rows == tables[f"messages/{name}"]
+    with_bytes = analyzed(capture, record_bytes=True)["messages/ProduceRequest"]
+    named = {"rows": "messages", "message": "ProduceRequest", "includeRecordBytes": "true"}
+    assert rows_of(capture, **named) == with_bytes
+
+
+def test_messages_of_all_kinds_have_a_variant_and_the_same_facts(capture: Path) -> None:
+    tables = analyzed(capture)
+    expected = [
+        row for name, rows in tables.items() if name.startswith("messages/") for row in rows
+    ]
+    rows = rows_of(capture, rows="messages")
+    assert len({row["message"] for row in rows}) > 10
+    for row in (*rows, *expected):
+        assert (row.pop("body") is None) == (row["body_version"] is None)
+    assert in_order(rows) == in_order(expected)
+    two = rows_of(capture, rows="messages", message="ProduceRequest, FetchRequest")
+    assert {row["message"] for row in two} == {"ProduceRequest", "FetchRequest"}
+
+
+def test_options_narrow_what_is_read(capture: Path) -> None:
+    frames, records = analyzed(capture)["frames"], analyzed(capture)["records"]
+    times = sorted(row["time"].timestamp() for row in frames)
+    low, high = (int(times[len(times) * part // 3] * 1000) for part in (1, 2))
+    client = next(row["client_id"] for row in frames if row["client_id"])
+    given = {"startingTimestamp": str(low), "endingTimestamp": str(high), "clientId": f"x,{client}"}
+
+    def is_wanted(row: dict[str, Any]) -> bool:
+        at = row["time"].timestamp() * 1000
+        return low <= at < high and row["client_id"] == client
+
+    assert rows_of(capture, **given) == [row for row in frames if is_wanted(row)] != []
+    assert rows_of(capture, rows="records", **given) == list(filter(is_wanted, records))
+    some = [row for row in records if row["topic"] == "orders"]
+    assert rows_of(capture, rows="records", topic="orders") == some != []
+    some = [row for row in frames if row["message"] == "FetchRequest"]
+    assert rows_of(capture, message="FetchRequest") == some != []
+
+
+def test_every_option_says_what_it_says() -> None:
+    asked = options(
+        "/a", rows="MESSAGES", message="FetchRequest", clientId="a, b", ports="9092,9094-9095",
+        brokers="[::1]:9092", capturedRelease="3.9.2", includeRecordBytes="true",
+        showCredentials="TRUE", skipUnreadable="true", maxPartitionBytes="1m",
+        maxBytesPerTrigger="2m", maxFilesPerTrigger="3", failOnDataLoss="false",
+    )  # fmt: skip
+    how = asked.asked
+    assert (how.brokers.ports, how.brokers.ends) == ({9092, 9094, 9095}, {"[::1]:9092"})
+    assert (how.release, how.show_credentials, how.skip_unreadable) == ("3.9.2", True, True)
+    assert (how.record_bytes, how.range_bytes) == (True, 1 << 20)
+    assert asked.wanted.client_ids == {"a", "b"}
+    assert (asked.bytes_per_trigger, asked.files_per_trigger) == (2 << 20, 3)
+    assert (asked.kind, asked.message, asked.fails_on_loss) == ("messages", "FetchRequest", False)
+    assert asked.schema() == table_schema("FetchRequest", "3.9.2", record_bytes=True)
+    assert options("/a").schema().names[:2] == ["time", "connection"]
+    names = {kind: options("/a", rows=kind).schema().names for kind in KINDS}
+    assert names["messages"][-1] == "body"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"rows": "packages"}, r"rows: expected frames or messages or records or connections or"),
+        ({"message": "FetchRequests"}, "no message 'FetchRequests'"),
+        ({"topic": "a"}, "topic is for rows of records, and not of frames"),
+        ({"rows": "packets", "clientId": "a"}, "clientId is for rows of frames, messages, records"),
+        ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: expected 1 or more, got 0"),
+        ({"capturedRelease": "0.1"}, "0.1"),
+        ({"brokers": "kafka:9092"}, "expected the address and port of a broker"),
+        ({"ports": "70000"}, "a port is a number from 1 to 65535, got 70000"),
+        ({"opt": "1"}, "there is no option opt; those there are: brokers, capturedRelease"),
+    ],
+)
+def test_what_an_option_does_not_take_is_refused(given: dict[str, str], reason: str) -> None:
+    with pytest.raises(FlexwireError, match=reason):
+        options("/a", **given)
+
+
+def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
+    source = KafkaCapture({"path": str(capture)})
+    fields = [T.StructField("size", T.LongType()), T.StructField("message", T.StringType())]
+    reader = source.reader(T.StructType(fields))
+    (task,) = reader.partitions()
+    found = pa.Table.from_batches(reader.read(task))  # type: ignore[arg-type] # batches
+    assert found.schema.names == ["size", "message"]
+    for wrong in (T.StructField("size", T.IntegerType()), T.StructField("sizes", T.LongType())):
+        with pytest.raises(ArgumentError, match="column"):
+            source.reader(T.StructType([wrong]))
+    for kind in ("connections", "packets"):
+        asked = options(capture, rows=kind)
+        with pytest.raises(ArgumentError, match="a stream has none: read them"):
+            CaptureStreamReader(asked, spark_schema(asked.schema()))
+
+
+def test_what_goes_with_tasks_has_bounds(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = rows_of(capture)
+    asked = options(capture, maxPartitionBytes="10k")
+    before = plan(asked)
+    for _ in range(9):
+        carried = [sum(map(len, one.kept.values())) for one in before if isinstance(one, RangeTask)]
+        most = sum(carried) - 1
+        monkeypatch.setattr(kafka_capture_plan, "MOST_OF_PLAN", most)
+        tasks = plan(asked)
+        assert len(tasks) < len(before) or isinstance(tasks[0], WholeTask)
+        before = tasks
+        if isinstance(tasks[0], WholeTask):
+            break
+        sizes = [sum(map(len, one.kept.values())) for one in tasks if isinstance(one, RangeTask)]
+        assert sum(sizes) <= most
+    assert isinstance(tasks[0], WholeTask)
+    assert rows_of(capture, maxPartitionBytes="10k") == expected
+
+
+def test_what_is_no_capture_fails_a_query_or_is_counted(capture: Path, tmp_path: Path) -> None:
+    good = tmp_path / "good.pcap"
+    good.write_bytes(next(capture.glob("*.pcap")).read_bytes())
+    (tmp_path / "bad.pcap").write_bytes(b"hello, world")
+    reason = "bad.pcap: neither pcap nor pcapng.*or set skipUnreadable to true to read"
+    for size in ("128m", "1k"):
+        with pytest.raises(CaptureError, match=reason):
+            rows_of(tmp_path, maxPartitionBytes=size)
+        got = rows_of(tmp_path, maxPartitionBytes=size, skipUnreadable="true")
+        assert got == rows_of(good, maxPartitionBytes=size)
+    packets = rows_of(tmp_path, rows="packets", skipUnreadable="true")
+    [bad] = [row for row in packets if row["reason"] and "neither" in row["reason"]]
+    assert (bad["source"], bad["packets"]) == (str(tmp_path / "bad.pcap"), 0)
+    with pytest.raises(CaptureError, match="no such file or directory"):
+        rows_of(tmp_path / "nothing")
+
+
+def test_a_body_that_no_variant_holds_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flexwire.spark.functions.variant.MOST", 400)
+    schema = table_schema("SaslHandshakeResponse")
+    bodies = [{"error_code": 0, "mechanisms": ["x" * size]} for size in (10, 900)]
+    given = pa.Table.from_pylist([{"body": one} for one in bodies], schema).to_batches()
+    made_rows = CaptureRows(options("/a", rows="messages").schema()).batches(given)
+    short, long = pa.Table.from_batches(made_rows).to_pylist()
+    assert (short["error"], long["body"]) == (None, None)
+    assert short["body"] is not None
+    assert "bytes are more than the 400 of a Variant" in long["error"]
+
+
+@pytest.mark.spark
+def test_spark_finds_the_format_and_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path)
+    topic = message("MetadataResponse").MetadataResponseTopic(name="orders")
+    answer = made("MetadataResponse", topics=[topic])
+    traffic.exchange(traffic.connect(), made("MetadataRequest"), answer, 12, 7)
+    traffic.close()
+    reader = spark.read.format("kafka-capture")
+    rows = reader.load(str(tmp_path)).orderBy("time").collect()
+    assert [(row.message, row.answered, row.latency_us) for row in rows] == [
+        ("MetadataRequest", True, None),
+        ("MetadataResponse", None, 1000),
+    ]
+    typed = reader.option("rows", "messages").option("message", "MetadataResponse")
+    assert typed.load(str(tmp_path)).selectExpr("body.topics[0].name").first() == ("orders",)
+    fields = "message string, body variant"
+    every = spark.read.format("kafka-capture").option("rows", "messages").schema(fields)
+    name = "variant_get(body, '$.topics[0].name', 'string')"
+    found = every.load(str(tmp_path)).where("message = 'MetadataResponse'").selectExpr(name)
+    assert found.first() == ("orders",)
+    wrong = spark.read.format("kafka-capture").option("rows", "nothing")
+    with pytest.raises(PySparkException, match="ArgumentError: rows: expected frames or messages"):
+        wrong.load(str(tmp_path))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.cluster  # half a minute; what a stream reads is held by `tables/test_following.py`
+def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    register(spark)
+    captures, out = tmp_path / "captures", tmp_path / "out"
+    captures.mkdir()
+    batches: list[list[tuple[str, int, int | None]]] = []
+
+    def run(**given: str) -> None:
+        def keep(rows: Any, number: int) -> None:
+            del number
+            found = rows.orderBy("time").collect()
+            batches.append([(one.direction, one.frame_index, one.latency_us) for one in found])
+
+        stream = spark.readStream.format("kafka-capture").options(**given).load(str(captures))
+        writer = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(out)).start()
+        assert query.awaitTermination(300)
+
+    traffic = Traffic(captures)
+    connection = traffic.connect()
+    asked, answer = made("HeartbeatRequest"), made("HeartbeatResponse")
+    traffic.exchange(connection, asked, answer, 4, 0)
+    run()
+    assert list(chain(*batches)) == [("request", 0, None), ("response", 0, 1000)]
+    batches.clear()
+    traffic.exchange(connection, asked, answer, 4, 1)
+    traffic.rotate()
+    traffic.exchange(connection, asked, answer, 4, 2)
+    file = max(captures.iterdir())
+    whole = file.read_bytes()
+    traffic.close()
+    # The tap is writing the last block.
+    file.write_bytes(whole[:-10])
+    run()
+    assert [one[:2] for one in list(chain(*batches))] == [
+        ("request", 1), ("response", 1), ("request", 2),
+    ]  # fmt: skip
+    batches.clear()
+    file.write_bytes(whole)
+    run()
+    assert list(chain(*batches)) == [("response", 2, 1000)]
+    batches.clear()
+    run()
+    assert list(chain(*batches)) == []
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*SHAPES} - {"UNORDERED", "HOSTS"}))
+def test_rows_of_a_stream_do_not_depend_on_its_cuts_in_any_shape(name: str, tmp_path: Path) -> None:
+    from tests.tables.test_following import assert_cut_as_whole  # noqa: PLC0415 - only `make cluster` needs it
+
+    for seed in range(5):
+        assert_cut_as_whole(name, seed, tmp_path / str(seed))

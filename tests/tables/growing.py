@@ -1,0 +1,80 @@
+"""Captures that grow step by step, and what a follower gives of them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from flexwire.tables.following import CaptureFollower, stretch_rows
+from flexwire.tables.wanted import EVERYTHING, Wanted
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from flexwire.tables.survey import Asked
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def grown(
+    source: random.Random, files: Sequence[Path], directory: Path, steps: int
+) -> Iterator[None]:
+    """Write copies of files, one after the other, and pause at any bytes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    sizes = [one.stat().st_size for one in files]
+    pauses = {source.randrange(sum(sizes)) for _ in range(steps - 1)}
+    before = 0
+    for file, size in zip(files, sizes, strict=True):
+        cuts = sorted(one - before for one in pauses if before <= one < before + size)
+        data = file.read_bytes()
+        with (directory / file.name).open("wb") as out:
+            for start, stop in zip([0, *cuts], [*cuts, size], strict=True):
+                out.write(data[start:stop])
+                out.flush()
+                if stop < size:
+                    yield
+        before += size
+    yield
+
+
+class Query:
+    """A stream over a directory, as Spark drives it."""
+
+    def __init__(self, directory: Path, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+        self._directory = directory
+        self._asked = asked
+        self._wanted = wanted
+        self.offset: dict[str, int] = {}
+        self.rows: Rows = defaultdict(list)
+        self.batches = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Go on as another process does, which has only the checkpoint."""
+        self.offset = json.loads(json.dumps(self.offset))
+        self._follower = CaptureFollower([self._directory], self._asked, self._wanted)
+
+    def run(self, **limits: Any) -> None:
+        """Run a batch."""
+        end = self._follower.latest(self.offset, **limits)
+        for stretch in self._follower.stretches(self.offset, end):
+            for table, rows in stretch_rows(self._asked, self._wanted, stretch):
+                self.rows[table] += rows.to_pylist()
+        self.batches += self.offset != end
+        self.offset = end
+
+    def sorted(self) -> Rows:
+        """All rows in one order, with the names of files instead of their paths."""
+        return {table: in_order(rows) for table, rows in self.rows.items() if rows}
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in one order; where a frame was found, the file's name without its directory."""
+    short = [
+        {**one, "source": one["source"].rpartition("/")[2]} if "source" in one else one
+        for one in rows
+    ]
+    return sorted(short, key=repr)

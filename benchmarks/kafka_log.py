@@ -1,10 +1,15 @@
 """``kafka-log`` to a noop sink, beside prebuilt Arrow batches of the same schema in the same run.
 
-``python benchmarks/kafka_log.py [--mb 500] [--rounds 5]``. The prebuilt batches are the first ones
-of the same log, given again and again by a data source that does nothing else: the transport's
-ceiling. Seconds are those of the processor, in Java and in all Python workers; of each case the
-least of all rounds, which take turns, as others use the machine too. Records have keys, values of
-200 random bytes and one record header, in batches of 100.
+``python benchmarks/kafka_log.py [--mb 250] [--partitions 5] [--rounds 3] [--values text]``. The
+prebuilt batches are the first ones of the same log, given again and again by a data source that
+does nothing else: the transport's ceiling. Seconds are those of the processor, in Java and in all
+Python workers; of each case the least of all rounds, which take turns, as others use the machine
+too. What is told is what a row more takes: the difference between all partitions and the first, so
+that what a query takes to begin is no part of it. Partitions after the first are links to it.
+
+Records have keys, values of 200 bytes (random, or JSON that compresses) and one record header, in
+batches of 100. Under "codec" is what the codec's library takes alone for a million rows, in this
+process, with one context and one room; the last column is beside prebuilt batches plus that.
 """
 
 from __future__ import annotations
@@ -13,12 +18,15 @@ import argparse
 import os
 import tempfile
 import time
+import zlib
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import cramjam
 import numpy as np
 import pyarrow as pa
+import zstandard
 from processes import TICK
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -35,7 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CHUNK = 50_000
-COMPRESSIONS = ("none", "lz4", "zstd")
+COMPRESSIONS = ("none", "lz4", "snappy", "zstd", "gzip")
+HEADER = 61
 SCHEMA = pa.schema(KAFKA_COLUMNS.items())
 DDL = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -43,34 +52,82 @@ DDL = (
 )
 
 
-def write_log(root: Path, mb: int, compression: str) -> int:
-    """Write one segment, and give how many records it has."""
-    directory = root / f"orders-{COMPRESSIONS.index(compression)}"
-    directory.mkdir(parents=True)
+def write_log(root: Path, mb: int, compression: str, values: str, partitions: int) -> int:
+    """Write one segment and links to it, and give how many records it has."""
+    first = root / compression / "orders-0" / f"{0:020}.log"
+    first.parent.mkdir(parents=True)
     made, random = 0, np.random.default_rng(1)
-    with (directory / f"{0:020}.log").open("wb") as log:
+    with first.open("wb") as log:
         while log.tell() < mb * 1_000_000:
-            rows = chunk(made, random)
+            rows = chunk(made, random, values)
             for piece in encode_record_pieces(rows, records_per_batch=100, compression=compression):
                 log.write(piece)
             made += CHUNK
+    for number in range(1, partitions):
+        directory = root / compression / f"orders-{number}"
+        directory.mkdir()
+        (directory / first.name).hardlink_to(first)
     return made
 
 
-def chunk(first: int, random: np.random.Generator) -> pa.Table:
-    fixed = [None, pa.py_buffer(random.bytes(200 * CHUNK))]
-    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), CHUNK, fixed).cast(pa.binary())
+def chunk(first: int, random: np.random.Generator, values: str) -> pa.Table:
     offsets = range(first, first + CHUNK)
+    if values == "text":
+        made = pa.array([text(one, random) for one in offsets], pa.binary())
+    else:
+        fixed = [None, pa.py_buffer(random.bytes(200 * CHUNK))]
+        made = pa.FixedSizeBinaryArray.from_buffers(pa.binary(200), CHUNK, fixed).cast(pa.binary())
     header = [{"key": b"trace", "value": b"0123456789abcdef"}]
     return pa.table(
         {
             "key": pa.array([b"key-%d" % one for one in offsets], pa.binary()),
-            "value": values,
+            "value": made,
             "headers": pa.array([header] * CHUNK, RECORD_COLUMNS["headers"]),
             "offset": pa.array(offsets),
             "timestamp": pa.array([1_700_000_000_000 + one for one in offsets]),
         }
     )
+
+
+def text(number: int, random: np.random.Generator) -> bytes:
+    """Give JSON of 200 bytes, a third of which is new."""
+    told = b'{"order":%d,"customer":"%s","state":"paid","currency":"EUR","items":[{"sku":"%s",' % (
+        number,
+        random.bytes(8).hex().encode(),
+        random.bytes(12).hex().encode(),
+    )
+    return (told + b'"quantity":1}],"note":"' + b"leave at the door, " * 9)[:198] + b'"}'
+
+
+def codec_seconds(log: Path, compression: str, rows: int) -> float:
+    """Give what the library alone takes to inflate the batches of a segment, for a row."""
+    data, at, bodies = log.read_bytes(), 0, []
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at + 8 : at + 12])
+        bodies.append(data[at + HEADER : end])
+        at = end
+    room, run = bytearray(1 << 20), codec(compression)
+    best = float("inf")
+    for _ in range(3):
+        began = time.thread_time()
+        for body in bodies:
+            run(body, room)
+        best = min(best, time.thread_time() - began)
+    return best / rows
+
+
+def codec(compression: str) -> Callable[[bytes, bytearray], object]:
+    if compression == "zstd":
+        context = zstandard.ZstdDecompressor()
+        return lambda body, room: context.decompress(body, max_output_size=len(room))
+    if compression == "gzip":
+        return lambda body, _: zlib.decompress(body, wbits=31)
+    if compression == "lz4":
+        return cramjam.lz4.decompress_into
+    if compression == "snappy":
+        # After the header of the framing and the size of the first block, which is all there is.
+        return lambda body, room: cramjam.snappy.decompress_raw_into(body[20:], room)
+    return lambda _body, _room: None
 
 
 class Prebuilt(DataSource):
@@ -147,48 +204,86 @@ def noop(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def cases(spark: SparkSession, root: Path, rows: dict[str, int]) -> dict[str, tuple]:
-    made: dict[str, tuple] = {}
+class Case(NamedTuple):
+    """What is read: at first the rows of one partition, then those of all."""
 
-    def add(name: str, kind: str, log: Path | str, count: int, **options: str) -> None:
-        frame = spark.read.format(kind).options(**options).load(str(log))
-        made[name] = (lambda: noop(frame), count)
+    name: str
+    rows: int
+    small: Callable[[], None]
+    large: Callable[[], None]
+    codec: float = 0.0
 
+
+def cases(spark: SparkSession, root: Path, rows: dict[str, int], given: Any) -> Iterator[Case]:
+    times = given.partitions
     plain = rows["none"]
-    add("prebuilt", "prebuilt", root / "prebuilt.arrow", plain, rows=str(plain))
-    for at, (name, count) in enumerate(rows.items()):
-        add(f"kafka-log, {name}", "kafka-log", root / f"orders-{at}", count, includeHeaders="true")
-    sums = {"countBy": "topic,key_size"}
-    add("summed by key size", "kafka-log", root / "orders-0", plain, **sums)
-    schema = "topic string, key_size int, records bigint, key_bytes bigint"
-    frame = spark.read.format("kafka-log").options(**sums).schema(schema)
-    made["same, no values"] = (lambda: noop(frame.load(str(root / "orders-0"))), plain)
-    return made
+
+    def prebuilt(count: int) -> Callable[[], None]:
+        frame = spark.read.format("prebuilt").option("rows", str(count))
+        return lambda: noop(frame.load(str(root / "prebuilt.arrow")))
+
+    def log(compression: str, schema: str = "", **options: str) -> tuple[Callable[[], None], ...]:
+        def read(**more: str) -> Callable[[], None]:
+            reader = spark.read.format("kafka-log").options(**options, **more)
+            if schema:
+                reader = reader.schema(schema)
+            return lambda: noop(reader.load(str(root / compression)))
+
+        return read(partitions="0"), read()
+
+    yield Case("prebuilt", plain, prebuilt(plain), prebuilt(times * plain))
+    for name, count in rows.items():
+        inflating = codec_seconds(root / name / "orders-0" / f"{0:020}.log", name, count)
+        yield Case(f"kafka-log, {name}", count, *log(name, includeHeaders="true"), inflating)
+    for name in given.summed.split(","):
+        yield Case(f"summed, {name}", rows[name], *log(name, countBy="topic,key_size"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mb", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--mb", type=int, default=250)
+    parser.add_argument("--partitions", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--values", choices=["random", "text"], default="random")
+    parser.add_argument("--compressions", default=",".join(COMPRESSIONS))
+    parser.add_argument("--summed", default="none,lz4", help="compressions to sum by key size")
     parser.add_argument("--master", default="local[2]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
-        rows = {one: write_log(root, given.mb, one) for one in COMPRESSIONS}
-        prebuild(root / "orders-0", root / "prebuilt.arrow")
+        rows = {
+            one: write_log(root, given.mb, one, given.values, given.partitions)
+            for one in given.compressions.split(",")
+        }
+        prebuild(root / "none", root / "prebuilt.arrow")
         spark = session("kafka-log", master=given.master, memory="2g")
         spark.dataSource.register(Prebuilt)
-        todo = cases(spark, root, rows)
-        best = dict.fromkeys(todo, float("inf"))
+        todo = [*cases(spark, root, rows, given)]
+        seconds: dict[str, list[tuple[float, float]]] = {one.name: [] for one in todo}
         for _ in range(given.rounds + 1):
-            for name, (run, _count) in todo.items():
-                best[name] = min(best[name], timed(run))
-        ceiling = todo["prebuilt"][1] / best["prebuilt"]
-        print(f"{'':20}{'rows':>12}{'CPU s':>8}{'M rows/CPU s':>14}{'of prebuilt':>13}")
-        for name, (_, count) in todo.items():
-            rate = count / best[name]
-            print(f"{name:20}{count:12,}{best[name]:8.2f}{rate / 1e6:14.2f}{rate / ceiling:13.0%}")
+            for one in todo:
+                seconds[one.name].append((timed(one.small), timed(one.large)))
+        show(todo, seconds, given.partitions)
         spark.stop()
+
+
+def show(todo: list[Case], seconds: dict[str, list[tuple[float, float]]], times: int) -> None:
+    """Print what a row takes beyond the first partition, by the least of each."""
+    each = {}
+    for one in todo:
+        # The first round starts workers, and has Java compile.
+        small, large = (min(taken) for taken in zip(*seconds[one.name][1:], strict=True))
+        each[one.name] = (large - small) / ((times - 1) * one.rows)
+    ceiling = each["prebuilt"]
+    print(
+        f"{'':20}{'rows':>12}{'M rows/CPU s':>14}{'of prebuilt':>13}{'codec':>8}{'beside it':>11}"
+    )
+    for one in todo:
+        row = max(each[one.name], 1e-9)
+        print(
+            f"{one.name:20}{one.rows * times:12,}{1e-6 / row:14.2f}{ceiling / row:13.0%}"
+            f"{one.codec * 1e6:8.2f}{(ceiling + one.codec) / row:11.0%}"
+        )
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from flexwire.columnar import record_columns
+from flexwire.columnar import record_columns, record_sums
 from flexwire.columnar.record_schema import RECORD_COLUMNS
+from flexwire.columnar.record_sums import RecordSums
 from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.kernels.records.columns_layout import SPARE
 from flexwire.records import Record, encode_batch
@@ -73,7 +74,7 @@ def main(rounds: int, lie: str | None) -> None:
     sound = batches(source)
     data = Guarded()
     rooms = Rooms(short=SPARE + 1 if lie == "output" else 0)
-    read = 0
+    read = count = 0
     for _ in range(rounds):
         raw = bytearray(b"".join(source.choices(sound, k=source.choice([1, 1, 2]))))[:LONGEST]
         for _ in range(source.choice([0, 1, 1, 2, 4])):
@@ -82,12 +83,23 @@ def main(rounds: int, lie: str | None) -> None:
         begin = data.put(bytes(raw[:cut]))
         given = _array(begin, cut + (1 if lie == "input" else 0))
         columns = tuple(name for name in RECORD_COLUMNS if source.random() < 0.8) or ("offset",)
-        reader = RecordReader(given, Wanted(columns=columns, check_crc=False))
-        with patch.object(record_columns, "allocate", rooms.take):
-            rows = sum(len(batch) for batch in reader)
+        wanted = Wanted(columns=columns, check_crc=False)
+        with (
+            patch.object(record_columns, "allocate", rooms.take),
+            patch.object(record_sums, "allocate", rooms.take),
+        ):
+            rows = sum(len(batch) for batch in RecordReader(given, wanted))
+            sums = RecordSums(["key_size", "value_size", "producer_id"])
+            reader = RecordReader(given, wanted)
+            reader.count_into(sums)
+            taken = [*reader, sums.take()]
+        counted = sum(sum(one["records"].to_pylist()) for one in taken)
+        # What has no room among no sums is for the objects, which are not asked here.
+        assert counted <= rows
+        count += counted
         assert rows <= cut
         read += rows
-    print(f"{rounds} rounds, {read} records read")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - what the test reads
 
 
 def _skip(reader: RecordReader) -> None:
@@ -101,6 +113,6 @@ if __name__ == "__main__":
     parser.add_argument("rounds", type=int)
     parser.add_argument("--lie", choices=["input", "output"])
     given_ = parser.parse_args()
-    # Only kernels are guarded; what they refuse is not read.
-    with patch.object(RecordReader, "_read_one", _skip):
+    # Only kernels are guarded; what they refuse is not read. Sums have little room.
+    with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
         main(given_.rounds, given_.lie)

@@ -22,6 +22,7 @@ from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.records import Compression, Record, decode_batches, encode_batch
 from flexwire.records.bounds import zstd_bound
+from flexwire.records.deflate import deflate
 from flexwire.records.inflate import inflate, inflate_into
 
 if TYPE_CHECKING:
@@ -156,30 +157,39 @@ DEFLATE: list[tuple[Compression, Callable[[bytes], bytes]]] = [
     (Compression.GZIP, gzip.compress),
     (Compression.LZ4, lambda data: bytes(cramjam.lz4.compress(data))),
     (Compression.ZSTD, lambda data: bytes(cramjam.zstd.compress(data))),
+    (Compression.SNAPPY, lambda data: bytes(cramjam.snappy.compress_raw(data))),
+    # The framing of Kafka's Java, twice.
+    (
+        Compression.SNAPPY,
+        lambda data: b"".join(
+            deflate(Compression.SNAPPY, part, level=None, magic=2)
+            for part in (data[:100], data[100:])
+        ),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("compression", "deflate"), DEFLATE)
+@pytest.mark.parametrize(("compression", "compress"), DEFLATE)
 def test_a_codec_fills_its_room_and_no_more(
-    compression: Compression, deflate: Callable[[bytes], bytes]
+    compression: Compression, compress: Callable[[bytes], bytes]
 ) -> None:
     for content in CONTENTS:
-        data = deflate(content)
+        data = compress(content)
         assert _into(compression, data, 1 << 19) == content
-        if compression is Compression.GZIP:
+        if compression in {Compression.GZIP, Compression.SNAPPY}:
             assert _into(compression, data, len(content)) == content
         for size in {0, len(content) // 2, len(content) - 1} - {-1, len(content)}:
             assert _into(compression, data, size) is None
 
 
-@pytest.mark.parametrize(("compression", "deflate"), DEFLATE)
+@pytest.mark.parametrize(("compression", "compress"), DEFLATE)
 def test_a_codec_takes_nothing_that_is_refused_otherwise(
-    compression: Compression, deflate: Callable[[bytes], bytes]
+    compression: Compression, compress: Callable[[bytes], bytes]
 ) -> None:
     source = random.Random(3)
-    sound = [deflate(content[:3000]) for content in CONTENTS]
+    sound = [compress(content[:3000]) for content in CONTENTS]
     skippable = b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"
-    empty = deflate(b"")
+    empty = compress(b"")
     cases = [a + b for a in (b"", empty * 70, skippable, *sound) for b in (b"", skippable, *sound)]
     cases += [one + behind for one in sound for behind in (b"\x00" * 9, b"\x07", one[:5], b"\x1f")]
     for _ in range(3000):

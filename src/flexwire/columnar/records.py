@@ -16,6 +16,7 @@ from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import Columns, Hints, from_batch
 from flexwire.columnar.record_schema import RECORD_COLUMNS, schema_of
+from flexwire.columnar.record_sums import RecordSums
 from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -139,6 +140,7 @@ class RecordReader:
         self._search = BatchSearch(_Memory(self._data))
         # Both or neither.
         self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
+        self._sums: RecordSums | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
@@ -147,6 +149,14 @@ class RecordReader:
         # Whether the kernel checks crcs, which is soonest.
         self._kernel_checks = False
         self._group = _FIRST_GROUP if hints is None else _GROUP
+
+    def count_into(self, sums: RecordSums) -> None:
+        """Have records counted, and not given: all but those of batches that kernels refuse.
+
+        What is given besides these are sums for which there was no more room.
+        """
+        self._sums, self._read_kernel = sums, kernel("sum_records")
+        set_limits(sums.words, self.wanted)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while self._ready or self.position < len(self._data):
@@ -210,12 +220,15 @@ class RecordReader:
             check_crcs(batches, self._data)
         done = 0
         while done < len(batches):
-            columns = room_for(batches[done:], self.wanted, self.hints)
+            columns = self._sums or room_for(batches[done:], self.wanted, self.hints)
             checks = self.wanted.check_crc and self._kernel_checks
             columns.begin(batches, done, self._data, check=checks)
             status = self._read_kernel(address(columns.words), 0, 0)
             stopped = columns.get(L.R_FIRST)
-            if columns.rows:
+            if isinstance(columns, RecordSums):
+                if status == L.GROW or not columns.has_room:
+                    self._ready.append(columns.take())
+            elif columns.rows:
                 read = batches[done:stopped]
                 self._ready += columns.to_arrow(self.wanted.columns, read)
             if stopped < len(batches):
@@ -321,13 +334,18 @@ def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
     rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
     largest = int(sizes.max(initial=0))
     columns = Columns(wanted.columns, int(rows.sum()), int(sizes.sum()), largest, hints)
+    set_limits(columns.words, wanted)
+    return columns
+
+
+def set_limits(words: Words, wanted: Wanted) -> None:
+    """Tell a run of a kernel which records are wanted."""
     for word, value in zip(
         (L.R_LOWEST_OFFSET, L.R_HIGHEST_OFFSET, L.R_LOWEST_TIME, L.R_HIGHEST_TIME),
         wanted.limits,
         strict=True,
     ):
-        columns.words[word // _WORD] = value
-    return columns
+        words[word // _WORD] = value
 
 
 class _Memory:

@@ -26,6 +26,7 @@ KERNELS = {
     "inflate_lz4": ("records.inflating", "inflate"),
     "bound_zstd": ("records.bounding", "bound"),
     "read_records": ("records.columns_reading", "read"),
+    "sum_records": ("records.summing", "sum_records"),
     "write_records": ("records.columns_writing", "write"),
     "seal_records": ("records.sealing", "seal"),
     "plan_frames": ("capture.framing", "plan"),

@@ -22,6 +22,7 @@ from flexwire.records.bounds import lz4_bound, zstd_bound
 from flexwire.records.lz4_checksum import with_right_checksum
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 # The longest element of snappy's format makes 64 bytes of 3.
@@ -71,8 +72,8 @@ def inflate_into(
     is of another codec. What stands in the room then means nothing.
     """
     try:
-        if compression is Compression.GZIP:
-            return _inflate_gzip_into(data, room)
+        if (run := _DECLARED.get(compression)) is not None:
+            return run(data, room)
         bound_of, codec = _BOUNDED.get(compression, (None, None))
         if bound_of is None or codec is None:
             return -1
@@ -156,34 +157,56 @@ def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
 
 
 def _inflate_snappy(data: bytes, limit: int) -> bytes:
-    if not data.startswith(XERIAL_MAGIC):
-        return _inflate_raw_snappy(data, limit, limit)
     parts: list[bytes] = []
     room = limit
+    for block in _snappy_blocks(data):
+        _check_snappy(block, room, limit)
+        parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+        room -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _inflate_snappy_into(data: memoryview, room: memoryview) -> int:
+    used = 0
+    for block in _snappy_blocks(data):
+        size = _check_snappy(block, len(room) - used, len(room))
+        # Of no bytes there is nothing to write to.
+        if size:
+            cramjam.snappy.decompress_raw_into(block, room[used : used + size])
+        elif cramjam.snappy.decompress_raw(block):
+            return -1
+        used += size
+    return used
+
+
+def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
+    """Give the raw blocks in snappy data, which may be in the framing that Kafka's Java writes."""
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        yield data
+        return
     position = 0
     while position < len(data):
         # A stream may be several written one after the other, each with its header.
-        if data.startswith(XERIAL_MAGIC, position) and position + _XERIAL_HEADER_SIZE <= len(data):
+        is_header = data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
+        if is_header and position + _XERIAL_HEADER_SIZE <= len(data):
             position += _XERIAL_HEADER_SIZE
             continue
         size = int.from_bytes(data[position : position + 4], "big")
         position += 4
         if position + size > len(data):
             raise RecordError("the snappy data is cut off")
-        part = _inflate_raw_snappy(data[position : position + size], room, limit)
+        yield data[position : position + size]
         position += size
-        room -= len(part)
-        parts.append(part)
-    return b"".join(parts)
 
 
-def _inflate_raw_snappy(data: bytes, room: int, limit: int) -> bytes:
-    declared = cramjam.snappy.decompress_raw_len(data)
-    if declared > len(data) * _SNAPPY_MOST_RATIO:
-        raise RecordError(f"{len(data)} bytes of snappy data declare {declared} when inflated")
+def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
+    """Give the size that a block declares; `RecordError` where it cannot be, or has no room."""
+    declared: int = cramjam.snappy.decompress_raw_len(block)
+    if declared > len(block) * _SNAPPY_MOST_RATIO:
+        raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
     if declared > room:
         raise _beyond(limit)
-    return bytes(cramjam.snappy.decompress_raw(data))
+    return declared
 
 
 # Making a context costs as much as inflating a batch of 12 kB; one is not for two threads at once.
@@ -191,6 +214,11 @@ _KEPT = local()
 # The most bytes of a frame's window, which a context gets memory for because the frame says so.
 _MOST_WINDOW = 8 << 20
 _HAS_CONTEXTS = "zstandard" in globals()
+# The codecs that say how much they inflate to.
+_DECLARED = {
+    Compression.GZIP: _inflate_gzip_into,
+    Compression.SNAPPY: _inflate_snappy_into,
+}
 # The codecs whose frames say in advance how much they inflate to at most.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, cramjam.lz4),

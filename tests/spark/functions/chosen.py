@@ -16,6 +16,7 @@ ALL = (
     options.ABSENT,
     options.CONVENTION,
     options.PREFIX,
+    options.FIELDS,
 )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.logs.names import Partition
     from flexwire.columnar.record_columns import Hints
+    from flexwire.columnar.record_sums import RecordSums
     from flexwire.columnar.records import BatchHeaders
     from flexwire.storage.source import Source
 
@@ -76,15 +77,21 @@ class Damaged(NamedTuple):
 
 
 def read_piece(
-    piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
+    piece: LogPiece,
+    columns: Sequence[str],
+    *,
+    mode: Mode = "FAILFAST",
+    sums: RecordSums | None = None,
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
+
+    With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says.
 
     A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
     `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
     wanted = Wanted(tuple(columns), piece.offsets.ends, piece.timestamps.ends)
-    yield from _Reading(piece, wanted, _Hidden(piece.aborted), mode)
+    yield from _Reading(piece, wanted, _Hidden(piece.aborted), mode, sums)
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
@@ -140,12 +147,20 @@ class _Reading:
         at: the byte of the file that the room begins with.
     """
 
-    def __init__(self, piece: LogPiece, wanted: Wanted, skips: Skips, mode: Mode) -> None:
+    def __init__(
+        self,
+        piece: LogPiece,
+        wanted: Wanted,
+        skips: Skips,
+        mode: Mode,
+        sums: RecordSums | None = None,
+    ) -> None:
         self.at = piece.start
         self._piece = piece
         self._wanted = wanted
         self._skips = skips
         self._mode: Mode = mode
+        self._sums = sums
         self._hints: Hints | None = None
         self._left = piece.stop - piece.start
         self._room = np.empty(min(_ROOM, self._left), np.uint8)
@@ -180,6 +195,8 @@ class _Reading:
             skips=self._skips,
             hints=self._hints,
         )
+        if self._sums is not None:
+            reader.count_into(self._sums)
         try:
             yield from reader
         except RecordError as error:

@@ -13,13 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.logs.columns import CORRUPT, FILE, LOG_COLUMNS, REPLICA, place_of
+from flexwire.columnar.record_sums import (
+    KEY_BYTES,
+    KEY_SIZE,
+    RECORDS,
+    VALUE_BYTES,
+    VALUE_SIZE,
+    RecordSums,
+    is_sums,
+)
 
 if TYPE_CHECKING:
     from flexwire.capture.logs.reading import LogPiece
 
-RECORDS: Final = "records"
-_SIZES: Final = {"key_size": "key", "value_size": "value"}
-_SUMS: Final = {"key_bytes": "key_size", "value_bytes": "value_size"}
+_SIZES: Final = {KEY_SIZE: "key", VALUE_SIZE: "value"}
+_SUMS: Final = {KEY_BYTES: KEY_SIZE, VALUE_BYTES: VALUE_SIZE}
 _OF_PLACE: Final = ("topic", "partition", FILE, REPLICA)
 _OF_BATCH: Final = (
     "magic",
@@ -40,6 +48,10 @@ SUM_COLUMNS: Final = {
 """All columns of sums."""
 
 
+# So many rows of sums are held, and then given.
+_MOST: Final = 1 << 16
+
+
 class LogSums:
     """Counts records by some `GROUPS`, and gives the sums as rows of a schema."""
 
@@ -54,10 +66,26 @@ class LogSums:
         self._facts = [one for one in self._keys if one in _OF_BATCH]
         self.read = (*self._sizes.values(), *self._facts)
         """The columns to read."""
+        self.counted = RecordSums(self._keys)
+        """What kernels count, for `read_piece`."""
         self._counted: list[pa.Table] = []
+        self._rows = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the sums are to be taken before more are added: a piece may have any number."""
+        return self._rows > _MOST
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the records of a batch."""
+        """Count the records of a batch, or add sums, whichever a reader gave."""
+        if is_sums(batch):
+            counted = pa.Table.from_batches([batch]).select([*self._keys, *self._sums, RECORDS])
+        else:
+            counted = self._count(batch)
+        self._counted.append(counted)
+        self._rows += len(counted)
+
+    def _count(self, batch: pa.RecordBatch) -> pa.Table:
         columns = {name: pc.binary_length(batch.column(of)) for name, of in self._sizes.items()}
         columns |= {name: batch.column(name) for name in self._facts}
         sums = [(size, "sum") for size in self._sums.values()]
@@ -65,10 +93,13 @@ class LogSums:
         counted = grouped.aggregate([*sums, ([], "count_all")])
         names = {f"{size}_sum": name for name, size in self._sums.items()}
         names["count_all"] = RECORDS
-        self._counted.append(_renamed(counted, names))
+        return _renamed(counted, names)
 
     def take(self, piece: LogPiece) -> pa.RecordBatch:
         """Give the sums of what was added since the last time, all of one piece."""
+        counted = self.counted.take()
+        if counted.num_rows:
+            self.add(counted)
         made: dict[str, pa.Array] = {}
         if self._counted:
             sums = (*self._sums, RECORDS)
@@ -79,6 +110,7 @@ class LogSums:
             # Of nulls alone there is no sum.
             made |= {one: pc.fill_null(made[one], 0) for one in sums}
         self._counted.clear()
+        self._rows = 0
         count = len(made[RECORDS]) if made else 0
         place = place_of(piece)
         arrays = [

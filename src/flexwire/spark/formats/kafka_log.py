@@ -204,12 +204,15 @@ def read_task(
     if options.groups:
         sums = LogSums(schema, options.groups)
     for piece in task.pieces if isinstance(task, LogTask) else ():
-        for found in read_piece(piece, (sums or rows).read, mode=options.mode):
+        counted = None if sums is None else sums.counted
+        for found in read_piece(piece, (sums or rows).read, mode=options.mode, sums=counted):
             if not isinstance(found, Damaged):
                 if sums is None:
                     yield rows.records(piece, found)
-                else:
-                    sums.add(found)
+                    continue
+                sums.add(found)
+                if sums.is_full:
+                    yield sums.take(piece)
             elif found.is_torn and not tells_torn:
                 continue
             elif options.mode == "PERMISSIVE":

@@ -19,6 +19,7 @@ from flexwire.spark.functions.options import (
     CONVENTION,
     CORRUPT,
     ENCODING,
+    FIELDS,
     MODE,
     PREFIX,
     read_options,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 ColumnOrName: TypeAlias = Column | str
 _OF_MESSAGES = (MODE, CORRUPT, ENCODING, ABSENT)
+_OF_STRUCTS = (*_OF_MESSAGES, FIELDS)
 
 
 def from_kafka(
@@ -64,13 +66,16 @@ def from_kafka(
             - ``absent``: what a field is that the row's version does not have, ``null`` (the
               default) or ``default``.
             - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
+            - ``fields``: which fields the struct has, ``"throttle_time_ms, topics.name"``; all by
+              default. What a query does not use is best left out here: to carry a struct takes
+              Spark several times as long as decoding it.
 
     Raises `UnknownMessageError` at once for a message that the catalog does not have, and
     `AnalysisError` on PySpark 4.0. The catalog is that of this moment (`use_catalog`), and travels
     with the query. Used in ``where`` and ``select`` it is evaluated twice, as each Python function
     is in Spark: docs/spark-functions.md says how to have it once.
     """
-    chosen = read_options(options, *_OF_MESSAGES)
+    chosen = read_options(options, *_OF_STRUCTS)
     named = messages.portable(message)
     kind = messages.column_type(named, chosen)
     return _apply("from_kafka", messages.decoded, kind, (named, chosen), data, version)
@@ -125,7 +130,7 @@ def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None
     >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
     'struct<states_filter:array<string>,t'
     """
-    chosen = read_options(options, *_OF_MESSAGES)
+    chosen = read_options(options, *_OF_STRUCTS)
     kind = messages.column_type(messages.portable(message), chosen)
     return cast("StructType", from_arrow_type(kind))
 

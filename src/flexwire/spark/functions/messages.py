@@ -15,6 +15,7 @@ from flexwire.arguments import refuse
 from flexwire.columnar import ERROR, Permissive, decode_messages, encode_messages, message_type
 from flexwire.errors import CodecError, DecodeError
 from flexwire.schema.served import OneSpec, served_of
+from flexwire.spark.functions.fields import pruned, pruned_type
 
 if TYPE_CHECKING:
     from flexwire.schema.served import MessageLike
@@ -37,8 +38,11 @@ def portable(message: MessageLike) -> str | MessageSpec:
 
 
 def column_type(message: MessageLike, options: Options) -> pa.StructType:
-    """Give the type of a column of messages; where it is asked for, with a field for the error."""
-    kind = message_type(message)
+    """Give the type of a column of messages: of all fields, or of those that are asked for.
+
+    In PERMISSIVE mode it has a field more, for the error.
+    """
+    kind = pruned_type(message_type(message), options.fields)
     return with_error(kind, options, ERROR) if options.is_permissive else kind
 
 
@@ -66,16 +70,20 @@ def decoded(message: MessageLike, options: Options, data: Any, versions: Any) ->
     except CodecError as error:
         _advise(error)
         raise
+    kind = pruned_type(message_type(message), options.fields)
     if not isinstance(made, Permissive):
-        return made
-    return _with_errors(made, data, column_type(message, options))
+        return pruned(made, kind)
+    values = pruned(made.values, kind)
+    return _with_errors(values, made.errors, data, with_error(kind, options, ERROR))
 
 
-def _with_errors(made: Permissive, data: pa.Array, kind: pa.StructType) -> pa.StructArray:
+def _with_errors(
+    values: pa.StructArray, errors: pa.Array, data: pa.Array, kind: pa.StructType
+) -> pa.StructArray:
     # Without nulls of their own, lest a null message hide what its fields are made of.
-    columns = made.values.flatten() if made.values.null_count else _children(made.values)
+    columns = values.flatten() if values.null_count else _children(values)
     mask = data.is_null() if data.null_count else None
-    return pa.StructArray.from_arrays([*columns, made.errors], fields=list(kind), mask=mask)
+    return pa.StructArray.from_arrays([*columns, errors], fields=list(kind), mask=mask)
 
 
 def _children(values: pa.StructArray) -> list[pa.Array]:

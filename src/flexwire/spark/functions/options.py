@@ -14,7 +14,7 @@ FunctionOptions: TypeAlias = Mapping[str, str]
 
 #: What may be said, and what is meant where nothing is.
 MODE, CORRUPT, ENCODING, ABSENT = "mode", "columnNameOfCorruptRecord", "encoding", "absent"
-CONVENTION, PREFIX = "convention", "lengthPrefix"
+CONVENTION, PREFIX, FIELDS = "convention", "lengthPrefix", "fields"
 _DEFAULTS = {
     MODE: "FAILFAST",
     CORRUPT: "_corrupt_record",
@@ -22,6 +22,7 @@ _DEFAULTS = {
     ABSENT: "null",
     CONVENTION: "kip-82",
     PREFIX: "true",
+    FIELDS: "",
 }
 _CHOICES = {
     MODE: ("FAILFAST", "PERMISSIVE"),
@@ -41,6 +42,7 @@ class Options:
     absent: Any
     convention: str
     has_prefix: bool
+    fields: tuple[str, ...] = ()
 
     @property
     def is_permissive(self) -> bool:
@@ -73,6 +75,7 @@ def read_options(given: FunctionOptions | None, *known: str) -> Options:
         absent=chosen[ABSENT],
         convention=chosen[CONVENTION],
         has_prefix=chosen[PREFIX] == "true",
+        fields=_names(chosen[FIELDS]),
     )
 
 
@@ -81,3 +84,11 @@ def _value(name: str, value: str) -> str:
     if choices is None:
         return value
     return str(to_choice(value.upper() if name == MODE else value.lower(), name, choices))
+
+
+def _names(given: str) -> tuple[str, ...]:
+    """Give names with commas between them; none of no text."""
+    names = tuple(one.strip() for one in given.split(",")) if given else ()
+    if "" in names:
+        raise refuse(FIELDS, "names with commas between them", given)
+    return names

@@ -15,6 +15,7 @@ from flexwire.spark.functions.options import (
     ABSENT,
     CORRUPT,
     ENCODING,
+    FIELDS,
     MODE,
     PREFIX,
     read_options,
@@ -47,10 +48,11 @@ def register_functions(
       and, for responses, ``kafka_frame(value, api_key, api_version)``;
     - ``kafka_headers(headers, 'kip-82')``.
 
-    ``options`` are those of the functions, for all that are registered by this call. The catalog is
+    ``options`` are those of the functions, for all that are registered by this call; ``fields`` are
+    those of each of ``messages``. The catalog is
     that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
     """
-    chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX)
+    chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS)
     made = {
         **dict(
             typed_function(one, chosen)

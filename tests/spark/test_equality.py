@@ -151,7 +151,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every capture is cut into many ranges, each read in many chunks."""
-    monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 20_000)
+    monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.surveying.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 2)
     monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096))
@@ -202,7 +202,7 @@ def test_captures_of_several_hosts_are_merged_or_the_user_is_told_of_objects(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns, objects = tmp_path / "columns", tmp_path / "objects"
-    capture = write_capture(tmp_path / "capture", 1, HOSTS)
+    capture = write_capture(tmp_path / "capture", 1, replace(HOSTS, connections=6))
     assert analyze(capture, columns, spark=spark).notes == ()
     assert ranges_of(columns) > 2
     assert sum(row["repeated_bytes"] for row in tables_of(columns)["connections"]) > 10_000

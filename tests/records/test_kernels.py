@@ -33,12 +33,13 @@ from tests.records.kernels import REFUSED, functions
 from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
+from tests.searching import times
 
 if TYPE_CHECKING:
     from tests.records.batches import Headers
 
 READ, WRITE = functions()
-_laws = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+_laws = settings(max_examples=times(100), deadline=None, derandomize=True, database=None)
 
 
 def python_read(*arguments: Any) -> Any:

@@ -9,7 +9,7 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -30,6 +30,7 @@ help:
 	@echo "make test   all of it: the same with Spark, compiling, guard pages and random search"
 	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
 	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"
+	@echo "make search  the random searches of the tests, ten times as long as make test has them"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
@@ -56,6 +57,10 @@ test: environment
 # What pyproject.toml has `make test` leave out.
 cluster: kernels
 	.venv/bin/pytest -n 0 -m cluster $(PYTEST_ARGS) tests/spark
+
+# Searches at random take as many examples by themselves as have found anything (tests/searching.py).
+search: kernels
+	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster)" $(PYTEST_ARGS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: kernels

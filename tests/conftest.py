@@ -17,11 +17,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests that use Spark and do not say so; what starts it comes first, as it is long."""
+    """Refuse tests that use Spark and do not say so; the longest files come first, whole."""
+    ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
             raise pytest.UsageError(f"{item.nodeid} uses Spark: mark it, or its module, as spark")
-    items.sort(key=lambda item: not is_spark(item))
+        if not is_spark(item):
+            file = scope(item.nodeid)
+            ranks[file] = min(ranks.get(file, 2), 1 if item.get_closest_marker("slow") else 2)
+    # Nobody is left alone with a long file when all others are done.
+    items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
 def is_spark(item: pytest.Item) -> bool:
@@ -60,10 +65,12 @@ def shares_spark(file: str) -> bool:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
     # Importing PySpark takes a second.
-    from flexwire.spark.analyze import SMALL_JAVA  # noqa: PLC0415 - see above
+    from flexwire.spark.analyze import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
+    from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
 
-    # The jobs of tests are small.
-    started = session("flexwire tests", master="local[2]", memory="1g", conf=SMALL_JAVA)
+    # The jobs of tests are small, as those of an analysis that takes the same settings.
+    conf = with_archive(SMALL_JAVA | SMALL_CONF)
+    started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     yield started
     started.stop()

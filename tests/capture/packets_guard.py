@@ -6,7 +6,6 @@ told that there are some bytes or rows more, which proves that the pages guard.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import io
 import random
@@ -19,6 +18,7 @@ from flexwire.capture.columns.packet_scan import Scan
 from flexwire.capture.files import PcapHead, Section, Source, begin_blocks
 from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - as in the room
 from tests.capture.columns.captures import damaged, made_capture
+from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
 if TYPE_CHECKING:
@@ -97,8 +97,4 @@ def main(rounds: int, lie: str | None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("--lie", choices=["input", "rows"])
-    given_ = parser.parse_args()
-    main(given_.rounds, given_.lie)
+    main(*asked(__doc__, "input", "rows"))

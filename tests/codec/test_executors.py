@@ -15,6 +15,7 @@ from flexwire.codec.definition import _OUT_OF_THE_ORDINARY
 from flexwire.errors import DecodeError, EncodeError
 from tests.codec.made_up import everything, made
 from tests.codec.vectors import class_of, load
+from tests.searching import times
 
 MadeUp: Any = everything()
 VECTORS = [vector for vectors in load().values() for vector in vectors]
@@ -95,7 +96,7 @@ def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.Dat
 
 @pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=times(120))
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
     vector: dict[str, Any], data: st.DataObject
 ) -> None:

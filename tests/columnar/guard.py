@@ -7,7 +7,6 @@ the kernels of one byte more than there is, which is the proof that the pages gu
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import mmap
 import random
@@ -27,6 +26,7 @@ from flexwire.columnar import (
 )
 from flexwire.errors import CodecError
 from tests.codec.test_random_specs import damage
+from tests.guard_arguments import asked
 from tests.kernels.guard import Sample, of_any_spec, of_kafka
 
 PAGE = mmap.PAGESIZE
@@ -202,16 +202,12 @@ class Round:
 
 def main() -> None:
     """Run as many messages as asked for, and print what became of them."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("--lie", choices=["input", "columns", "output"])
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    run = Round(asked.seed, asked.lie)
+    rounds, lie = asked(__doc__, "input", "columns", "output")
+    run = Round(rounds, lie)
     samples = [one for one in [*of_kafka(), *of_any_spec()] if len(one[2]) < 2000]
     done = 0
-    while done < asked.rounds:
-        run(run.source.choice(samples), min(ROWS, asked.rounds - done))
+    while done < rounds:
+        run(run.source.choice(samples), min(ROWS, rounds - done))
         done += ROWS
     print(f"{done} messages, {run.refused} refused, {run.lied} columns that lied")  # noqa: T201 - what the test reads
 

@@ -6,7 +6,6 @@ that some bytes more are there, which proves that the pages guard.
 
 from __future__ import annotations
 
-import argparse
 import random
 
 import cramjam
@@ -20,6 +19,7 @@ from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in
 from flexwire.records import Compression
 from flexwire.records.deflate import deflate
 from tests.columnar.lz4_frames import contents, library_frames
+from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
 LONGEST = 3000
@@ -77,8 +77,4 @@ def main(rounds: int, lie: str | None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("--lie", choices=["input", "output"])
-    given_ = parser.parse_args()
-    main(given_.rounds, given_.lie)
+    main(*asked(__doc__, "input", "output"))

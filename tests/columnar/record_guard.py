@@ -7,7 +7,6 @@ guard.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import random
 from typing import Any
@@ -21,6 +20,7 @@ from flexwire.columnar.record_sums import RecordSums
 from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.kernels.records.columns_layout import SPARE
 from flexwire.records import Record, encode_batch
+from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
 # Offsets and flags of a column take the most: four bytes for each two of the data.
@@ -109,10 +109,6 @@ def _skip(reader: RecordReader) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("--lie", choices=["input", "output"])
-    given_ = parser.parse_args()
     # Only kernels are guarded; what they refuse is not read. Sums have little room.
     with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
-        main(given_.rounds, given_.lie)
+        main(*asked(__doc__, "input", "output"))

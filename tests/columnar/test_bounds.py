@@ -20,13 +20,13 @@ GUARD = "tests.columnar.guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = run(GUARD, "20000")
+    done = run(GUARD, "8000")
     assert done.returncode == 0, done.stderr
     messages, refused, lied = (int(part.split()[0]) for part in done.stdout.split(", "))
-    assert messages == 20000
+    assert messages == 8000
     # Some of the damage is in values, so that messages are read to their last byte too.
-    assert 1000 < refused < 18000
-    assert lied > 10
+    assert 400 < refused < 7200
+    assert lied > 4
 
 
 @pytest.mark.parametrize("lie", ["input", "columns", "output"])

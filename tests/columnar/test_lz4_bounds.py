@@ -14,14 +14,14 @@ GUARD = "tests.columnar.lz4_guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = run(GUARD, "200000")
+    done = run(GUARD, "60000")
     assert done.returncode == 0, done.stderr
     rounds, inflated = (int(part.split()[0]) for part in done.stdout.split(", "))
-    assert rounds == 200_000
+    assert rounds == 60_000
     # Some of the damage is in literals, so that frames are read to their last byte too.
-    assert inflated > 20_000
+    assert inflated > 6000
 
 
 @pytest.mark.parametrize("lie", ["input", "output"])
 def test_the_guard_would_catch_a_byte_too_many(lie: str) -> None:
-    assert run(GUARD, "20000", "--lie", lie).returncode == -signal.SIGSEGV
+    assert run(GUARD, "3000", "--lie", lie).returncode == -signal.SIGSEGV

@@ -35,6 +35,7 @@ from flexwire.wire.varint import write_varint
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
+from tests.searching import times
 
 DOCUMENTS = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
 ALL = (*RECORD_COLUMNS, *BATCH_COLUMNS)
@@ -149,7 +150,7 @@ def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=times(100))
 def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(DOCUMENTS), min_size=1, max_size=3))
     raw = bytearray(b"".join(parts))

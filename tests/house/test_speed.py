@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,14 +102,30 @@ def test_all_that_starts_spark_runs_in_one_process_and_first() -> None:
     assert conftest.scope(f"{file}::test_a") == conftest.scope(f"{file}::test_b[1]") == file
 
 
+@dataclass
+class Item:
+    nodeid: str
+    marker: str = ""
+    fixturenames: tuple[str, ...] = ("tmp_path",)
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return self.marker if name == self.marker else None
+
+
+def test_what_starts_spark_comes_first_and_then_files_with_a_slow_test_whole() -> None:
+    wire = "tests/wire/test_tags.py"
+    slow = "tests/wire/test_varint.py"
+    items: Any = [
+        Item(f"{wire}::test_a"),
+        Item(f"{slow}::test_b"),
+        Item(f"{slow}::test_c", "slow"),
+        Item("tests/demo/test_audit.py::test_d", "spark"),
+    ]
+    conftest.pytest_collection_modifyitems(items)
+    assert "".join(one.nodeid[-1] for one in items) == "dbca"
+
+
 def test_a_test_that_uses_the_session_is_marked_or_refused() -> None:
-    class Item:
-        nodeid = "test_a.py::test_b"
-        fixturenames = ("tmp_path", "spark")
-
-        def get_closest_marker(self, _: str) -> None:
-            return None
-
-    items: Any = [Item()]
+    items: Any = [Item("test_a.py::test_b", fixturenames=("tmp_path", "spark"))]
     with pytest.raises(pytest.UsageError, match=r"test_a\.py::test_b uses Spark: mark it"):
         conftest.pytest_collection_modifyitems(items)

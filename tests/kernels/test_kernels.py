@@ -21,6 +21,7 @@ from tests.codec.test_message import WRONG
 from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.kernels.harness import REFUSED, full_message, functions
+from tests.searching import times
 
 MadeUp: Any = everything()
 VECTORS = [vector for vectors in load().values() for vector in vectors]
@@ -57,7 +58,7 @@ def test_every_version_of_every_message(name: str) -> None:
 
 @pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=times(250))
 def test_damaged_bytes_are_read_as_the_reference_reads_them(
     vector: dict[str, Any], data: st.DataObject
 ) -> None:

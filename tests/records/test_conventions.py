@@ -19,6 +19,7 @@ from flexwire.records.conventions import (
     write_headers,
 )
 from flexwire.records.typed import Typed
+from tests.searching import times
 
 if TYPE_CHECKING:
     from flexwire.records.conventions.convention import Convention
@@ -34,7 +35,7 @@ SAMPLES: list[tuple[str | Convention, Any]] = [
     ("utf-8", "5"),
     (FixedWidth({"h": "short"}), 5),
 ]
-_fuzz = settings(max_examples=500, derandomize=True, deadline=None, database=None)
+_fuzz = settings(max_examples=times(150), derandomize=True, deadline=None, database=None)
 
 
 def test_the_names() -> None:

@@ -33,12 +33,13 @@ from tests.records.kernels import REFUSED, functions
 from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
+from tests.searching import times
 
 if TYPE_CHECKING:
     from tests.records.batches import Headers
 
 READ, WRITE = functions()
-_laws = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+_laws = settings(max_examples=times(100), deadline=None, derandomize=True, database=None)
 
 
 def python_read(*arguments: Any) -> Any:
@@ -290,11 +291,11 @@ def test_threads_share_the_functions() -> None:
 
 @pytest.mark.guard
 def test_reading_stops_before_the_guard() -> None:
-    done = run("tests.records.guard", "40000")
+    done = run("tests.records.guard", "15000")
     assert done.returncode == 0, done.stderr
     rounds, sound = done.stdout.split(" rounds, ")
-    assert rounds == "40000"
-    assert int(sound.split()[0]) > 5000
+    assert rounds == "15000"
+    assert int(sound.split()[0]) > 2000
 
 
 @pytest.mark.guard

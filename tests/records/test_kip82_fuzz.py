@@ -14,6 +14,7 @@ from flexwire.errors import DecodeError, RecordError
 from flexwire.records.kip82 import decode_message_set, down_convert, encode_message_set, up_convert
 from tests.records.kip82_bytes import GZIP, new_message
 from tests.records.kip82_values import COMPRESSIONS, messages
+from tests.searching import times
 
 if TYPE_CHECKING:
     from flexwire.records.kip82 import Message
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 Change: TypeAlias = tuple[int, bytes]
 _LIMIT = 1 << 16
-_fuzz = settings(max_examples=400, deadline=None, database=None, derandomize=True)
+_fuzz = settings(max_examples=times(120), deadline=None, database=None, derandomize=True)
 mutations = st.lists(
     st.tuples(
         st.integers(0, 400),

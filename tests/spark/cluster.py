@@ -37,6 +37,8 @@ LOOPBACK = (
     "--conf=spark.executor.memory=512m",
     "--conf=spark.driver.memory=1g",
 )
+# One compiler, and a collector without threads of its own, as `flexwire.spark.analyze` has it.
+_SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 _CONNECT = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
 _NO_PAGES = ("--webui-port", "0")
@@ -106,6 +108,7 @@ class Cluster:
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _SMALL_JAVA,
             # It has a port of its own, always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
@@ -266,17 +269,22 @@ def main(master: str, conf: dict[str, str]) -> None:
     from importlib import import_module  # noqa: PLC0415 - of the driver's process alone
 
     from flexwire.spark.analyze import SMALL_JAVA  # noqa: PLC0415 - see above
+    from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
 
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    small = {"spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": python_path()}
+    small = {
+        "spark.executor.memory": "512m",
+        "spark.executor.defaultJavaOptions": _SMALL_JAVA,
+        "spark.executorEnv.PYTHONPATH": python_path(),
+    }
     answers, sys.stdout = sys.stdout, sys.stderr
     spark = session(
         "flexwire tests",
         master=master,
         memory="512m",
         worker_memory=conf.pop("worker_memory", None),
-        conf=SMALL_JAVA | loopback | small | conf,
+        conf=with_archive(SMALL_JAVA) | loopback | small | conf,
     )
     for line in sys.stdin:
         function, *arguments = json.loads(line)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 OPTIONS = "spark.driver.defaultJavaOptions"
 
 
+# What `flexwire warmup` made, if it ran: making one takes twenty seconds of a processor.
+MADE = kept_archive()
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache directory in which nothing is kept."""
@@ -98,7 +102,12 @@ def test_where_java_leaves_none_there_is_none(cache: Path, monkeypatch: pytest.M
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_what_one_java_leaves_another_one_maps(cache: Path) -> None:
+@pytest.mark.parametrize(
+    "is_new", [pytest.param(False), pytest.param(True, marks=pytest.mark.cluster)]
+)
+def test_what_one_java_leaves_another_one_maps(cache: Path, *, is_new: bool) -> None:
+    if MADE is not None and not is_new:
+        shutil.copy2(MADE, cache)
     kept = make_archive(SMALL_JAVA)
     java = find_java() / "bin" / "java"
     base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"

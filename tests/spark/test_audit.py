@@ -302,16 +302,15 @@ def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[st
     return {str(one.client.client_id): (one.verdict, one.evidence) for one in reversed(found)}
 
 
-def test_how_a_connection_began_and_ended_is_the_evidence(audited: Audited) -> None:
-    open_end = _changed(audited, {"closed_by": F.lit(None).cast("string")})
-    assert open_end["broken"] == ("will break", "offered more")
-    left = _changed(audited, {"closed_by": F.lit("client")})
-    assert left["broken"] == ("will break", "offered more")
-
-
-def test_what_is_not_kafka_is_nobodys_client(audited: Audited) -> None:
+def test_how_a_connection_ended_is_the_evidence_and_what_is_not_kafka_is_nobody_s_client(
+    audited: Audited,
+) -> None:
     is_other = F.col("client").endswith(":1001")
-    assert "pinned" not in _changed(audited, {"is_kafka": ~is_other})
+    for closed_by in (None, "client"):
+        end = F.lit(closed_by).cast("string")
+        found = _changed(audited, {"closed_by": end, "is_kafka": ~is_other})
+        assert found["broken"] == ("will break", "offered more")
+        assert "pinned" not in found
 
 
 def test_a_refusal_of_api_versions_is_no_offer(audited: Audited) -> None:

@@ -44,6 +44,11 @@ def nothing(number: int, drop: Drop) -> int:
     return number
 
 
+def keeps_memory(number: int, drop: Drop) -> str | None:
+    del number, drop
+    return os.environ.get("MIMALLOC_PURGE_DELAY")
+
+
 def api_keys(number: int, drop: Drop) -> int:
     del number, drop
     return len(catalog().api_keys())
@@ -134,6 +139,18 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     assert {one.value for one in again} == {bundled}
 
 
+def test_tasks_keep_memory_unless_their_user_says_otherwise(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = spark.sparkContext.environment
+    place = Drop(Place(str(tmp_path)))
+    monkeypatch.setattr(spark.sparkContext, "environment", {**environment})
+    monkeypatch.delitem(spark.sparkContext.environment, "MIMALLOC_PURGE_DELAY", raising=False)
+    assert [one.value for one in run_tasks(spark, 1, keeps_memory, place)] == ["-1"]
+    spark.sparkContext.environment["MIMALLOC_PURGE_DELAY"] = "7"
+    assert [one.value for one in run_tasks(spark, 1, keeps_memory, place)] == ["7"]
+
+
 def test_two_at_once_in_one_session(either: SparkSession, tmp_path: Path) -> None:
     values: dict[str, list[int]] = {}
 
@@ -157,10 +174,12 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
     monkeypatch.setattr("flexwire.spark.staging.Place", Full)
-    with pytest.raises(AnalysisError, match=r"Writing: .*No space left on device"):
+    with pytest.raises(
+        AnalysisError, match=r"^Writing: a disk is full, that of .* left on device$"
+    ):
         run(spark, out, 3, write)
     assert tree(out) == before
-    with pytest.raises(AnalysisError, match="No space left on device"):
+    with pytest.raises(AnalysisError, match="a disk is full"):
         run(spark, tmp_path / "new", 3, write)
     assert not (tmp_path / "new").exists()
 

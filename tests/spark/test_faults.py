@@ -125,6 +125,8 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     assert tree(out) == before
 
 
+# Without Spark, test_staging.py holds it.
+@pytest.mark.cluster
 def test_without_an_output_before_there_is_none(tmp_path: Path, flags: Path) -> None:
     out = tmp_path / "out"
     killed = Driver("local[2]", tmp_path / "home")

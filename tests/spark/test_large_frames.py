@@ -219,10 +219,12 @@ import logging, signal
 from threading import Timer
 from pyspark import SparkContext
 from flexwire.errors import AnalysisError
+from flexwire.spark.analyze import SMALL_JAVA
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import stopped
 from flexwire.spark.session import session
 try:
-    with stopped(session(memory="512m")):
+    with stopped(session(memory="512m", conf=with_archive(SMALL_JAVA))):
         java = SparkContext._gateway.proc
         java.send_signal(signal.SIGSTOP)
         Timer(0.5, java.kill).start()

@@ -26,13 +26,14 @@ pytestmark = pytest.mark.spark
 JOB = """
 import sys
 import pyarrow as pa
+from flexwire.spark.analyze import SMALL_JAVA
 from flexwire.spark.session import session
 
 def double(batches):
     for batch in batches:
         yield pa.record_batch({"twice": [2 * n for n in batch["id"].to_pylist()]})
 
-spark = session("quiet", master="local[1]", memory="512m")
+spark = session("quiet", master="local[1]", memory="512m", conf=SMALL_JAVA)
 rows = spark.range(3).mapInArrow(double, "twice bigint").collect()
 print([row.twice for row in rows])
 print(spark.sparkContext._jvm.System.getProperty("java.home"))

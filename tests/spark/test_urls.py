@@ -16,8 +16,9 @@ from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark import paths
-from flexwire.spark.analyze import SMALL_JAVA, analyze
+from flexwire.spark.analyze import SMALL_CONF, SMALL_JAVA, analyze
 from flexwire.spark.answers import audit
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.paths import capture_sources, output_place
 from flexwire.spark.reading import table
@@ -58,7 +59,8 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def run_and_read(arguments: list[str]) -> None:
     """Analyze in a session that goes on, and let it count in what was written."""
-    spark = session("flexwire tests", master="local[2]", memory="1g", conf=SMALL_JAVA)
+    conf = with_archive(SMALL_JAVA | SMALL_CONF)
+    spark = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     command.main(arguments, standalone_mode=False)
     out = arguments[arguments.index("--out") + 1]
     frames = table(spark, out, "frames", ["direction"])

@@ -132,6 +132,19 @@ def test_files_that_overlap_in_time_and_share_connections_are_merged(
         assert sorted(survey.connections, key=lambda one: one.connection) == connections
 
 
+def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) -> None:
+    shape = replace(SHAPES["UNORDERED"], taps=1, files=1)
+    files = write_capture(tmp_path, 3, shape)
+    frames, connections = assembled(files)
+    columns = ("connection", "direction", "frame_index", "size", "source")
+    asked, survey, kept = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
+    assert survey.ranges > 1
+    assert not survey.is_merged
+    rows = rows_of(asked, survey, kept)[FRAMES]
+    assert sorted(tuple(row[name] for name in columns) for row in rows) == frames
+    assert sorted(survey.connections, key=lambda one: one.connection) == connections
+
+
 def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
     """Frames and connections by objects, from segments in the order of the reference."""
     assemblers: dict[str, FrameAssembler] = {}

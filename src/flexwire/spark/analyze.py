@@ -103,7 +103,7 @@ _BY_OBJECTS = (
 _AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
-_SMALL_CONF = {
+SMALL_CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -323,7 +323,7 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
 @contextmanager
 def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what our queries rely on, and what is set for a small or large capture, meanwhile."""
-    conf = _CONF | (_SMALL_CONF if is_small else _LARGE_CONF)
+    conf = _CONF | (SMALL_CONF if is_small else _LARGE_CONF)
     before = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():
         spark.conf.set(name, value)

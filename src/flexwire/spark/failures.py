@@ -7,9 +7,12 @@ that: only the code with which its process ended.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import re
 import subprocess
+import tempfile
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -37,6 +40,8 @@ _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 # It is written for a person as it stands.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
+# As the system says it, and so Java, Python and Arrow.
+_DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
 # It first stops Spark, on a machine that may be busy.
@@ -136,7 +141,14 @@ def analysis_error(
         name, message = type(error).__name__, str(error)
     text = _told(name, message)
     ours = _OURS.match(text)
-    return AnalysisError(f"{stage}: {text[ours.end() :] if ours else f'Spark failed with {text}'}")
+    if ours:
+        return AnalysisError(f"{stage}: {text[ours.end() :]}")
+    if _DISK_FULL in text:
+        return AnalysisError(
+            f"{stage}: a disk is full, that of the output or where Spark keeps what it is at "
+            f"(SPARK_LOCAL_DIRS, or else {tempfile.gettempdir()}): {text}"
+        )
+    return AnalysisError(f"{stage}: Spark failed with {text}")
 
 
 def _java_causes(error: Exception) -> list[tuple[str, str]]:

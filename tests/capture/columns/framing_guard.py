@@ -7,7 +7,6 @@ guard. A round is a segment; each connection's frames must be those of its assem
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import mmap
 import random
@@ -28,6 +27,7 @@ from tests.capture.columns.test_flows import (
     by_objects,
     interleaved,
 )
+from tests.guard_arguments import asked
 from tests.kernels.guard import protect
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -134,8 +134,4 @@ def main(rounds: int, lie: str | None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rounds", type=int)
-    parser.add_argument("--lie", choices=["input", "output"])
-    given_ = parser.parse_args()
-    main(given_.rounds, given_.lie)
+    main(*asked(__doc__, "input", "output"))

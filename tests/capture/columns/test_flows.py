@@ -23,6 +23,7 @@ from flexwire.capture.framing import Framer
 from flexwire.capture.segments import Segment
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
+from tests.searching import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -281,30 +282,30 @@ def by_columns(
     return by_connection(frames), sorted([*ended, *taken.ended()], key=lambda one: one.connection)
 
 
-@pytest.fixture(params=["kernels", "objects"])
-def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "objects":
-        monkeypatch.setattr(flows, "kernel", lambda _: None)
-    name: str = request.param
-    return name
+def by_columns_without_kernels(
+    seed: int, segments: list[Segment], brokers: Brokers
+) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flows, "kernel", lambda _: None)
+        return by_columns(random.Random(seed), segments, brokers)
 
 
 @pytest.mark.parametrize(
     "ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY]
 )
 @pytest.mark.parametrize("brokers", [Brokers(), Brokers.parse([9092], [])])
-def test_columns_give_the_frames_of_the_assemblers(
-    executor: str, ways: Ways, brokers: Brokers
-) -> None:
-    for seed in range(4 if ways.twice else 12 if ways.exchanges > 100 else 30):
-        rng = random.Random(seed)
-        segments = interleaved(rng, ways)
+def test_columns_give_the_frames_of_the_assemblers(ways: Ways, brokers: Brokers) -> None:
+    for seed in range(times(2 if ways.twice else 4 if ways.exchanges > 100 else 10)):
+        segments = interleaved(random.Random(seed), ways)
         expected = by_objects(segments, brokers)
-        found = by_columns(rng, segments, brokers)
-        assert found[0].keys() == expected[0].keys(), seed
-        for connection_name, frames in expected[0].items():
-            assert found[0][connection_name] == frames, (seed, connection_name)
-        assert found[1] == expected[1], (seed, executor)
+        for executor, found in (
+            ("kernels", by_columns(random.Random(seed), segments, brokers)),
+            ("objects", by_columns_without_kernels(seed, segments, brokers)),
+        ):
+            assert found[0].keys() == expected[0].keys(), (seed, executor)
+            for connection_name, frames in expected[0].items():
+                assert found[0][connection_name] == frames, (seed, executor, connection_name)
+            assert found[1] == expected[1], (seed, executor)
 
 
 @pytest.mark.parametrize("before", [0, 3])

@@ -15,9 +15,9 @@ GUARD = "tests.capture.columns.framing_guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = run(GUARD, "20000")
+    done = run(GUARD, "10000")
     assert done.returncode == 0, done.stderr
     rounds, frames = (int(part.split()[0]) for part in done.stdout.split(", "))
     # So that the kernels took most segments in.
-    assert rounds >= 20000
-    assert frames > 3000
+    assert rounds >= 10000
+    assert frames > 1500

@@ -26,12 +26,13 @@ from flexwire.spark.segments import _file_rows, _note
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
 from tests.capture.traffic import block, enhanced, interface, option, packet, pcap, section
+from tests.searching import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SEEDS = 600
+SEEDS = times(240)
 SOUND = 20
 # Less than a block's head, than a packet, and than the file.
 CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
@@ -126,7 +127,7 @@ def test_any_capture_gives_what_the_reference_reads(
 
 @pytest.mark.slow
 def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]) -> None:
-    for seed in range(4000):
+    for seed in range(times(800)):
         source = random.Random(seed)
         file = capture(any_capture(source))
         assert_equal(file, reader(file, chunk_bytes=source.choice(CHUNKS)))

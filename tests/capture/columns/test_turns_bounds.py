@@ -14,12 +14,12 @@ GUARD = "tests.capture.columns.turns_guard"
 
 
 def test_nothing_is_touched_beyond_a_guard() -> None:
-    done = run(GUARD, "5000")
+    done = run(GUARD, "2000")
     assert done.returncode == 0, done.stderr
     rounds, plain = (int(part.split()[0]) for part in done.stdout.split(", "))
-    assert rounds == 5000
+    assert rounds == 2000
     # So that the kernel read them to their last byte too.
-    assert plain > 2000
+    assert plain > 800
 
 
 def test_the_guard_would_catch_a_byte_too_many() -> None:

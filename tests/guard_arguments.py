@@ -1,0 +1,14 @@
+"""The command line of what runs kernels against protected pages: ``ROUNDS [--lie WHAT]``."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def asked(told: str | None, *lies: str) -> tuple[int, str | None]:
+    """Give how many rounds are asked for, and which of ``lies``; ``told`` is the help."""
+    parser = argparse.ArgumentParser(description=told)
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--lie", choices=lies)
+    given = parser.parse_args()
+    return given.rounds, given.lie

@@ -9,16 +9,16 @@ KILLS_ARGS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
-LONG = spark or compiles or guard or cluster or slow
+LONG = spark or compiles or guard or cluster or kafka or slow
 # What holds an analysis on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
-  tests/spark/test_connect.py tests/spark/test_equality.py tests/spark/test_faults.py \
+  tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
   tests/spark/test_kafka_capture.py tests/spark/test_kafka_log.py tests/spark/test_kafka_log_stream.py \
   tests/spark/test_record_schema.py tests/spark/test_session.py
 # Tests start a hundred processes, and without these files each would compile all modules anew.
@@ -31,6 +31,8 @@ help:
 	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
 	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
+	@echo "make kafka  kafka-log and Spark's own Kafka source beside each other, on real brokers from Maven"
+	@echo "            Central, which takes Maven (mvn): five minutes"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
@@ -60,7 +62,11 @@ cluster: kernels
 
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
 search: kernels
-	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster)" $(PYTEST_ARGS)
+	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka)" $(PYTEST_ARGS)
+
+# What it brings from Maven Central is kept in .build/jars; where that cannot be reached it fails.
+kafka: kernels
+	.venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: kernels

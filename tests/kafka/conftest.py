@@ -1,0 +1,48 @@
+"""Real brokers, Spark with its own Kafka source, and topics of every kind that the two read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kafka.filling import Broker, fill
+from tools.broker import VERSIONS, broker
+from tools.maven import Jars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+# Of the newest Spark for which Maven Central has it; it runs on 4.3 too, which has none of its own.
+CONNECTOR = "4.2.0"
+# PySpark has these, and of another Spark's must none be on the class path.
+OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")
+# Records of years ago stay, and the cleaner comes at once.
+SETTINGS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "200", "log.cleaner.threads": "1"}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session that has the connector, which must be there when Java starts."""
+    from flexwire.spark.analyze import SMALL_JAVA  # noqa: PLC0415 - it imports PySpark
+    from flexwire.spark.session import session  # noqa: PLC0415 - see above
+
+    wanted = (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTOR}",)
+    found = Jars(f"spark-kafka-{CONNECTOR}", wanted).bring()
+    jars = [str(jar) for jar in found.iterdir() if not jar.name.startswith(OF_SPARK)]
+    conf = {**SMALL_JAVA, "spark.jars": ",".join(sorted(jars))}
+    started = session("flexwire and a broker", master="local[2]", memory="1g", conf=conf)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """A broker of each release, with all topics."""
+    directory = tmp_path_factory.mktemp(f"kafka-{request.param}")
+    with broker(request.param, directory, SETTINGS) as address:
+        yield fill(Broker(address, directory / "data"))

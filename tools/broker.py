@@ -1,0 +1,175 @@
+"""A real Kafka broker on loopback: one combined KRaft node, for as long as somebody listens.
+
+``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started, and stops
+it at the end of standard input: also when the process that holds the other end is killed. The log
+directory is ``DIRECTORY/data``, and what the broker says goes to ``DIRECTORY/broker.log``.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tools.maven import ROOT, Jars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Kafka's released lines that are asked for, each with its last release.
+VERSIONS = ("3.9.2", "4.4.0")
+STARTED, TAKEN = "Kafka Server started", "Address already in use"
+# A loaded machine takes a minute.
+MOST_SECONDS = 180
+# Nothing but a single node keeps these on one.
+_ALONE = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_JAVA = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    # It says when the broker has started.
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+)
+
+
+@contextlib.contextmanager
+def broker(
+    version: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The address of a broker that runs while the block does; `RuntimeError` if it does not start.
+
+    ``settings`` are the broker's own, as in ``server.properties``.
+    """
+    jars(version)
+    command = [sys.executable, "-m", "tools.broker", version, str(directory)]
+    command += [f"{key}={value}" for key, value in (settings or {}).items()]
+    # Nothing is sent to it: it ends when this end is closed.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        # Ctrl-C is for whoever asked, who then closes it.
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes
+        address = process.stdout.readline().strip()
+        try:
+            if not address:
+                raise RuntimeError(f"the broker {version} did not start: see {directory}")
+            yield address
+        finally:
+            process.stdin.close()
+            process.wait(MOST_SECONDS)
+
+
+def jars(version: str) -> Path:
+    """The directory of a broker's jars."""
+    wanted = (f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36")
+    # One that logs is enough, and 3.9 brings its own.
+    return Jars(f"kafka-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
+
+
+def main(version: str, where: str, *settings: str) -> None:
+    """Run a broker until standard input ends."""
+    directory = Path(where).absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    own = dict(one.split("=", 1) for one in settings)
+    process, address = _started(version, directory, own)
+    try:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            sys.stdin.read()
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _started(
+    version: str, directory: Path, own: Mapping[str, str]
+) -> tuple[subprocess.Popen[bytes], str]:
+    from flexwire.spark.java import find_java  # noqa: PLC0415 - `broker` is imported without Spark
+
+    java = str(find_java() / "bin" / "java")
+    run = [java, *_JAVA, "-cp", f"{jars(version)}/*"]
+    log = directory / "broker.log"
+    while True:
+        port, controller = _free_ports()
+        properties = directory / "server.properties"
+        properties.write_text(_properties(directory, port, controller, own), encoding="utf-8")
+        with log.open("wb") as said:
+            out: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
+            if not (directory / "data").exists():
+                cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+                formatting = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
+                subprocess.run([*formatting, str(properties)], **out, check=True)
+            process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], **out)
+        if _waited(process, log):
+            return process, f"127.0.0.1:{port}"
+
+
+def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:
+    """Whether it has started; not if a port was taken between our look and its own."""
+    end = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < end:
+        ended = process.poll() is not None
+        text = log.read_text(encoding="utf-8", errors="replace")
+        if STARTED in text:
+            return True
+        if ended and TAKEN in text:
+            return False
+        if ended:
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    sys.exit(f"error: the broker did not start; it said:\n{text[-4000:]}")
+
+
+def _free_ports() -> tuple[int, int]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        return one.getsockname()[1], two.getsockname()[1]
+
+
+def _properties(directory: Path, port: int, controller: int, own: Mapping[str, str]) -> str:
+    node = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(directory / "data"),
+    }
+    return "".join(f"{key}={value}\n" for key, value in {**node, **_ALONE, **own}.items())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -18,10 +18,12 @@ connection or lacks a frame's length, and only of bytes with which a segment beg
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.headers import request_header_version
+from flexwire.schema.catalog import per_catalog
 from flexwire.wire.segment_layout import PREFIX_LENGTH, REQUEST_HEAD, RESPONSE_HEAD
 
 if TYPE_CHECKING:
@@ -63,9 +65,13 @@ def looks_like_request(head: bytes, limit: int) -> bool | None:
     rest = length + PREFIX_LENGTH - _HEAD.size
     if not 0 <= rest <= limit or correlation_id < 0 or not is_released(api_key, api_version):
         return False
-    if request_header_version(api_key, api_version) == 0:
-        return True
-    return _client_id_follows(head, rest)
+    return _client_id_follows(head, rest) if _has_client_id(api_key, api_version) else True
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _has_client_id(api_key: int, api_version: int) -> bool:
+    return request_header_version(api_key, api_version) > 0
 
 
 def _client_id_follows(head: bytes, rest: int) -> bool | None:
@@ -79,7 +85,7 @@ def _client_id_follows(head: bytes, rest: int) -> bool | None:
     if len(head) < start + sample:
         return None
     # A client id is text; control characters in it speak against it.
-    return all(byte >= ord(" ") for byte in head[start : start + sample])
+    return min(head[start : start + sample], default=ord(" ")) >= ord(" ")
 
 
 def looks_like_response(head: bytes, limit: int) -> bool | None:

@@ -31,7 +31,7 @@ _BEGINNINGS = [
 ]
 # A record of TLS: its type and version, and the length of what follows (RFC 8446, section 5).
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04](..)", re.DOTALL)
-TLS_HEAD_BYTES, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x17, 3, 4
+TLS_HEAD_BYTES, TLS_FIRST_TYPE, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x14, 0x17, 3, 4
 _LONGEST_TLS = (1 << 14) + 2048
 _PATTERNS = [(name, re.compile(pattern, re.DOTALL)) for name, pattern in _BEGINNINGS]
 _SHORTEST_TEXT = 8

@@ -18,6 +18,7 @@ from flexwire.capture.plausible import (
     looks_like_response,
 )
 from flexwire.capture.resemblance import (
+    TLS_FIRST_TYPE,
     TLS_HEAD_BYTES,
     TLS_LAST_TYPE,
     TLS_MAJOR,
@@ -209,7 +210,8 @@ class _Stream:
         """Whether a record of TLS leads to another, or to the end of all bytes."""
         data = np.frombuffer(self._peek(0, _SEARCHED_FOR_TLS), np.uint8)
         likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
-        for place in np.flatnonzero(likely & (data[:-2] <= TLS_LAST_TYPE)).tolist():
+        likely &= (data[:-2] >= TLS_FIRST_TYPE) & (data[:-2] <= TLS_LAST_TYPE)
+        for place in np.flatnonzero(likely).tolist():
             length = tls_record(self._peek(place, TLS_HEAD_BYTES))
             if length is not None:
                 end = place + length

@@ -16,7 +16,6 @@ import pytest
 
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
-from flexwire.codec import message
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import decoded
@@ -24,7 +23,7 @@ from flexwire.tables.following import CaptureFollower
 from flexwire.tables.survey import Asked, Surveyor
 from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
 from tests.capture.interleaved import SHAPES, write_capture
-from tests.spark.traffic import TOPIC_ID, Traffic, made, record_batch, request, response
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 from tests.tables.growing import Query, Rows, grown, in_order
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def test_a_row_says_what_was_known_when_its_frame_ended(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
     named = {"client_software_name": "made-up", "client_software_version": "1"}
-    topic = message("MetadataResponse").MetadataResponseTopic(name="orders", topic_id=TOPIC_ID)
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     exchanges = [
         ("Heartbeat", {}, {}, 4),
         ("ApiVersions", named, {}, 3),
@@ -148,11 +147,13 @@ def test_a_row_says_what_was_known_when_its_frame_ended(tmp_path: Path) -> None:
 def test_a_topic_has_its_name_once_it_was_told(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
-    answers = message("FetchResponse")
-    partition = answers.PartitionData(records=record_batch((b"key", b"value", [])))
-    fetched = answers.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])
-    answer = answers(responses=[fetched])
-    topic = message("MetadataResponse").MetadataResponseTopic(name="orders", topic_id=TOPIC_ID)
+    batch = record_batch((b"key", b"value", []))
+    partition = nested("FetchResponse", "PartitionData", records=batch)
+    fetched = nested(
+        "FetchResponse", "FetchableTopicResponse", topic_id=TOPIC_ID, partitions=[partition]
+    )
+    answer = made("FetchResponse", responses=[fetched])
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     told = made("MetadataResponse", topics=[topic])
     for number, (name, given, version) in enumerate(
         [("Fetch", answer, 13), ("Metadata", told, 12), ("Fetch", answer, 13)]

@@ -144,6 +144,22 @@ def test_a_row_says_what_was_known_when_its_frame_ended(tmp_path: Path) -> None:
     assert software == [None, None, "made-up", "made-up", "made-up", "made-up"]
 
 
+def test_bytes_that_do_not_decode_are_shown_once_a_connection_is_known_for_kafka(
+    tmp_path: Path,
+) -> None:
+    traffic = Traffic(tmp_path)
+    connection = traffic.connect()
+    bad = b"\0\3\0\x0c\0\0\0\2\0\5tests\0 of whatever"
+    unclear = request(made("ApiVersionsRequest"), 0, 1, client_id="")
+    for part in (unclear, bad, request(made("MetadataRequest"), 12, 2), bad):
+        traffic.send(connection, "request", part)
+    traffic.close()
+    rows = sorted(at_once(tmp_path).rows[FRAMES], key=lambda row: row["frame_index"])
+    assert [row["outcome"] for row in rows] == ["decoded", "failed", "decoded", "failed"]
+    assert [row["bytes"] for row in rows] == [None, None, None, bad]
+    assert [row["withheld_credentials"] for row in rows] == [0, 1, 0, 0]
+
+
 def test_a_topic_has_its_name_once_it_was_told(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
@@ -210,6 +226,10 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 40
     monkeypatch.setattr("flexwire.tables.followed.MANY_KEYS", 2)
+    monkeypatch.setattr("flexwire.tables.followed.IDLE_US", 600_000_000)
+    query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
+    query.run()
+    assert query.sorted() == expected
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000))
     size = sum(one.stat().st_size for one in tmp_path.iterdir())
     while sum(query.offset.values()) < size:

@@ -6,6 +6,7 @@ names and software that are told later.
 
 from __future__ import annotations
 
+import gzip
 import random
 import shutil
 from collections import defaultdict
@@ -298,7 +299,10 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     query.run()
     assert query.offset == {}
     (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer is about to begin
-    (tmp_path / "old.pcapng.gz").write_bytes(b"whatever it is")
+    (file,) = write_capture(tmp_path / "made", 1, replace(SHAPES["CLEAN"], files=1))
+    packed = gzip.compress(file.read_bytes())
+    file.rename(tmp_path / "other")
+    (tmp_path / "old.pcapng.gz").write_bytes(packed)
     query.run()
     assert query.offset == {}
     (tmp_path / "b.pcap").write_bytes(b"not a capture at all, and long")

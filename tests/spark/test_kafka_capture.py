@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 
-from flexwire.codec import message
+from flexwire.capture.brokers import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError
 from flexwire.spark import register
 from flexwire.spark.batches import BATCH_ROWS, spark_schema
@@ -28,7 +28,7 @@ from flexwire.tables.decoding import decoded
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.survey import Asked, Surveyor
 from tests.capture.interleaved import SHAPES, write_capture
-from tests.spark.traffic import Traffic, made
+from tests.spark.traffic import Traffic, made, nested
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ def test_options_narrow_what_is_read(capture: Path) -> None:
 
     def is_wanted(row: dict[str, Any]) -> bool:
         at = row["time"].timestamp() * 1000
-        return low <= at < high and row["client_id"] == client
+        return bool(low <= at < high and row["client_id"] == client)
 
     assert rows_of(capture, **given) == [row for row in frames if is_wanted(row)] != []
     assert rows_of(capture, rows="records", **given) == list(filter(is_wanted, records))
@@ -136,7 +136,7 @@ def test_every_option_says_what_it_says() -> None:
         maxBytesPerTrigger="2m", maxFilesPerTrigger="3", failOnDataLoss="false",
     )  # fmt: skip
     how = asked.asked
-    assert (how.brokers.ports, how.brokers.ends) == ({9092, 9094, 9095}, {"[::1]:9092"})
+    assert how.brokers == Brokers.parse([9092, 9094, 9095], ["[::1]:9092"])
     assert (how.release, how.show_credentials, how.skip_unreadable) == ("3.9.2", True, True)
     assert (how.record_bytes, how.range_bytes) == (True, 1 << 20)
     assert asked.wanted.client_ids == {"a", "b"}
@@ -172,7 +172,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
     fields = [T.StructField("size", T.LongType()), T.StructField("message", T.StringType())]
     reader = source.reader(T.StructType(fields))
     (task,) = reader.partitions()
-    found = pa.Table.from_batches(reader.read(task))  # type: ignore[arg-type] # batches
+    found = pa.Table.from_batches(reader.read(task))
     assert found.schema.names == ["size", "message"]
     for wrong in (T.StructField("size", T.IntegerType()), T.StructField("sizes", T.LongType())):
         with pytest.raises(ArgumentError, match="column"):
@@ -234,7 +234,7 @@ def test_a_body_that_no_variant_holds_says_so(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.spark
 def test_spark_finds_the_format_and_reads_it(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
-    topic = message("MetadataResponse").MetadataResponseTopic(name="orders")
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders")
     answer = made("MetadataResponse", topics=[topic])
     traffic.exchange(traffic.connect(), made("MetadataRequest"), answer, 12, 7)
     traffic.close()

@@ -27,6 +27,11 @@ def made(name: str, /, **values: Any) -> Any:
     return message(name)(**values)
 
 
+def nested(name: str, struct_name: str, /, **values: Any) -> Any:
+    """A structure of a message with these fields."""
+    return getattr(message(name), struct_name)(**values)
+
+
 def framed(payload: bytes) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 

@@ -6,6 +6,7 @@ names and software that are told later.
 
 from __future__ import annotations
 
+import gzip
 import random
 import shutil
 from collections import defaultdict
@@ -16,7 +17,6 @@ import pytest
 
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
-from flexwire.codec import message
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import decoded
@@ -24,7 +24,7 @@ from flexwire.tables.following import CaptureFollower
 from flexwire.tables.survey import Asked, Surveyor
 from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
 from tests.capture.interleaved import SHAPES, write_capture
-from tests.spark.traffic import TOPIC_ID, Traffic, made, record_batch, request, response
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 from tests.tables.growing import Query, Rows, grown, in_order
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_a_row_says_what_was_known_when_its_frame_ended(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
     named = {"client_software_name": "made-up", "client_software_version": "1"}
-    topic = message("MetadataResponse").MetadataResponseTopic(name="orders", topic_id=TOPIC_ID)
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     exchanges = [
         ("Heartbeat", {}, {}, 4),
         ("ApiVersions", named, {}, 3),
@@ -145,14 +145,32 @@ def test_a_row_says_what_was_known_when_its_frame_ended(tmp_path: Path) -> None:
     assert software == [None, None, "made-up", "made-up", "made-up", "made-up"]
 
 
+def test_bytes_that_do_not_decode_are_shown_once_a_connection_is_known_for_kafka(
+    tmp_path: Path,
+) -> None:
+    traffic = Traffic(tmp_path)
+    connection = traffic.connect()
+    bad = b"\0\3\0\x0c\0\0\0\2\0\5tests\0 of whatever"
+    unclear = request(made("ApiVersionsRequest"), 0, 1, client_id="")
+    for part in (unclear, bad, request(made("MetadataRequest"), 12, 2), bad):
+        traffic.send(connection, "request", part)
+    traffic.close()
+    rows = sorted(at_once(tmp_path).rows[FRAMES], key=lambda row: row["frame_index"])
+    assert [row["outcome"] for row in rows] == ["decoded", "failed", "decoded", "failed"]
+    assert [row["bytes"] for row in rows] == [None, None, None, bad]
+    assert [row["withheld_credentials"] for row in rows] == [0, 1, 0, 0]
+
+
 def test_a_topic_has_its_name_once_it_was_told(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
-    answers = message("FetchResponse")
-    partition = answers.PartitionData(records=record_batch((b"key", b"value", [])))
-    fetched = answers.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])
-    answer = answers(responses=[fetched])
-    topic = message("MetadataResponse").MetadataResponseTopic(name="orders", topic_id=TOPIC_ID)
+    batch = record_batch((b"key", b"value", []))
+    partition = nested("FetchResponse", "PartitionData", records=batch)
+    fetched = nested(
+        "FetchResponse", "FetchableTopicResponse", topic_id=TOPIC_ID, partitions=[partition]
+    )
+    answer = made("FetchResponse", responses=[fetched])
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     told = made("MetadataResponse", topics=[topic])
     for number, (name, given, version) in enumerate(
         [("Fetch", answer, 13), ("Metadata", told, 12), ("Fetch", answer, 13)]
@@ -209,6 +227,10 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 40
     monkeypatch.setattr("flexwire.tables.followed.MANY_KEYS", 2)
+    monkeypatch.setattr("flexwire.tables.followed.IDLE_US", 600_000_000)
+    query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
+    query.run()
+    assert query.sorted() == expected
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000))
     size = sum(one.stat().st_size for one in tmp_path.iterdir())
     while sum(query.offset.values()) < size:
@@ -277,7 +299,10 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     query.run()
     assert query.offset == {}
     (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer is about to begin
-    (tmp_path / "old.pcapng.gz").write_bytes(b"whatever it is")
+    (file,) = write_capture(tmp_path / "made", 1, replace(SHAPES["CLEAN"], files=1))
+    packed = gzip.compress(file.read_bytes())
+    file.rename(tmp_path / "other")
+    (tmp_path / "old.pcapng.gz").write_bytes(packed)
     query.run()
     assert query.offset == {}
     (tmp_path / "b.pcap").write_bytes(b"not a capture at all, and long")

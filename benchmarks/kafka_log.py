@@ -234,9 +234,9 @@ def cases(spark: SparkSession, root: Path, rows: dict[str, int], given: Any) -> 
     yield Case("prebuilt", plain, prebuilt(plain), prebuilt(times * plain))
     for name, count in rows.items():
         inflating = codec_seconds(root / name / "orders-0" / f"{0:020}.log", name, count)
-        yield Case(f"kafka-log, {name}", count, *log(name, includeHeaders="true"), inflating)
+        yield Case(name, count, *log(name, includeHeaders="true"), inflating)
     for name in given.summed.split(","):
-        yield Case(f"summed, {name}", rows[name], *log(name, countBy="topic,key_size"))
+        yield Case(f"sums, {name}", rows[name], *log(name, countBy="topic,key_size"))
 
 
 def main() -> None:
@@ -269,10 +269,11 @@ def main() -> None:
 
 def show(todo: list[Case], seconds: dict[str, list[tuple[float, float]]], times: int) -> None:
     """Print what a row takes beyond the first partition, by the least of each."""
-    each = {}
+    each, taken = {}, {}
     for one in todo:
         # The first round starts workers, and has Java compile.
-        small, large = (min(taken) for taken in zip(*seconds[one.name][1:], strict=True))
+        small, large = (min(several) for several in zip(*seconds[one.name][1:], strict=True))
+        taken[one.name] = f"{small:.2f} to {large:.2f}"
         each[one.name] = (large - small) / ((times - 1) * one.rows)
     ceiling = each["prebuilt"]
     print(
@@ -281,8 +282,8 @@ def show(todo: list[Case], seconds: dict[str, list[tuple[float, float]]], times:
     for one in todo:
         row = max(each[one.name], 1e-9)
         print(
-            f"{one.name:20}{one.rows * times:12,}{1e-6 / row:14.2f}{ceiling / row:13.0%}"
-            f"{one.codec * 1e6:8.2f}{(ceiling + one.codec) / row:11.0%}"
+            f"{one.name:>14}{one.rows * times:14,}{taken[one.name]:>14}{1e-6 / row:14.2f}"
+            f"{ceiling / row:14.0%}{one.codec * 1e6:14.2f}{(ceiling + one.codec) / row:14.0%}"
         )
 
 

@@ -17,10 +17,18 @@ from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import ArgumentError
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.filters import narrowed
-from flexwire.spark.formats.kafka_log import ACCEPTED, KafkaLog, LogOptions, arrow_schema
+from flexwire.spark.formats.kafka_log import (
+    ACCEPTED,
+    KafkaLog,
+    LogOptions,
+    LogReader,
+    arrow_schema,
+)
+from tests.capture.made_logs import MadeSegment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PATH = {"path": "/logs"}
 
@@ -80,6 +88,7 @@ def test_what_is_not_given_is_all_there_is() -> None:
     ("name", "value"),
     [
         ("topic", "a,,b"),
+        ("topic", "['a', 'b']"),
         ("partitions", "-1"),
         ("partitions", "7-3"),
         ("partitions", "0-999999999"),
@@ -112,6 +121,25 @@ def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None
     with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):
         LogOptions.parse({})
     assert LogOptions.parse({"paths": json.dumps(["x"])}).paths == ["x"]
+
+
+def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
+    tmp_path: Path,
+) -> None:
+    for name in ("orders-0", "clicks-3"):
+        MadeSegment(0).write(tmp_path / name, kinds="log")
+
+    def planned(**given: str) -> list[object]:
+        options = LogOptions.parse({"path": str(tmp_path), **given})
+        return list(LogReader(options, spark_schema(options.schema())).partitions())
+
+    # Their segments are empty.
+    for found in ({}, {"topic": "orders,clicks"}, {"topic": "clicks", "partitions": "0"}):
+        assert planned(**found) == []
+    with pytest.raises(
+        ArgumentError, match=r"topics that are there \(clicks, orders\), got 'order'"
+    ):
+        planned(topic="orders,order")
 
 
 def made_filters(chance: random.Random) -> list[tuple[Any, Callable[[dict[str, Any]], bool]]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
+from flexwire.columnar.buffers import allocate
 from flexwire.columnar.doors import column_names, range_of
 from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
@@ -182,7 +183,7 @@ class RecordReader:
 
     def _scan(self, scan: Kernel) -> Words:
         """Find the next batches; none where the next is not for the kernels."""
-        table = np.empty((_TABLE, L.BATCH // _WORD), np.int64)
+        table = allocate(_TABLE * L.BATCH).view(np.int64).reshape(_TABLE, -1)
         table[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
         words = np.zeros(L.SCAN // _WORD, np.int64)
         for word, value in (

@@ -52,6 +52,13 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: from_kafka(b"v", "MetadataRequest", 1), ArgumentError, "data: expected a Column"),  # type: ignore[arg-type]
     (lambda: from_kafka("v", "MetadataRequest", 1.5), ArgumentError, "version: expected an int"),  # type: ignore[arg-type]
     (lambda: from_kafka("v", "MetadataRequest", True), ArgumentError, "version: expected an int"),
+    (
+        lambda: from_kafka("v", "MetadataRequest", 99),
+        UnknownMessageError,
+        "no version 99; released",
+    ),
+    (lambda: to_kafka("v", "MetadataRequest", -1), UnknownMessageError, "no version -1"),
+    (lambda: from_kafka("v", "MetadataRequest", 1, {"fields": "x"}), ArgumentError, "fields"),
     (lambda: to_kafka("v", "MetadataRequest", 1, {"absent": "null"}), ArgumentError, "options"),
     (lambda: kafka_records("v", ["offse"]), ArgumentError, "columns: expected names of offset"),
     (lambda: kafka_records("v", ["key", "key"]), ArgumentError, "columns: expected each name once"),

@@ -22,7 +22,7 @@ from flexwire.storage.urls import shown
 from flexwire.wire.limits import INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from flexwire.capture.logs.segment import Segment
@@ -45,6 +45,15 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
                 known = ", ".join(map(str, sorted(there)[:20])) or "none"
                 raise refuse(f"{name} offsets", f"partitions that are there ({known})", partition)
     return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
+
+
+def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
+    """Raise `ArgumentError` for a topic that no path has."""
+    there = {one.partition.topic for one in find_logs(paths, LogQuery(replicas="all"))}
+    for topic in sorted(topics):
+        if topic not in there:
+            known = ", ".join(sorted(there)[:20])
+            raise refuse("topic", f"topics that are there ({known})", topic)
 
 
 def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
     Skips = Callable[[BatchHeaders], Words]
 
-_ROOM: Final = 16 << 20
+# What is read at once, and given in about one batch: of four times as much every page is new memory
+# when it is written, and none is in a cache any more when Spark sends it.
+_ROOM: Final = 4 << 20
 
 
 class Aborted(NamedTuple):

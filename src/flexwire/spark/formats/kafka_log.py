@@ -20,7 +20,7 @@ from flexwire.capture.logs.columns import (
     LogRows,
     damaged_row,
 )
-from flexwire.capture.logs.planning import plan
+from flexwire.capture.logs.planning import check_topics, plan
 from flexwire.capture.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
 from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
 from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
@@ -85,7 +85,7 @@ class LogOptions:
         options = Options(given, ACCEPTED)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         query = LogQuery(
-            topics=options.words("topic"),
+            topics=options.topics("topic"),
             partitions=options.partitions("partitions"),
             starting={} if starts_late else options.offsets(_STARTING, default="earliest"),
             ending=options.offsets("endingOffsets", default="latest"),
@@ -178,8 +178,12 @@ class LogReader(DataSourceReader):
         self._schema = arrow_schema(schema, options)
 
     def partitions(self) -> list[InputPartition]:
-        """One for each task."""
-        return [LogTask(tuple(one)) for one in plan(self._paths, self._query)]
+        """One for each task; `ArgumentError` where the option names a topic that is not there."""
+        tasks = plan(self._paths, self._query)
+        read = {piece.partition.topic for pieces in tasks for piece in pieces}
+        if not read.issuperset(self._options.query.topics or ()):
+            check_topics(self._paths, self._options.query.topics or ())
+        return [LogTask(tuple(one)) for one in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS: Final = 1_000_000
 EARLIEST, LATEST = -2, -1
@@ -90,6 +91,14 @@ class Options:
         found = frozenset(one.strip() for one in value.split(","))
         if "" in found:
             raise refuse(name, "names with commas between them", value)
+        return found
+
+    def topics(self, name: str) -> frozenset[str] | None:
+        """Names of topics, of which Python's list as a text is not one."""
+        found = self.words(name)
+        for one in found or ():
+            if not _TOPIC.fullmatch(one):
+                raise refuse(name, "names of topics with commas between them", one)
         return found
 
     def names(self, name: str, known: Collection[str]) -> tuple[str, ...]:

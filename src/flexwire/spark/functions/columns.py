@@ -70,10 +70,11 @@ def from_kafka(
               default. What a query does not use is best left out here: to carry a struct takes
               Spark several times as long as decoding it.
 
-    Raises `UnknownMessageError` at once for a message that the catalog does not have, and
-    `AnalysisError` on PySpark 4.0. The catalog is that of this moment (`use_catalog`), and travels
-    with the query. Used in ``where`` and ``select`` it is evaluated twice, as each Python function
-    is in Spark: docs/spark-functions.md says how to have it once.
+    Raises `UnknownMessageError` at once for a message that the catalog does not have, or an int
+    that is not a version of it, and `AnalysisError` on PySpark 4.0. The catalog is that of this
+    moment (`use_catalog`), and travels with the query. Used in ``where`` and ``select`` it is
+    evaluated twice, as each Python function is in Spark: docs/spark-functions.md says how to have
+    it once.
     """
     chosen = read_options(options, *_OF_STRUCTS)
     named = messages.portable(message)
@@ -148,6 +149,7 @@ def _apply(
     if isinstance(version, Column | str):
         return arrow_function(name, partial(work, *fixed), kind)(data, version)
     one = to_version(version)
+    messages.check_version(fixed[0], one, fixed[1])
     return arrow_function(name, partial(_of_one_version, work, fixed, one), kind)(data)
 
 

@@ -37,6 +37,11 @@ def portable(message: MessageLike) -> str | MessageSpec:
     return spec
 
 
+def check_version(message: MessageLike, version: int, options: Options) -> None:
+    """Raise `UnknownMessageError` for a version that a message does not have."""
+    served_of(message).schema(version, options.encoding)
+
+
 def column_type(message: MessageLike, options: Options) -> pa.StructType:
     """Give the type of a column of messages: of all fields, or of those that are asked for.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
+LONG = ("slow", "compiles", "guard")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,7 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} uses Spark: mark it, or its module, as spark")
         if not is_spark(item):
             file = scope(item.nodeid)
-            ranks[file] = min(ranks.get(file, 2), 1 if item.get_closest_marker("slow") else 2)
+            is_long = any(map(item.get_closest_marker, LONG))
+            ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
     # Nobody is left alone with a long file when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 

@@ -176,12 +176,16 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
 # What Python itself says; Java and its workers, which may end after it, have the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
-_BY_OBJECTS = f"""
+# A task in which Java is to make a value that no heap of this size holds.
+_LARGE = f"""
 {_SAID}
 from flexwire.errors import AnalysisError
-from flexwire.spark.analyze import analyze, configured
+from flexwire.spark import analyze
+analyze.write_tables = lambda spark, *_: spark.range(1).selectExpr(
+    "length(repeat('x', 2000000000 + int(id)))"
+).collect()
 try:
-    analyze([sys.argv[1]], sys.argv[2], memory="512m", by_objects=True)
+    analyze.analyze([sys.argv[1]], sys.argv[2], memory="512m")
 except AnalysisError as error:
     sys.exit(f"AnalysisError: {{error}}")
 """
@@ -203,12 +207,13 @@ def one_large_frame(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packed
 
 
-def test_java_without_memory_is_told_with_the_remedy(one_large_frame: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _BY_OBJECTS, str(one_large_frame), str(tmp_path / "out")]
+def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
+    capture = _one_capture(tmp_path / "capture")
+    command = [sys.executable, "-c", _LARGE, str(capture), str(tmp_path / "out")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     (line,) = answer.stdout.splitlines()
-    assert line.startswith("AnalysisError: Reading captures: Java ran out of memory")
+    assert line.startswith("AnalysisError: Decoding captures: Java ran out of memory")
     assert "--memory 1024m" in line
 
 

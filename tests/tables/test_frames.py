@@ -134,6 +134,17 @@ def test_every_row_stays_in_its_place() -> None:
     assert {row["bytes"] for row in decoded} == {None}
 
 
+def test_frames_that_all_decoded_are_as_beside_one_that_did_not() -> None:
+    paired = [one for one in paired_rows(80, 6) if one["body"] is not None]
+    outcomes = [one | {"error": None} for one in outcome_rows(paired, 7)]
+    other = next(one for one in paired_rows(80, 8) if one["body"] is None)
+    beside = in_columns([*paired, other], outcomes).to_pylist()
+    assert in_columns(paired, outcomes).to_pylist() == beside[:-1]
+    lenient = [outcomes[0] | {"error": "trailing bytes", "body_version": 3}, *outcomes[1:]]
+    row = outcomes[0]["row"]
+    assert in_columns(paired, lenient).to_pylist()[row]["outcome"] == LENIENT
+
+
 def test_no_frames_give_no_rows() -> None:
     assert len(in_columns([], [])) == 0
     only_tokens = [one | {"body": None} for one in paired_rows(3, 5)]

@@ -55,7 +55,7 @@ def frame_rows(
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
     made = _of_bodies(paired, outcomes, place)
     made |= _of_connections(paired["connection"], software)
-    made["api_name"] = pc.replace_substring_regex(paired["message"], _API_WORDS, "")
+    made["api_name"] = _api_names(paired["message"])
     columns = [made[name] if name in made else paired[name] for name in FRAMES_TABLE.names]
     return pa.RecordBatch.from_arrays(columns, schema=FRAMES_TABLE)
 
@@ -65,10 +65,12 @@ def _of_bodies(
 ) -> dict[str, pa.Array]:
     """Give what a frame's body says of it, and its header and framing where it has none."""
     has_body = place >= 0
+    if has_body.all() and outcomes["error"].null_count == len(outcomes):
+        return _all_decoded(outcomes, place)
     # A null takes a null.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
-    error = outcomes["error"].take(theirs)
-    broken = pc.if_else(outcomes["body_version"].take(theirs).is_null(), FAILED, LENIENT)
+    error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
+    broken = pc.if_else(version.is_null(), FAILED, LENIENT)
     outcome = pc.if_else(error.is_null(), DECODED, broken)
     outcome = pc.if_else(pa.array(has_body), outcome, paired["outcome"])
     # The bytes of what is decoded are in no column, and are not copied.
@@ -80,7 +82,7 @@ def _of_bodies(
         paired["payload"].take(_indices(np.arange(len(paired)), ~has_body & is_shown)),
     )
     return {
-        "body_version": outcomes["body_version"].take(theirs),
+        "body_version": version,
         "outcome": outcome,
         "bytes": pc.coalesce(*shown),
         **{
@@ -93,8 +95,26 @@ def _of_bodies(
     }
 
 
+def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
+    """Give the same where each frame has a body that decoded, as nearly always."""
+    told = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(pa.array(place))
+    return {
+        **dict(zip(told.schema.names, told.columns, strict=True)),
+        "outcome": pa.repeat(DECODED, len(place)),
+        "bytes": pa.nulls(len(place), pa.binary()),
+    }
+
+
 def _indices(place: Words, wanted: Words) -> pa.Array:
     return pa.array(place, mask=~wanted)
+
+
+def _api_names(messages: pa.StringArray) -> pa.StringArray:
+    """Give the name of each message's API."""
+    # Of the few messages each is looked at once.
+    different = messages.dictionary_encode()
+    names = pc.replace_substring_regex(different.dictionary, _API_WORDS, "")
+    return names.take(different.indices)
 
 
 def _of_connections(

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
 from flexwire.spark.sums.by_connection import CONNECTION, Kind
+from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
 from flexwire.tables.entities import KINDS, entity_paths
 from flexwire.tables.frames import ends_of
 
@@ -134,17 +135,24 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     is_told = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     told = rows.filter(is_told)
     each = pc.struct_field(told["body"], "api_keys")
-    names = told[CONNECTION].take(pc.list_parent_indices(each)).dictionary_encode()
-    ends = [ends_of(one) for one in names.dictionary.to_pylist()]
-    brokers = pa.array([broker for _, broker in ends], _TEXT).take(names.indices)
     apis = pc.list_flatten(each)
-    fields = ("api_key", "min_version", "max_version")
-    columns = [brokers, *(pc.struct_field(apis, name).cast(pa.int64()) for name in fields)]
-    rows = pa.RecordBatch.from_arrays(columns, schema=_OFFERED.schema)
-    yield from zip(*(one.to_pylist() for one in _OFFERED.united(rows).columns), strict=True)
-
-
-_OFFERED = Kind(
-    pa.schema([("broker", _TEXT), ("api_key", pa.int64())]),
-    {"lowest": np.maximum, "highest": np.minimum},
-)
+    if not len(apis):
+        return
+    connections = coded(told[CONNECTION])
+    brokers = [ends_of(one)[1] for one in connections.values]
+    numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
+    # Each response offers some sixty, so its broker is looked up before they are counted.
+    of_response = np.array([numbers[one] for one in brokers])[connections.codes]
+    of_api = of_response[pc.list_parent_indices(each).to_numpy()]
+    keys, each_lowest, each_highest = (
+        pc.struct_field(apis, name).to_numpy() for name in ("api_key", "min_version", "max_version")
+    )
+    groups = Groups(Coded(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
+    lowest, highest = each_lowest[groups.first], each_highest[groups.first]
+    # What is taken in twice changes neither.
+    np.maximum.at(lowest, groups.of, each_lowest)
+    np.minimum.at(highest, groups.of, each_highest)
+    for (broker, api_key), *versions in zip(
+        groups.values(), lowest.tolist(), highest.tolist(), strict=True
+    ):
+        yield broker, api_key, *versions

@@ -16,9 +16,8 @@ from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from flexwire.spark.sums.groups import Coded, Groups
+from flexwire.spark.sums.groups import Coded, Groups, numbered
 from flexwire.spark.sums.values import hashes_and_texts
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ class Kind:
 
 def coded_only(column: pa.Array) -> Coded:
     """Give a column as numbers, whose values stay in Arrow; null is a value like others."""
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    return Coded(found.indices.to_numpy().astype(np.int64), found.dictionary)
+    return Coded(*numbered(column))
 
 
 class _Rows:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Key = tuple[Any, ...]
@@ -27,10 +26,33 @@ class Coded:
     values: Sequence[Any]
 
 
+def numbered(column: pa.Array) -> tuple[Array, pa.Array]:
+    """Give a column as numbers of its different values, and these; null is a value like others."""
+    if _is_one_text(column):
+        return np.zeros(len(column), np.int64), column.slice(0, 1)
+    found = pc.dictionary_encode(column, null_encoding="encode")
+    return found.indices.to_numpy().astype(np.int64), found.dictionary
+
+
+def _is_one_text(column: pa.Array) -> bool:
+    """Whether texts are all the same, as nearly always many columns: that is seen at once."""
+    if not pa.types.is_string(column.type) or not len(column):
+        return False
+    if column.null_count:
+        return bool(column.null_count == len(column))
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset :][: len(column) + 1]
+    first, second = int(ends[0]), int(ends[1])
+    if (np.diff(ends) != second - first).any():
+        return False
+    texts = data.slice(first, int(ends[-1]) - first).to_pybytes() if data else b""
+    return texts == texts[: second - first] * len(column)
+
+
 def coded(column: pa.Array) -> Coded:
     """Give a column as numbers; null is a value like others."""
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    return Coded(found.indices.to_numpy().astype(np.int64), found.dictionary.to_pylist())
+    codes, values = numbered(column)
+    return Coded(codes, values.to_pylist())
 
 
 def coded_flags(flags: Array) -> Coded:

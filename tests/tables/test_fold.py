@@ -18,7 +18,7 @@ from flexwire.capture.model import CapturedPacket
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
-from flexwire.tables.findings import Order
+from flexwire.tables.findings import Findings, Order
 from flexwire.tables.fold import Fold
 from flexwire.tables.piece_survey import survey_piece
 from flexwire.tables.pieces import Piece, pieces_of
@@ -44,6 +44,9 @@ from tests.tables.test_ranges import rows_of, surveyed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.columns.turns import Facts
 
 
 TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface
@@ -260,6 +263,26 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     assert found.redone > 0
     expected = rows_of(*surveyed(files))
     assert rows_of(asked, found, kept) == expected
+
+
+def test_frames_of_all_steps_are_taken_in_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path, 1, replace(MORE["long"], reorder=0.03))
+    last: dict[tuple[str, bool], int] = {}
+    see = Findings.see
+
+    def seen(self: Findings, frames: FrameColumns, given: Facts | None = None) -> Facts:
+        columns = (frames.connection, frames.is_response, frames.index)
+        for number, is_response, index in zip(*(one.tolist() for one in columns), strict=True):
+            key = frames.connections[number], is_response
+            assert index > last.get(key, -1)
+            last[key] = index
+        return see(self, frames, given)
+
+    monkeypatch.setattr(Findings, "see", seen)
+    surveyed_in_pieces(files, size_of(files) // 3)
+    assert len(last) == 2 * MORE["long"].connections
 
 
 def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> None:

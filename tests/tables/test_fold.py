@@ -18,10 +18,10 @@ from flexwire.capture.model import CapturedPacket
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
-from flexwire.tables.findings import Order
+from flexwire.tables.findings import Findings, Order
 from flexwire.tables.fold import Fold
 from flexwire.tables.piece_survey import survey_piece
-from flexwire.tables.pieces import Piece
+from flexwire.tables.pieces import Piece, pieces_of
 from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
@@ -44,6 +44,9 @@ from tests.tables.test_ranges import rows_of, surveyed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.columns.turns import Facts
 
 
 TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface
@@ -239,6 +242,47 @@ def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
 def test_what_is_read_again_takes_no_look_at_all_names(tmp_path: Path, *, is_known: bool) -> None:
     few, many = (names_asked(tmp_path / str(files), files, is_known=is_known) for files in (10, 40))
     assert many < 5 * few
+
+
+def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_path: Path) -> None:
+    shape = replace(MORE["long"], connections=40, talk=Talk(exchanges=8))
+    files = write_capture(tmp_path, 1, shape)
+    size = size_of(files) // 40
+    asked = Asked(tuple(list_sources(files)), record_bytes=True, range_bytes=3 * size)
+    survey = Survey()
+    ordered = in_order(asked, survey) or []
+    pieces = pieces_of(ordered, size)
+    summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
+    for one in summaries[1::3]:
+        assert one is not None
+        # As if it had been guessed wrongly.
+        one.start, one.keys = one.start._replace(offset=one.start.offset + 4), []
+    kept: dict[str, bytes] = {}
+    found = Fold(asked, kept.__setitem__, ordered, survey).run(pieces, summaries)
+    assert 10 < found.ranges < len(pieces)
+    assert found.redone > 0
+    expected = rows_of(*surveyed(files))
+    assert rows_of(asked, found, kept) == expected
+
+
+def test_frames_of_all_steps_are_taken_in_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path, 1, replace(MORE["long"], reorder=0.03))
+    last: dict[tuple[str, bool], int] = {}
+    see = Findings.see
+
+    def seen(self: Findings, frames: FrameColumns, given: Facts | None = None) -> Facts:
+        columns = (frames.connection, frames.is_response, frames.index)
+        for number, is_response, index in zip(*(one.tolist() for one in columns), strict=True):
+            key = frames.connections[number], is_response
+            assert index > last.get(key, -1)
+            last[key] = index
+        return see(self, frames, given)
+
+    monkeypatch.setattr(Findings, "see", seen)
+    surveyed_in_pieces(files, size_of(files) // 3)
+    assert len(last) == 2 * MORE["long"].connections
 
 
 def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> None:

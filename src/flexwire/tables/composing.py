@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flexwire.capture.columns.flows import joined
 from flexwire.capture.columns.frames import FrameColumns, taken
 from flexwire.capture.columns.packet_notes import FileNotes
 from flexwire.capture.columns.supposed import Run, key_of
+from flexwire.capture.columns.turns import Facts
 from flexwire.capture.columns.turns_apis import apis
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
@@ -30,13 +32,16 @@ if TYPE_CHECKING:
     from flexwire.capture.assembly import CapturedFrame, FrameAssembler
     from flexwire.capture.columns.segments import Position, SegmentColumns, SegmentReader
     from flexwire.capture.columns.supposed import Log
-    from flexwire.capture.columns.turns import Facts
     from flexwire.tables.findings import Findings
     from flexwire.tables.pieces import Frames, Summary
     from flexwire.tables.spans import InTurn
     from flexwire.tables.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+# So many bytes of frames that are objects are taken in at once.
+_SEEN_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -86,8 +91,7 @@ class Composing:
                 raise OverlapError
         for key in summary.keys:
             self._take(key)
-        for one in self._rounds:
-            self._see(one)
+        self._see_all()
         self._read_again()
         flows.files.update(summary.files)
         findings.end_connections()
@@ -204,6 +208,8 @@ class Composing:
 
     def _shakes_hands(self, rows: Array) -> bool:
         """Whether a request among these rows says that those after it are read in another way."""
+        if not len(rows):
+            return False
         facts = self._frames.facts
         asks = rows[facts.kind[rows] == L.REQUEST]
         both = zip(facts.api_key[asks].tolist(), facts.api_version[asks].tolist(), strict=True)
@@ -221,34 +227,47 @@ class Composing:
             self._rounds.append(_Round())
         return self._rounds[number]
 
-    def _see(self, one: _Round) -> None:
-        flows, findings = self._flows, self._findings
-        if one.rows:
-            self._see_rows(np.sort(np.concatenate(one.rows)))
-        if one.frames:
-            for frame in one.frames:
-                flows.number(frame.connection)
-            # Of their file nothing is kept.
-            findings.see(FrameColumns.from_frames(one.frames, "", flows.connections))
+    def _see_all(self) -> None:
+        """Take in the frames of all rounds, in few goes: each takes as long as a thousand rows."""
+        rows: list[Array] = []
+        frames: list[CapturedFrame] = []
+        of_rows: list[int] = []
+        of_frames: list[int] = []
+        size, last = 0, len(self._rounds) - 1
+        for number, one in enumerate(self._rounds):
+            its = np.sort(np.concatenate([np.zeros(0, np.int64), *one.rows]))
+            rows.append(its)
+            of_rows += [number] * len(its)
+            frames += one.frames
+            of_frames += [number] * len(one.frames)
+            size += sum(len(frame.payload) for frame in one.frames)
+            if size >= _SEEN_BYTES or number == last:
+                order = np.argsort(np.array(of_rows + of_frames, np.int64), kind="stable")
+                self._see(np.concatenate(rows), frames, order)
+                rows, frames, of_rows, of_frames, size = [], [], [], [], 0
 
-    def _see_rows(self, rows: Array) -> None:
-        """Take in rows of the piece's frames."""
-        if not len(rows):
+    def _see(self, rows: Array, found: list[CapturedFrame], order: Array) -> None:
+        """Take in rows of the piece's frames, and frames after them, in an order."""
+        if not len(order):
             return
-        findings, frames = self._findings, self._columns(rows)
-        given = self._frames.facts.take(rows)
+        flows, findings = self._flows, self._findings
+        for frame in found:
+            flows.number(frame.connection)
+        # Of their file nothing is kept.
+        others = FrameColumns.from_frames(found, "", flows.connections)
+        places = np.argsort(order, kind="stable")
+        made = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
+        frames, _ = joined(made, flows.connections, "")
+        piece = self._frames.facts
+        given = Facts.joined([piece.take(rows), Facts.fresh(len(found), [])], piece.clients)
+        given = given.take(order)
+        rows = np.append(rows, np.full(len(found), -1))[order]
         is_given = given.is_given.astype(np.bool_)
-        by_objects = [
-            place
-            for place in np.unique(frames.connection).tolist()
-            if findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS
-        ]
-        if by_objects and np.isin(frames.connection[is_given], by_objects).any():
-            raise UnprovenError
         said = given.take(np.arange(len(rows)))
         for name in ("kind", "api_key", "api_version", "correlation_id", "client", "flags"):
             getattr(given, name)[~is_given] = 0
         facts = findings.see(frames, given)
+        self._check_given(frames, is_given)
         has_payload = frames.stop > frames.start
         read = np.flatnonzero(has_payload & (~is_given | (facts.kind == L.ANSWER)))
         findings.read(frames.take(read), facts.take(read))
@@ -257,6 +276,18 @@ class Composing:
             name = frames.connections[frames.connection[place]]
             software = self._frames.software[int(rows[place])]
             findings.note_software(name, int(frames.index[place]), software)
+
+    def _check_given(self, frames: FrameColumns, is_given: Array) -> None:
+        """See that no row was given after the request from which on its connection has tokens."""
+        for place in np.unique(frames.connection[is_given]).tolist():
+            if not self._findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS:
+                continue
+            is_its = frames.connection == place
+            last = np.flatnonzero(is_its & is_given)[-1]
+            others = np.flatnonzero(is_its & ~is_given & ~frames.is_response)
+            first = (one for one in others if apis().is_handshake(frames.payload(int(one))))
+            if next(first, -1) < last:
+                raise UnprovenError
 
     def _note_topics(self, rows: Array, facts: Facts, said: Facts, is_unread: Array) -> None:
         """Take in what the bodies of responses say, if they answer what the piece supposed."""

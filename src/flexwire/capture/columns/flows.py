@@ -428,7 +428,7 @@ class _Chunk:
                 flows.number(one.connection)
             objects = FrameColumns.from_frames(parts.objects, file, flows.connections)
             made.append((objects, np.array(parts.segments, np.int64)))
-        frames, rows = _joined(made, flows.connections, file)
+        frames, rows = joined(made, flows.connections, file)
         origins = self._segments.origins
         return frames if origins is None else replace(frames, origins=origins.take(rows))
 
@@ -449,7 +449,7 @@ def _columns(rows: Array, out: Array, connections: list[str], file: str) -> Fram
     )
 
 
-def _joined(
+def joined(
     made: list[tuple[FrameColumns, Array]], connections: list[str], file: str
 ) -> tuple[FrameColumns, Array]:
     """Frames as one, of several in the order of their segments, and the segment of each."""

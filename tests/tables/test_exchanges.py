@@ -1,0 +1,150 @@
+"""Of exchanges that are over within a step of a piece nothing is handed over, unless it matters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from flexwire.kernels.capture.turns_layout import REQUEST
+from flexwire.storage.listing import list_sources
+from flexwire.tables import exchanges, piece_survey
+from flexwire.tables.piece_survey import survey_piece
+from flexwire.tables.pieces import pieces_of
+from flexwire.tables.survey import Asked, Survey, in_order
+from tests.capture.interleaved import write_capture
+from tests.capture.traffic import request, response
+from tests.spark.traffic import framed, made
+from tests.spark.traffic import request as encoded_request
+from tests.spark.traffic import response as encoded_response
+from tests.tables.folding import write_steps
+from tests.tables.test_fold import MORE, same, size_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.tables.pieces import Frames
+    from tests.capture.exchanges import Step
+
+PIECES = 3
+
+
+def handed_over(files: list[Path]) -> list[Frames]:
+    """The frames that each piece hands over."""
+    asked = Asked(tuple(list_sources(files)))
+    pieces = pieces_of(in_order(asked, Survey()) or [], size_of(files) // PIECES)
+    found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
+    assert all(found)
+    return [one.frames for one in found if one is not None]
+
+
+def talk(number: int, ids: list[int], *, depth: int = 1) -> list[Step]:
+    """Exchanges with these correlation ids, so many at once."""
+    steps: list[Step] = []
+    for start in range(0, len(ids), depth):
+        some = ids[start : start + depth]
+        steps += [("request", request(one)) for one in some]
+        steps += [("response", response(one, 20 + number)) for one in some]
+    return steps
+
+
+def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) -> None:
+    sizes = []
+    for count in (100, 1000):
+        talks = [talk(number, list(range(count))) for number in range(4)]
+        files = write_steps(tmp_path / str(count), talks)
+        frames = handed_over(files)
+        sizes.append([len(one.connection) for one in frames])
+        assert len(frames) == PIECES
+        # A span for each connection.
+        assert [len(one.left_out) for one in frames] == [0, 4, 4]
+    few, many = sizes
+    assert max(many) <= max(few) + 8
+    assert sum(many) < 4 * 20 * PIECES
+
+
+def in_parts(data: bytes, count: int) -> list[Step]:
+    """A request in so many segments, between which a piece may begin."""
+    size = -(-len(data) // count)
+    return [("request", data[at : at + size]) for at in range(0, len(data), size)]
+
+
+# What nobody answers shifts each response after it that has the same correlation id.
+LONG = 20_000
+SHIFTED: dict[str, list[list[Step]]] = {
+    "waits": [[("request", request(7)), *talk(0, [7] * 200)]],
+    "came early": [[*talk(0, [1, 2]), ("response", response(7)), *talk(0, [7] * 200)]],
+    "crosses": [
+        [*talk(0, [*range(100, 130)]), *in_parts(request(7, LONG), 90), *talk(0, [7] * 60)],
+    ],
+    "at once": [talk(0, [7] * 400, depth=5), talk(0, list(range(300)), depth=3)],
+    "in turn": [[*talk(0, [1, 2, 3]), ("request", request(4)), *talk(0, [1, 2, 3, 4] * 60)]],
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_exchanges_with_the_id_of_what_waits_are_read_again(name: str, tmp_path: Path) -> None:
+    files = write_steps(tmp_path, SHIFTED[name])
+    same(files, size_of(files) // PIECES, 1 << 20)
+
+
+def test_with_many_requests_at_once_all_are_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_steps(tmp_path, [talk(0, list(range(300)), depth=6), talk(1, list(range(300)))])
+    few = [len(one.connection) for one in handed_over(files)]
+    monkeypatch.setattr(exchanges, "_MOST_WAITING", 5)
+    found = handed_over(files)
+    for before, one in zip(few, found, strict=True):
+        crowded = [number for number, name in enumerate(one.names) if ":40000" in name]
+        count = int((one.connection == crowded[0]).sum())
+        assert before < 40 < count
+        assert len(one.connection) - count < 20
+
+
+def clients() -> list[Step]:
+    """What some clients say on one connection, software in the middle."""
+    steps = talk(0, list(range(400)))
+    for at in range(2, len(steps), 6):
+        steps[at] = "request", steps[at][1].replace(b"test", b"else")
+    named = made("ApiVersionsRequest", client_software_name="some", client_software_version="1")
+    answer = made("ApiVersionsResponse")
+    for number, at in enumerate(range(700, 0, -100), 1000):
+        steps[at:at] = [
+            ("request", framed(encoded_request(named, 3, number))),
+            ("response", framed(encoded_response(answer, 3, number))),
+        ]
+    return steps
+
+
+@pytest.mark.parametrize("name", ["long", "alone", "large", "clients"])
+def test_what_is_left_out_says_nothing_more(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "clients":
+        files = write_steps(tmp_path, [clients(), clients()[2:]])
+    else:
+        files = write_capture(tmp_path, 1, MORE[name])
+    found = handed_over(files)
+    monkeypatch.setattr(piece_survey, "without_exchanges", lambda frames, *_, **__: frames)
+    every = handed_over(files)
+    assert sum(len(one.connection) for one in found) < sum(len(one.connection) for one in every) / 2
+    for some, full in zip(found, every, strict=True):
+        assert told(some) == told(full)
+        assert set(some.topics.values()) == set(full.topics.values())
+        assert sorted(some.software.values()) == sorted(full.software.values())
+
+
+def told(frames: Frames) -> list[object]:
+    """What the rows of each connection say together."""
+    found: list[object] = []
+    facts = frames.facts
+    for number, name in enumerate(frames.names):
+        its = frames.connection == number
+        times, asks = frames.time_us[its], np.flatnonzero(its & (facts.kind == REQUEST))
+        flags = facts.flags[asks].tolist()
+        changes = [one for at, one in enumerate(flags) if not at or one != flags[at - 1]]
+        last = facts.client[asks[-1:]].tolist()
+        found.append((name, times.min(initial=1 << 62), times.max(initial=0), changes, last))
+    return found

@@ -128,6 +128,17 @@ def test_options_narrow_what_is_read(capture: Path) -> None:
     assert rows_of(capture, message="FetchRequest") == some != []
 
 
+def test_times_begin_with_their_millisecond_and_end_before_it(tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path)
+    connection, heartbeat = traffic.connect(), (made("HeartbeatRequest"), made("HeartbeatResponse"))
+    for number in range(2):
+        traffic.exchange(connection, *heartbeat, 4, number)
+    traffic.close()
+    last = traffic.now_us // 1000
+    rows = rows_of(tmp_path, startingTimestamp=str(last - 2), endingTimestamp=str(last))
+    assert [int(row["time"].timestamp() * 1000) for row in rows] == [last - 2, last - 1]
+
+
 def test_every_option_says_what_it_says() -> None:
     asked = options(
         "/a", rows="MESSAGES", message="FetchRequest", clientId="a, b", ports="9092,9094-9095",

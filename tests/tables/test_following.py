@@ -111,6 +111,11 @@ def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
 def test_rows_are_those_of_the_batch_but_for_what_comes_later(tmp_path: Path) -> None:
     write_capture(tmp_path, 2, SHAPES["CLEAN"])
     expected, got = batch_rows(tmp_path), at_once(tmp_path).sorted()
+    many = Query(tmp_path, replace(ASKED, chunk_bytes=3000, range_bytes=9000))
+    end = many._follower.latest({})
+    assert len(many._follower.stretches({}, end)) > 2
+    many.run()
+    assert many.sorted() == got
     assert given_in_the_end(tmp_path) == set()
     assert got.keys() == expected.keys()
     assert {row["answered"] for row in got[FRAMES]} == {None}

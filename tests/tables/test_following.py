@@ -215,6 +215,23 @@ def test_what_a_tap_writes_is_read_at_once_through_all_its_files(tmp_path: Path)
     assert all(row["latency_us"] == 1000 for row in rows[1::2])
 
 
+def test_frames_come_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path)
+    two = [traffic.connect(("10.0.0.8", port)) for port in (1, 2)]
+    query = Query(tmp_path, ASKED)
+    for number in range(8):
+        for connection in two:
+            traffic.exchange(
+                connection, made("HeartbeatRequest"), made("HeartbeatResponse"), 4, number
+            )
+        if number in {0, 7}:
+            query.run()
+    traffic.close()
+    times = [row["time"] for row in query.rows[FRAMES]]
+    assert len(times) == 32
+    assert times == sorted(times)
+
+
 def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

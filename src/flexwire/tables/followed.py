@@ -94,6 +94,8 @@ class Followed:
     def _only(self, keys: Collection[str]) -> Followed:
         some = Followed(self._asked, self._wanted)
         some._flows = self._flows.only(keys)
+        known = self._flows.files
+        some._flows.files.update({key: known[key] for key in keys if key in known})
         some._turns = self._turns.only(lambda name: key_of(name) in keys)
         some._software = {name: one for name, one in self._software.items() if key_of(name) in keys}
         some._names = self._names
@@ -148,11 +150,9 @@ class Followed:
                 self._forgotten[key] = idle.ordinal
         while len(self._forgotten) > MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]
-        files = {key: self._flows.files[key] for key in kept}
         some = self._only(kept).__dict__
         most = max(MANY_KEYS, 2 * len(kept))
         self.__dict__ |= {**some, "_forgotten": self._forgotten, "_most_keys": most}
-        self._flows.files.update(files)
 
     def _remember(self, segments: SegmentColumns) -> None:
         for number in np.unique(segments.key).tolist() if self._forgotten else ():

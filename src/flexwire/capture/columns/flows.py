@@ -455,7 +455,12 @@ def joined(
     """Frames as one, of several in the order of their segments, and the segment of each."""
     made = [one for one in made if len(one[0])]
     if len(made) == 1:
-        return made[0]
+        # Kernels give those of one connection after those of another.
+        (frames, segments), *_ = made
+        if (segments[1:] >= segments[:-1]).all():
+            return made[0]
+        order = np.argsort(segments, kind="stable")
+        return frames.take(order), segments[order]
     if not made:
         return FrameColumns.from_frames([], file, connections), np.zeros(0, np.int64)
     parts = [frames for frames, _ in made]

@@ -5,8 +5,9 @@ prebuilt batches are the first ones of the same log, given again and again by a 
 does nothing else: the transport's ceiling. Seconds are those of the processor, in Java and in all
 Python workers; of each case the least of all rounds, which take turns, as others use the machine
 too. What is told is what a row more takes: the difference between all partitions and the first, so
-that what a query takes to begin is no part of it. Partitions after the first are links to it. Only on a
-quiet machine: Spark ends workers that were idle for a minute, and their seconds are lost or new.
+that what a query takes to begin is no part of it. Partitions after the first are links to it. Only
+on a quiet machine: Spark ends workers that were idle for a minute, and their seconds are lost or
+new.
 
 Records have keys, values of 200 bytes (random, or JSON that compresses) and one record header, in
 batches of 100. Under "codec" is what the codec's library takes alone for a million rows, in this

@@ -153,11 +153,35 @@ def test_a_damaged_batch_counts_for_nothing(seed: int) -> None:
         assert tuple(found) == (records, keys, values)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_that_share_places_are_told_apart_by_what_their_batches_have_alike(seed: int) -> None:
+    chance = random.Random(seed)
+    # All in one table, for which there are twice as many places.
+    data = b"".join(batch(chance, 3, [5], 10 * one) for one in range(60))
+    with room_for(16):
+        *found, rows = counted(data)
+    assert len(found[0]) == 15
+    assert rows == 0
+    assert tuple(found) == expected(data)
+
+
+def test_a_batch_of_another_count_than_it_says_counts_for_nothing() -> None:
+    part = encode_batch([Record(at, 1000, b"k", b"v" * 9, []) for at in range(5)])
+    for count in (4, 6):
+        wrong = part[:57] + count.to_bytes(4, "big") + part[61:]
+        *found, rows = counted(part + wrong + part, mode="PERMISSIVE", check_crc=False)
+        assert tuple(found) == expected(part + part)
+        assert rows == 0
+
+
 def test_a_batch_with_a_wrong_crc_counts_for_nothing() -> None:
-    parts = [batch(random.Random(one), 9, [4]) for one in range(3)]
-    wrong = parts[1][:-1] + bytes([parts[1][-1] ^ 1])
-    *found, _ = counted(parts[0] + wrong + parts[2], mode="PERMISSIVE")
-    assert tuple(found) == expected(parts[0] + parts[2])
+    part = encode_batch([Record(at, 1000, b"k", b"v" * 9, []) for at in range(5)])
+    at = part.index(b"vvv")
+    wrong = part[:at] + b"w" + part[at + 1 :]
+    *found, _ = counted(part + wrong + part, mode="PERMISSIVE")
+    assert tuple(found) == expected(part + part)
+    *found, _ = counted(part + wrong + part, check_crc=False)
+    assert tuple(found) == expected(part * 3)
 
 
 def room_for(most: int) -> Any:

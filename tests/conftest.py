@@ -77,7 +77,7 @@ def spark() -> Iterator[SparkSession]:
     java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     # It says on which Java it is; processes of tests are to find theirs, and its archive.
-    os.environ.pop("JAVA_HOME")
+    os.environ.pop("JAVA_HOME", None)
     if java is not None:
         os.environ["JAVA_HOME"] = java
     yield started

@@ -111,7 +111,7 @@ def test_of_a_large_capture_payloads_are_neither_broadcast_nor_read_thousands_at
         return told
 
     # What the session of the tests leaves out, as its jobs are small.
-    small = spark.conf.get(_COMPILED)
+    small = str(spark.conf.get(_COMPILED))
     spark.conf.set(_COMPILED, "true")
     try:
         usual = plan()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,11 @@ def spark() -> Iterator[SparkSession]:
 
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF)
+    java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
+    # It says on which Java it is; processes of tests are to find theirs, and its archive.
+    os.environ.pop("JAVA_HOME", None)
+    if java is not None:
+        os.environ["JAVA_HOME"] = java
     yield started
     started.stop()

@@ -111,7 +111,7 @@ def test_what_one_java_leaves_another_one_maps(
     # However busy the machine is.
     monkeypatch.setattr(archive, "_TIMEOUT_S", 3000)
     if MADE is not None and not is_new:
-        shutil.copy2(MADE, cache)
+        shutil.copy2(MADE, cache / f"{archive._name()}-{MADE.stat().st_size}.jsa")
     kept = make_archive(SMALL_JAVA)
     java = find_java() / "bin" / "java"
     base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"

@@ -38,12 +38,32 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made.close()
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """A driver without a cluster, which tries a task again all the same."""
+    made = Driver("local[2,4]", tmp_path_factory.mktemp("alone"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("fault", ["raises", "killed_mid_file", "killed_after_put"])
+def test_a_task_that_runs_again_counts_once(
+    alone: Driver, tmp_path: Path, flags: Path, fault: str
+) -> None:
+    assert_counted_once(alone, tmp_path, flags, fault)
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     "fault", ["raises", "killed_mid_file", "killed_after_put", "executor_killed", "slow"]
 )
-def test_a_task_that_runs_again_counts_once(
+def test_a_task_that_runs_again_elsewhere_counts_once(
     driver: Driver, tmp_path: Path, flags: Path, fault: str
 ) -> None:
+    assert_counted_once(driver, tmp_path, flags, fault)
+
+
+def assert_counted_once(driver: Driver, tmp_path: Path, flags: Path, fault: str) -> None:
     out = tmp_path / "out"
     told = driver.ask(FAULTY, str(out), str(flags), COUNT, fault)
     assert told == [n * n for n in range(COUNT)]
@@ -60,12 +80,12 @@ def test_a_task_that_runs_again_counts_once(
 
 
 def test_files_are_joined_once_where_a_task_that_joins_them_is_ended(
-    driver: Driver, tmp_path: Path, flags: Path
+    alone: Driver, tmp_path: Path, flags: Path
 ) -> None:
     trees = []
     for name in ("out", "same"):
         (tmp_path / name).mkdir()
-        told = driver.ask("tests.spark.parts:run_joining", str(tmp_path / name), str(flags), COUNT)
+        told = alone.ask("tests.spark.parts:run_joining", str(tmp_path / name), str(flags), COUNT)
         assert attempts(flags, 0) > 1
         assert attempts(flags, 1) > 1
         trees.append(tree(tmp_path / name / "tables"))
@@ -75,6 +95,7 @@ def test_files_are_joined_once_where_a_task_that_joins_them_is_ended(
     assert any("-000000-000003-" in file for file in trees[0])
 
 
+@pytest.mark.cluster
 def test_a_worker_that_ends_for_good_is_made_up_for(
     standalone: Cluster, driver: Driver, tmp_path: Path, flags: Path
 ) -> None:

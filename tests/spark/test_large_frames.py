@@ -33,6 +33,7 @@ pytestmark = pytest.mark.spark
 
 MIB = 1024 * 1024
 LARGE, EVERY, ROWS = 6 * MIB, 20, 240
+_COMPILED = "spark.sql.codegen.wholeStage"
 PAGE_LIMIT, ROW_GROUP_LIMIT = MIB, 32 * MIB
 
 
@@ -109,9 +110,15 @@ def test_of_a_large_capture_payloads_are_neither_broadcast_nor_read_thousands_at
         told: str = joined._jdf.queryExecution().executedPlan().toString()
         return told
 
-    usual = plan()
-    with configured(spark, is_small=False):
-        ours = plan()
+    # What the session of the tests leaves out, as its jobs are small.
+    small = str(spark.conf.get(_COMPILED))
+    spark.conf.set(_COMPILED, "true")
+    try:
+        usual = plan()
+        with configured(spark, is_small=False):
+            ours = plan()
+    finally:
+        spark.conf.set(_COMPILED, small)
     # By itself Spark does both, and the plan tells.
     assert ("Broadcast" in usual, "ColumnarToRow" in usual) == (True, True)
     assert ("Broadcast" in ours, "ColumnarToRow" in ours) == (False, False)

@@ -84,8 +84,10 @@ class Jars:
         except subprocess.TimeoutExpired:
             self._give_up(f"Maven took more than {MOST_SECONDS} s")
         if answer.returncode:
-            said = [line for line in answer.stdout.splitlines() if line.startswith("[ERROR]")]
-            self._give_up("\n".join(said[:3]) or f"mvn ended with {answer.returncode}")
+            shutil.rmtree(making)
+            # The first says what is wrong, and the others how to ask Maven for more.
+            said = answer.stdout.partition("[ERROR] ")[2].partition("\n")[0]
+            self._give_up(said or f"mvn ended with {answer.returncode}")
         (making / "jars").rename(place)
         shutil.rmtree(making)
 

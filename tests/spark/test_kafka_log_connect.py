@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceReader
 import flexwire.spark
 
 remote, logs = sys.argv[1:]
@@ -30,7 +31,8 @@ def read():
 found = sorted(row.offset for row in read().collect())
 flexwire.spark.register(spark)
 count = read().where("offset >= 10").count()
-flexwire.spark.register(spark, push_filters=True)
+if hasattr(DataSourceReader, "pushFilters"):
+    flexwire.spark.register(spark, push_filters=True)
 narrow = read().where("offset >= 10").count()
 spark.stop()
 print(json.dumps({"found": found, "count": count, "narrow": narrow}))

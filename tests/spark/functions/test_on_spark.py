@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 import flexwire
-from flexwire.errors import ArgumentError, UnknownMessageError
+from flexwire.errors import AnalysisError, ArgumentError, UnknownMessageError
 from flexwire.schema.catalog import use_catalog
 from flexwire.spark.functions import (
     from_kafka,
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+HAS_FUNCTIONS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 
 
 def test_a_function_takes_the_catalog_along_that_its_caller_had(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    if not HAS_FUNCTIONS:
+        with pytest.raises(AnalysisError, match=r"needs PySpark 4\.1 or later"):
+            from_kafka(F.lit(b""), "MetadataRequest", 1)
+        return
     use_catalog(own_catalog(tmp_path))
     try:
         ping = flexwire.message("PingRequest")(text="hello").encode(0)

@@ -1,0 +1,31 @@
+"""docs/spark-delta.md does what it shows: a stream into a table of Delta, each record once."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark-delta.md").read_text(encoding="utf-8")
+
+
+# Three short streams.
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    with contextlib.chdir(tmp_path):
+        for block in blocks(PAGE):
+            assert block.language == "python"
+            if block.reason is None:
+                program = compile("\n" * block.line + block.text, "docs/spark-delta.md", "exec")
+                exec(program, names)  # noqa: S102 - the page is ours
+    assert names["spark"] is spark

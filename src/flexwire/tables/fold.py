@@ -59,6 +59,7 @@ class Fold:
         if not has_kernels():
             # There are some where the pieces were cut.
             raise UnprovenError
+        self._findings.begin_range(None)
         left = len(pieces)
         for some in _ranges(zip(pieces, summaries, strict=True), self._asked.range_bytes):
             left -= len(some)
@@ -69,7 +70,7 @@ class Fold:
         """Take in the pieces of a range."""
         findings = self._findings
         keys = None if is_last else _keys(some)
-        begins = True
+        begins = self._at is not None
         for piece, summary in some:
             is_next = summary is not None and self._is_next(summary.start)
             if begins or (keys is not None and not is_next):
@@ -159,7 +160,8 @@ def _ranges(told: Iterable[_Surveyed], size: int) -> Iterator[list[_Surveyed]]:
             some, total = [], 0
         some.append((piece, summary))
         total += its
-    yield some
+    if some:
+        yield some
 
 
 def _keys(some: list[_Surveyed]) -> list[str] | None:

@@ -40,10 +40,13 @@ from processes import run
 from flexwire.capture.brokers import Brokers
 from flexwire.report import render
 from flexwire.report.audit_facts import Audit
-from flexwire.spark import commit, compaction, summing
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import (
+from flexwire.spark import summing
+from flexwire.spark.parts import facts_of
+from flexwire.spark.paths import capture_sources
+from flexwire.spark.publishing import commit, compaction
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
     Committed,
@@ -53,8 +56,6 @@ from flexwire.spark.manifest import (
     part_name,
     settle,
 )
-from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources
 from flexwire.spark.ranges import _Writers
 from flexwire.spark.session import session
 from flexwire.spark.sums.analysis import AnalysisSums

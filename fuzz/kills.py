@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.staging import PARTS, PREFIX
+from flexwire.spark.publishing.staging import PARTS, PREFIX
 from flexwire.spark.tables import SUCCESS, finished_tables
 from fuzz.arguments import asked
 from tests.spark.traffic import Traffic, made

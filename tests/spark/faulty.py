@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexwire.spark.manifest import part_name
+from flexwire.spark.publishing.manifest import part_name
 from flexwire.storage.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.spark.drop import Drop
+    from flexwire.spark.publishing.drop import Drop
     from flexwire.storage.pages import Entry
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"

@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from flexwire.spark import commit
 from flexwire.spark.analyze import analyze
 from flexwire.spark.paths import capture_sources as listed
+from flexwire.spark.publishing import commit
 from flexwire.tables.survey import Asked
 from tests.spark.faulty import begin, wait_for
 

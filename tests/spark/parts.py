@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.spark import compaction
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.compaction import compact, remove_parts
-from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import PARTS, TABLES, Committed, Files, part_name, settle
+from flexwire.spark.publishing import compaction
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.compaction import compact, remove_parts
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, part_name, settle
 from flexwire.storage.place import Place
 from flexwire.tables.parquet import TableWriter
 from tests.spark import faulty

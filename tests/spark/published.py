@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
 from flexwire.spark.failures import explained
-from flexwire.spark.manifest import settle
-from flexwire.spark.staging import staging
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.publishing.staging import staging
 from flexwire.spark.tables import Tables, finished_tables, mark
 from tests.spark import faulty
 

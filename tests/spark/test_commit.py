@@ -17,10 +17,10 @@ import pytest
 from flexwire.errors import AnalysisError, ArgumentError
 from flexwire.kernels import engine
 from flexwire.schema.catalog import catalog, use_catalog
-from flexwire.spark import commit
-from flexwire.spark.commit import LARGEST_VALUE, run_tasks
-from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import Committed, Written, part_name, settle
+from flexwire.spark.publishing import commit
+from flexwire.spark.publishing.commit import LARGEST_VALUE, run_tasks
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import Committed, Written, part_name, settle
 from flexwire.storage.place import Place
 from tests.schema.own import own_catalog
 from tests.spark import faulty
@@ -173,7 +173,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     out = tmp_path / "out"
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
-    monkeypatch.setattr("flexwire.spark.staging.Place", Full)
+    monkeypatch.setattr("flexwire.spark.publishing.staging.Place", Full)
     with pytest.raises(
         AnalysisError, match=r"^Writing: a disk is full, that of .* left on device$"
     ):

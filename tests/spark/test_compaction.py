@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import AnalysisError
-from flexwire.spark.compaction import compact
-from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import PARTS, TABLES, Committed, Files, Written, part_name
+from flexwire.spark.publishing.compaction import compact
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, Written, part_name
 from flexwire.storage.place import Place
 from tests.spark import faulty
 from tests.spark.faulty import Store
@@ -30,10 +30,10 @@ COUNT = 24
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are large enough sooner, and tasks run here."""
-    monkeypatch.setattr("flexwire.spark.joining.WHOLE_BYTES", WHOLE)
-    monkeypatch.setattr("flexwire.spark.compaction.TASK_BYTES", 8 * WHOLE)
-    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", here)
-    monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 2)
+    monkeypatch.setattr("flexwire.spark.publishing.joining.WHOLE_BYTES", WHOLE)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.TASK_BYTES", 8 * WHOLE)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", here)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
     # A row group is what a file grows by.
     monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
 
@@ -73,7 +73,7 @@ def test_every_row_is_there_once_in_the_order_of_ranges(place: Place) -> None:
 def test_joined_files_are_large_enough_but_for_the_last(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.spark.compaction._REWRITTEN", 1)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction._REWRITTEN", 1)
     files = files_of(place, joined(place, COUNT, here))
     for table, some in files.items():
         sizes = [one.stat().st_size for one in some]
@@ -147,7 +147,7 @@ def test_where_nothing_is_to_be_joined_no_task_runs(
         assert count == 0
         return []
 
-    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", refuse)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", refuse)
     names = joined(place, count, here)
     assert len(names) == count * len(ROWS)
 
@@ -157,7 +157,7 @@ def test_few_files_stay_as_they_are(place: Place, monkeypatch: pytest.MonkeyPatc
         names = joined(place, count, here)
         return {t: some for t, some in files_of(place, names).items() if t.startswith("messages/")}
 
-    monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 8)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 8)
     few, many = small(7), small(8)
     assert {len(some) for some in few.values()} == {7}
     assert min(len(some) for some in many.values()) < 8

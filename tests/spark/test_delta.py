@@ -29,8 +29,8 @@ from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.spark.delta.reading import output
 from flexwire.spark.delta.staging import delta_staging
-from flexwire.spark.manifest import settle
-from flexwire.spark.outputs import begun
+from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.publishing.outputs import begun
 from flexwire.spark.reading import table as spark_table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source

@@ -18,11 +18,12 @@ from flexwire.report import render
 from flexwire.report.audit_facts import Audit
 from flexwire.report.facts import SOURCES_SHOWN, Facts
 from flexwire.report.tables import ROW_LIMIT
-from flexwire.spark import commit
-from flexwire.spark.compaction import compact
-from flexwire.spark.drop import Drop
-from flexwire.spark.left_work import LARGEST_WORK, LeftWork
-from flexwire.spark.manifest import (
+from flexwire.spark.parts import facts_of
+from flexwire.spark.publishing import commit
+from flexwire.spark.publishing.compaction import compact
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.left_work import LARGEST_WORK, LeftWork
+from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
     Committed,
@@ -31,7 +32,6 @@ from flexwire.spark.manifest import (
     part_name,
     settle,
 )
-from flexwire.spark.parts import facts_of
 from flexwire.spark.ranges import range_bytes
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import mark_place
@@ -81,7 +81,7 @@ def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(count)
     )
     committed = commit._checked(found, count)
-    monkeypatch.setattr("flexwire.spark.compaction.run_tasks", lambda *_: [])
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", lambda *_: [])
     files = list(compact(None, committed, Drop(place)))  # type: ignore[arg-type]  # it is not touched
     assert len(files) == 2 * count
     listed = Listed(place.root)

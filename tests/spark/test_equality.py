@@ -153,7 +153,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every capture is cut into many ranges, each read in many chunks."""
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.surveying.LEAST_BYTES", 0)
-    monkeypatch.setattr("flexwire.spark.compaction.LEAST_PARTS", 2)
+    monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
     monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096))
 
 

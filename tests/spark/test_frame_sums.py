@@ -159,8 +159,8 @@ def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
 
 def by_spark(spark: SparkSession, captured: Captured, folder: Path) -> dict[str, Any]:
     """The same from the queries that Spark answers."""
-    from flexwire.spark import api_facts, facts  # noqa: PLC0415 - importing it takes a second
-    from flexwire.spark.connections import kafka_only  # noqa: PLC0415 - as above
+    from flexwire.spark.by_objects import api_facts, facts  # noqa: PLC0415 - importing it takes a second
+    from flexwire.spark.by_objects.connections import kafka_only  # noqa: PLC0415 - as above
 
     frames = kafka_only(table(spark, captured.frames, folder / "frames.parquet"))
     packets = table(spark, captured.packets, folder / "packets.parquet")
@@ -206,7 +206,7 @@ def test_the_sums_of_frames_are_what_spark_gives(
 def test_the_sums_of_connections_are_what_spark_gives(
     spark: SparkSession, captured: Captured, tmp_path: Path
 ) -> None:
-    from flexwire.spark.connections import gather_connections  # noqa: PLC0415 - takes a second
+    from flexwire.spark.by_objects.connections import gather_connections  # noqa: PLC0415 - takes a second
 
     rows = table(spark, captured.connections, tmp_path / "connections.parquet")
     found = cut(random.Random(1), captured.connections, ConnectionSums()).facts()
@@ -227,7 +227,7 @@ def test_percentiles_and_buckets_are_those_of_spark(spark: SparkSession, tmp_pat
             "latency_us": [one for some in latencies.values() for one in some],
         }
     )
-    from flexwire.spark.api_facts import gather_apis  # noqa: PLC0415 - takes a second
+    from flexwire.spark.by_objects.api_facts import gather_apis  # noqa: PLC0415 - takes a second
 
     frames = table(spark, rows, tmp_path / "frames.parquet")
     found = cut(random.Random(1), rows, FrameSums(WIDTH_US)).apis()

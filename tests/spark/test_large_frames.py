@@ -15,9 +15,9 @@ import pytest
 from flexwire.errors import AnalysisError
 from flexwire.spark.analyze import analyze, configured
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.frames import FRAMES
-from flexwire.spark.pairs import pair_frames, with_payloads
+from flexwire.spark.by_objects.frames import FRAMES
+from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
+from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.tables import write_table
 from tests.spark.traffic import START_US, Traffic, made, request
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.drop import Drop
+    from flexwire.spark.publishing.drop import Drop
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,8 @@ from flexwire.net.relay import Relay
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.spark.batches import record_batch
-from flexwire.spark.frames import FRAME, FRAMES
-from flexwire.spark.pairs import pair_frames
+from flexwire.spark.by_objects.frames import FRAME, FRAMES
+from flexwire.spark.by_objects.pairs import pair_frames
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
 from flexwire.spark.progress import is_connect, watched_tasks
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.drop import Drop
 from flexwire.storage.place import Place
 from tests.spark import faulty
 

@@ -171,9 +171,9 @@ def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:
 @pytest.mark.parametrize("name", [*SEEDS, "HOSTILE"])
 def test_sums_are_what_spark_gives(name: str, spark: SparkSession) -> None:
     # PySpark is imported by tests that start it.
-    from flexwire.spark import record_facts  # noqa: PLC0415 - see above
-    from flexwire.spark.connections import kafka_only  # noqa: PLC0415 - see above
-    from flexwire.spark.tag_facts import gather_tagged_fields  # noqa: PLC0415 - see above
+    from flexwire.spark.by_objects import record_facts  # noqa: PLC0415 - see above
+    from flexwire.spark.by_objects.connections import kafka_only  # noqa: PLC0415 - see above
+    from flexwire.spark.by_objects.tag_facts import gather_tagged_fields  # noqa: PLC0415 - see above
 
     told = hostile_rows() if name == "HOSTILE" else rows_of(name).records
     table = _frame(spark, told)

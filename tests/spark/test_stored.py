@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.stored import StoredStaging, stored_staging
+from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.storage.place import Place
 from flexwire.tables.reading import CURRENT, output, published
 from tests.spark.faulty import Store

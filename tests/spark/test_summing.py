@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.spark import summing
-from flexwire.spark.drop import Drop
+from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.storage.place import Place
 from tests.spark.faulty import Store

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.spark import surveying
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.drop import Drop
-from flexwire.spark.manifest import Committed
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.manifest import Committed
 from flexwire.spark.surveying import kept, surveyed
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place

@@ -13,7 +13,7 @@ from flexwire.columnar import record_pieces
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import WITHHELD
 from flexwire.records import Compression, Record, encode_batch
-from flexwire.spark.records import carried_records, decode_records, name_topics
+from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
 from flexwire.tables import records
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE

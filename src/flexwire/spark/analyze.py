@@ -31,11 +31,14 @@ from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
 from flexwire.spark.archive import with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
-from flexwire.spark.by_objects import ObjectTables
-from flexwire.spark.facts import QUERIES, Measured, gather_facts
+from flexwire.spark.by_objects.analysis import ObjectTables
+from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
-from flexwire.spark.manifest import TABLES
-from flexwire.spark.outputs import (
+from flexwire.spark.parts import facts_of
+from flexwire.spark.paths import capture_sources, local_files, output_place
+from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.publishing.manifest import TABLES
+from flexwire.spark.publishing.outputs import (
     PARQUET,
     begun,
     check_here,
@@ -44,12 +47,9 @@ from flexwire.spark.outputs import (
     here,
     to_format,
 )
-from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources, local_files, output_place
-from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.private import make_private_directory
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
-    from flexwire.spark.outputs import Writing
     from flexwire.spark.progress import Progress
-    from flexwire.spark.staging import Staging
+    from flexwire.spark.publishing.outputs import Writing
+    from flexwire.spark.publishing.staging import Staging
     from flexwire.spark.sums.analysis import AnalysisSums
     from flexwire.spark.surveying import Surveyed
     from flexwire.spark.unreadable import Unreadable

@@ -16,10 +16,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from flexwire.spark.commit import MOST_TASKS, run_tasks
-from flexwire.spark.compaction import compact, remove_parts
-from flexwire.spark.joining import WHOLE_BYTES
-from flexwire.spark.manifest import PARTS, TABLES, part_name, settle
+from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
+from flexwire.spark.publishing.compaction import compact, remove_parts
+from flexwire.spark.publishing.joining import WHOLE_BYTES
+from flexwire.spark.publishing.manifest import PARTS, TABLES, part_name, settle
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.manifest import Committed
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.surveying import Surveyed
     from flexwire.tables.run_rows import Rows
     from flexwire.tables.survey import Asked, Survey

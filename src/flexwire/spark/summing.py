@@ -10,8 +10,8 @@ import pickle
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.fetching import fetched
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.fetching import fetched
 from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.sums.analysis import AnalysisSums
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.places import Place
 
 MOST_MERGED: Final = 256
 """The sums of so many tasks the driver merges by itself."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.spark.commit import MOST_TASKS, run_tasks
+from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.manifest import Committed
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.spark.publishing.places import Place
     from flexwire.storage.source import Source
     from flexwire.tables.inputs import Look
     from flexwire.tables.pieces import Piece

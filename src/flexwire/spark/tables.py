@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.places import Place as Files
+    from flexwire.spark.publishing.places import Place as Files
 
 # A frame may have 100 MiB, and a row between two of them a hundred bytes. Parquet's writer looks at
 # the size of what it holds after 100 rows, and then as late as the rows before let it hope, up to

@@ -1,8 +1,8 @@
 """The output of an analysis, read by path or URL: which one is complete, its tables, its files.
 
 In a directory of this machine the output is the directory. In a store it is the run that
-``current.json`` names (`flexwire.spark.stored` says why), which nothing changes any more: who has
-opened an `Output` reads that one to the end. Keys are those of `flexwire.storage`.
+``current.json`` names (`flexwire.spark.publishing.stored` says why), which nothing changes any
+more: an `Output` that was opened reads that one to the end. Keys are those of `flexwire.storage`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import pytest
 from flexwire.capture.columns import merging
 from flexwire.capture.columns.merging import CrowdedError, Front, MergedReader, UnderWay, Waiting
 from flexwire.capture.columns.segments import FileNotes, SegmentColumns
-from flexwire.spark.segments import SEGMENTS, _file_rows
+from flexwire.spark.by_objects.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
 from flexwire.tables import inputs
 from flexwire.tables.inputs import looks

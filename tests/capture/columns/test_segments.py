@@ -22,7 +22,7 @@ from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel
-from flexwire.spark.segments import _file_rows, _note
+from flexwire.spark.by_objects.segments import _file_rows, _note
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
 from tests.capture.traffic import block, enhanced, interface, option, packet, pcap, section

@@ -18,9 +18,9 @@ from flexwire.spark.delta.options import check_scheme
 from flexwire.spark.delta.place import ALWAYS, AT_ONCE, TABLES, DeltaPlace, split
 from flexwire.spark.delta.reading import DeltaOutput
 from flexwire.spark.delta.sweeping import give_up, note_tables, sweep, take_out
-from flexwire.spark.drop import SCRATCH, Drop
-from flexwire.spark.staging import locked
-from flexwire.spark.stored import ABANDONED_SECONDS, STAGING, new_run
+from flexwire.spark.publishing.drop import SCRATCH, Drop
+from flexwire.spark.publishing.staging import locked
+from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, new_run
 from flexwire.storage.private import make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.reading import CURRENT, MARKER, RUNS, is_delta

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from flexwire.spark.delta.ledger import ABANDONED, IN, Entry, Ledger, entry
 from flexwire.spark.delta.logs import Log
 from flexwire.spark.delta.place import AT_ONCE, DeltaPlace
-from flexwire.spark.drop import SCRATCH
-from flexwire.spark.stored import ABANDONED_SECONDS, STAGING
+from flexwire.spark.publishing.drop import SCRATCH
+from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING
 from flexwire.tables.reading import RUN
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ import pickle
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.spark.commit import run_tasks
-from flexwire.spark.joining import Run, work_on
-from flexwire.spark.manifest import PARTS, TABLES, Written
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.joining import Run, work_on
+from flexwire.spark.publishing.manifest import PARTS, TABLES, Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.manifest import Committed
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.spark.publishing.places import Place
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""

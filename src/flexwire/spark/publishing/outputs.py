@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from flexwire.arguments import refuse, to_flag, to_text
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.report.facts import Facts
-from flexwire.spark.staging import FACTS, Staging, staging
-from flexwire.spark.stored import StoredStaging, stored_staging
+from flexwire.spark.publishing.staging import FACTS, Staging, staging
+from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.tables.reading import Output, is_delta
 from flexwire.tables.survey import Asked
 

@@ -25,14 +25,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.drop import Drop
+from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
 from flexwire.tables.reading import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.places import Place
 
 P = TypeVar("P", bound="Place")
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
 
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.places import Place
 
 # To fetch a small file of a store is mostly waiting; what waits here is held in memory.
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20

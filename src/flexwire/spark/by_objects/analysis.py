@@ -25,14 +25,14 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.errors import CaptureError
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.bodies import decode_bodies
-from flexwire.spark.connections import connections_table
-from flexwire.spark.frames import PACKETS, assemble_frames
-from flexwire.spark.outcomes import SOFTWARE, SOFTWARE_MESSAGE, frames_table, software_of
-from flexwire.spark.pairs import pair_frames, with_payloads
+from flexwire.spark.by_objects.bodies import decode_bodies
+from flexwire.spark.by_objects.connections import connections_table
+from flexwire.spark.by_objects.frames import PACKETS, assemble_frames
+from flexwire.spark.by_objects.outcomes import SOFTWARE, SOFTWARE_MESSAGE, frames_table, software_of
+from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
+from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
+from flexwire.spark.by_objects.segments import read_captures
 from flexwire.spark.progress import Steps, watched_tasks
-from flexwire.spark.records import carried_records, decode_records, name_topics
-from flexwire.spark.segments import read_captures
 from flexwire.spark.tables import Tables, outcomes_of, write_table
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.spark.unreadable import SHOWN, Unreadable
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.brokers import Brokers
     from flexwire.spark.progress import Clock, Progress
-    from flexwire.spark.staging import Staging
+    from flexwire.spark.publishing.staging import Staging
 
 
 # A small job is mostly waiting for Spark to plan and commit it.

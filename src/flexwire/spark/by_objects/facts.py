@@ -21,21 +21,21 @@ from flexwire.report.facts import (
     TimelineBucket,
     Totals,
 )
-from flexwire.spark.api_facts import client_of, gather_apis, gather_version_uses
-from flexwire.spark.connections import gather_connections, kafka_only
-from flexwire.spark.pairs import FRAME_KEY
-from flexwire.spark.parts import Parts, facts_of, first_sources
-from flexwire.spark.record_facts import (
+from flexwire.spark.by_objects.api_facts import client_of, gather_apis, gather_version_uses
+from flexwire.spark.by_objects.connections import gather_connections, kafka_only
+from flexwire.spark.by_objects.pairs import FRAME_KEY
+from flexwire.spark.by_objects.record_facts import (
     gather_record_headers,
     gather_topics,
     message_of_source,
     undecodable,
 )
+from flexwire.spark.by_objects.tag_facts import gather_tagged_fields
+from flexwire.spark.parts import Parts, facts_of, first_sources
 from flexwire.spark.sums.failures import SAMPLE_BYTES, SHOWN_FAILURES
 from flexwire.spark.sums.frames import CLIENT
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS
 from flexwire.spark.sums.timeline import bucket_us
-from flexwire.spark.tag_facts import gather_tagged_fields
 from flexwire.tables.frames import LENIENT
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.errors import AnalysisError
 
 if TYPE_CHECKING:
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.places import Place
 
 LARGEST_WORK: Final = 1 << 18
 """So many bytes of work travel."""

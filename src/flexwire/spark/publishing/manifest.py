@@ -19,7 +19,7 @@ from flexwire.errors import AnalysisError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.places import Place
 
 T = TypeVar("T")
 

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
-from flexwire.spark.fetching import fetched
-from flexwire.spark.manifest import PARTS, joined_name
+from flexwire.spark.publishing.fetching import fetched
+from flexwire.spark.publishing.manifest import PARTS, joined_name
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.spark.drop import Drop
-    from flexwire.spark.manifest import Written
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Written
+    from flexwire.spark.publishing.places import Place
 
 WHOLE_BYTES: Final = 128 << 20
 """A file of so many bytes is large enough."""

@@ -31,10 +31,10 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.drop import Drop, as_it_is
-from flexwire.spark.left_work import LARGEST_WORK, LeftWork
-from flexwire.spark.manifest import Committed, Files, check_owners
 from flexwire.spark.progress import is_connect
+from flexwire.spark.publishing.drop import Drop, as_it_is
+from flexwire.spark.publishing.left_work import LARGEST_WORK, LeftWork
+from flexwire.spark.publishing.manifest import Committed, Files, check_owners
 from flexwire.spark.tasks import KEEPS_MEMORY
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
-    from flexwire.spark.drop import Arrange
-    from flexwire.spark.places import Place
+    from flexwire.spark.publishing.drop import Arrange
+    from flexwire.spark.publishing.places import Place
 
 R = TypeVar("R")
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.capture.columns.turns_outcomes import FAILED, NOT_KAFKA, UNBELIEVED
 from flexwire.report.facts import ConnectionFacts, OtherConnection
-from flexwire.spark.frames import CONNECTION, FRAME
+from flexwire.spark.by_objects.frames import CONNECTION, FRAME
 from flexwire.spark.sums.connections import SHOWN
 
 if TYPE_CHECKING:

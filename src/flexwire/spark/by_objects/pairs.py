@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.columns.turns_outcomes import NOT_KAFKA, UNPAIRED, UNPAIRED_REASON
-from flexwire.spark.connections import judged_frames
-from flexwire.spark.frames import FRAME
+from flexwire.spark.by_objects.connections import judged_frames
+from flexwire.spark.by_objects.frames import FRAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,6 +24,8 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):
         assert block.language == "python"
+        if block.reason is not None:
+            continue
         assert "assert " in block.text
         program = compile("\n" * block.line + block.text, "docs/spark.md", "exec")
         with contextlib.chdir(tmp_path):

@@ -153,7 +153,7 @@ def _raise(_: int, __: Drop) -> None:
             "Decoding captures: Spark failed with ValueError: planted; while testing",
         ),
         (
-            ("by_objects.decode_bodies", _broken_plan, True),
+            ("by_objects.analysis.decode_bodies", _broken_plan, True),
             "Decoding messages: Spark failed with org.apache.spark.sql.catalyst.",
         ),
     ],

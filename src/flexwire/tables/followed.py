@@ -107,7 +107,7 @@ class Followed:
     def take(self, segments: SegmentColumns) -> Step:
         """Take in a chunk, and give the frames that are whole with it."""
         self._remember(segments)
-        frames = self._flows.push(segments)
+        frames = self._flows.push(segments, in_order=True)
         facts = self._turns.facts(frames)
         ended = {one.connection: one for one in self._flows.ended()}
         shown = [frames.connections[one] for one in np.unique(frames.connection).tolist()]

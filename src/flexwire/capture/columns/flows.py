@@ -88,11 +88,16 @@ class Flows:
         self.__dict__ |= state
         self.lent = _LentConnections()
 
-    def push(self, segments: SegmentColumns) -> FrameColumns:
-        """Take in the segments of a chunk; give the frames that are now whole, errors too."""
+    def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
+        """Take in the segments of a chunk; give the frames that are now whole, errors too.
+
+        With ``in_order`` they stand in the order in which they ended. Otherwise those of a
+        connection do, and kernels may give one connection after the other: of small messages such
+        rows make files a quarter smaller, and nothing is sorted.
+        """
         self._chunk_bytes = int(segments.payload_size.sum())
         chunk = _Chunk(self, segments)
-        frames = chunk.run()
+        frames = chunk.run(in_order=in_order)
         for key in list(self.lent.limited):
             # There was room for all of this chunk.
             self.take_back(key)
@@ -342,7 +347,7 @@ class _Chunk:
         self._kept.append(column)
         self._call[word // _WORD] = column.ctypes.data
 
-    def run(self) -> FrameColumns:
+    def run(self, *, in_order: bool) -> FrameColumns:
         todo = self._runs()
         self._flows.files.update(self._files(todo))
         while todo:
@@ -352,7 +357,7 @@ class _Chunk:
                 if first < stop:
                     runs.append((key, first, stop))
             todo = self._by_kernels(runs)
-        return self._frames()
+        return self._frames(in_order=in_order)
 
     def _files(self, runs: list[tuple[str, int, int]]) -> dict[str, str]:
         """The file of the last segment of each key."""
@@ -415,7 +420,7 @@ class _Chunk:
                 left.append((key, self._push(key, place), stop))
         return [one for one in left if one[1] < one[2]]
 
-    def _frames(self) -> FrameColumns:
+    def _frames(self, *, in_order: bool) -> FrameColumns:
         flows, parts = self._flows, self._parts
         file = self._segments.file
         made: list[tuple[FrameColumns, Array]] = []
@@ -428,7 +433,7 @@ class _Chunk:
                 flows.number(one.connection)
             objects = FrameColumns.from_frames(parts.objects, file, flows.connections)
             made.append((objects, np.array(parts.segments, np.int64)))
-        frames, rows = joined(made, flows.connections, file)
+        frames, rows = joined(made, flows.connections, file, in_order=in_order)
         origins = self._segments.origins
         return frames if origins is None else replace(frames, origins=origins.take(rows))
 
@@ -450,14 +455,20 @@ def _columns(rows: Array, out: Array, connections: list[str], file: str) -> Fram
 
 
 def joined(
-    made: list[tuple[FrameColumns, Array]], connections: list[str], file: str
+    made: list[tuple[FrameColumns, Array]],
+    connections: list[str],
+    file: str,
+    *,
+    in_order: bool = False,
 ) -> tuple[FrameColumns, Array]:
-    """Frames as one, of several in the order of their segments, and the segment of each."""
+    """Frames as one, and the segment of each.
+
+    Several are put in the order of their segments, and so is one if it is to be ``in_order``.
+    """
     made = [one for one in made if len(one[0])]
     if len(made) == 1:
-        # Kernels give those of one connection after those of another.
         (frames, segments), *_ = made
-        if (segments[1:] >= segments[:-1]).all():
+        if not in_order or (segments[1:] >= segments[:-1]).all():
             return made[0]
         order = np.argsort(segments, kind="stable")
         return frames.take(order), segments[order]

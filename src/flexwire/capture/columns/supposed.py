@@ -293,7 +293,7 @@ class SupposedFlows(Flows):
         self._sought: set[int] = set()
         self._over: set[int] = set()
 
-    def push(self, segments: SegmentColumns) -> FrameColumns:
+    def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """See `Flows.push`."""
         self.keys = segments.keys
         present = np.unique(segments.key)
@@ -305,7 +305,7 @@ class SupposedFlows(Flows):
             if len(watched):
                 self._watch(segments, watched)
         segments = self._without_over(segments)
-        frames = super().push(segments)
+        frames = super().push(segments, in_order=in_order)
         self._over |= {one for one in present.tolist() if self._is_over(segments.keys[one])}
         return frames
 

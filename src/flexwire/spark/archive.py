@@ -2,7 +2,8 @@
 
 Half of the processor time of a start of Spark is Java loading some ten thousand classes. What one
 Java leaves in such an archive when it ends, another one maps, if it is the same Java with the same
-jars; else it takes no notice of it. `flexwire warmup` makes it, in the user's cache directory.
+jars, of the same age and in the order that their directory has them; else it takes no notice of
+it. `flexwire warmup` makes it, in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -67,8 +68,16 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
             draft = Path(scratch, "draft")
             if _dumped(draft, settings):
                 draft.chmod(0o600)
-                draft.replace(directory / _finished(draft).name)
+                kept = draft.replace(directory / _finished(draft).name)
+                _forget_others(kept)
     return kept_archive()
+
+
+def _forget_others(kept: Path) -> None:
+    """Remove what was kept for packages that stood where the present ones do."""
+    for other in kept.parent.glob(f"spark-{_place()}-*{_SUFFIX}"):
+        if other != kept and _is_ours(other):
+            other.unlink()
 
 
 def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
@@ -88,17 +97,40 @@ def _finished(draft: Path) -> Path:
 
 
 def _name() -> str:
-    """What tells archives apart that are for other Javas, or for another Spark."""
-    told = hashlib.sha256(f"{pyspark.__version__} {pyspark.__file__}".encode())
+    """What tells archives apart that are for other Javas, for another Spark or for other jars."""
+    told = hashlib.sha256(pyspark.__version__.encode())
     for _, java in candidates([]):
-        told.update(f"{java} ".encode() + _release(java))
-    return f"spark-{told.hexdigest()[:16]}"
+        told.update(_release(java))
+    # Java takes the jars as the directory gives them, and looks at the time and size of each.
+    with suppress(OSError), os.scandir(_spark() / "jars") as jars:
+        for jar in jars:
+            status = jar.stat()
+            told.update(f"{jar.name} {status.st_size} {status.st_mtime_ns} ".encode())
+    return f"spark-{_place()}-{told.hexdigest()[:16]}"
+
+
+def _place() -> str:
+    """Where Spark and the Javas lie: what is installed there anew takes the place of the old."""
+    told = hashlib.sha256(f"{_spark()} ".encode())
+    for _, java in candidates([]):
+        told.update(f"{java} ".encode())
+    return told.hexdigest()[:8]
+
+
+def _spark() -> Path:
+    """The directory of the Spark that PySpark starts."""
+    return Path(os.environ.get("SPARK_HOME") or pyspark.__file__.removesuffix("__init__.py"))
 
 
 def _release(java: Path) -> bytes:
+    """What a Java says of itself, and the size and time of what an archive lies on top of."""
+    told = b""
     with suppress(OSError):
-        return (java.resolve().parents[1] / "release").read_bytes()
-    return b""
+        home = java.resolve().parents[1]
+        told += (home / "release").read_bytes()
+        base = (home / "lib" / "server" / "classes.jsa").stat()
+        told += f" {base.st_size} {base.st_mtime_ns} ".encode()
+    return told
 
 
 def _is_ours(path: Path) -> bool:

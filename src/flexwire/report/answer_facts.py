@@ -1,0 +1,57 @@
+"""The part of the facts that one answer is: its first rows, and how they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
+# since the epoch, UTC; "share": a float from 0 to 1.
+Kind = Literal["text", "count", "bytes", "us", "moment", "share", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """A column that the report shows: its name in the table, its heading and what its values are.
+
+    Of a column of texts, ``kind`` "text", a value may be a list of them too. ``is_about`` marks
+    what tells rows apart, which the picture has as the label of a bar.
+    """
+
+    name: str
+    heading: str
+    kind: Kind = "text"
+    is_about: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The picture of an answer: bars of ``value``, one for each of the first rows.
+
+    ``parts`` are columns of one kind that ``value`` is the sum of, if the bar is to show them. With
+    ``over``, the name of a column of moments, it is ``value`` over time instead, summed over what
+    is shown of each moment.
+    """
+
+    title: str
+    value: str
+    parts: tuple[str, ...] = ()
+    over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """An answer: its question, what it means and what to do, and the first of its ``rows`` rows.
+
+    ``shown`` has a value for each of ``columns``, the most important row first. The whole is the
+    table and the CSV of the same ``name``.
+    """
+
+    name: str
+    question: str
+    meaning: str
+    advice: str
+    columns: tuple[ShownColumn, ...]
+    picture: Picture | None
+    rows: int
+    shown: tuple[tuple[Any, ...], ...]

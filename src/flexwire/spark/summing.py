@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.fetching import fetched
-from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.tables.squeezing import squeezed, unsqueezed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

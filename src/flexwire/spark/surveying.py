@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
-from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.tasks import use_one_thread
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
@@ -26,6 +25,7 @@ from flexwire.tables.overlaps import likely_overlap
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
 from flexwire.tables.proofs import OverlapError, UnprovenError
+from flexwire.tables.squeezing import squeezed, unsqueezed
 from flexwire.tables.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from cramjam import zstd
-
 from flexwire.capture.columns.segments import FileNotes, Position, SegmentReader
 from flexwire.capture.whole_blocks import WholeBlocks
 from flexwire.errors import CaptureError, StorageError
@@ -23,6 +21,7 @@ from flexwire.storage.urls import local_path, scheme_of
 from flexwire.tables.followed import Followed, rows_of
 from flexwire.tables.inputs import looks, opener
 from flexwire.tables.pieces import COMPRESSED
+from flexwire.tables.squeezing import squeezed, unsqueezed
 from flexwire.tables.table_rows import TableRows
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ HELD_BYTES: Final = 32 << 20
 
 _GROW: Final = {"", "hdfs"}  # a file of any other store is there as a whole, or not at all
 _BEGUN_BYTES: Final = 28  # of a section's header; that of a pcap file has fewer
-_QUICKLY: Final = 1  # a level of zstd
 _LOGGER = logging.getLogger("flexwire")
 
 
@@ -66,7 +64,7 @@ class Stretch:
 def stretch_rows(asked: Asked, wanted: Wanted, stretch: Stretch) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames that end in a stretch, each batch with its table's name."""
     # It was pickled for this very task.
-    state: Followed = pickle.loads(bytes(zstd.decompress(stretch.state)))  # noqa: S301 - see above
+    state: Followed = pickle.loads(unsqueezed(stretch.state))  # noqa: S301 - see above
     tables = TableRows(asked, wanted)
     for part in stretch.parts:
         for item in _reader(asked, part):
@@ -308,7 +306,7 @@ class _Making:
                 self._begin(None)
 
     def _begin(self, keys: set[str] | None) -> None:
-        self._begun = bytes(zstd.compress(self._state.pickled(keys), _QUICKLY))
+        self._begun = squeezed(self._state.pickled(keys))
         for one in self._held:
             self._state.take(one)
         self._held = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from cramjam import zstd
 from pyspark.sql.datasource import InputPartition
 
 from flexwire.capture.columns.merging import MOST_OPEN
@@ -23,6 +22,7 @@ from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded_rows
 from flexwire.tables.pieces import COMPRESSED
+from flexwire.tables.squeezing import squeezed, unsqueezed
 from flexwire.tables.survey import NAMES, Surveyor, known_name, start_name
 from flexwire.wire.limits import INT64_MAX
 
@@ -39,7 +39,6 @@ MOST_OF_PLAN: Final = 256 << 20
 """So many bytes go with all tasks of a query, which Java holds while it runs."""
 
 _FEWER: Final = 4
-_QUICKLY: Final = 1  # a level of zstd
 _INFLATION: Final = 10
 _REMEDY: Final = "set skipUnreadable to true to read the rest"
 
@@ -102,7 +101,7 @@ def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
 
 def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
     def kept(name: str) -> bytes:
-        return bytes(zstd.decompress(task.kept[name]))
+        return unsqueezed(task.kept[name])
 
     for _, rows in decoded_rows(task.asked, task.number, kept, options.wanted):
         yield rows
@@ -135,7 +134,7 @@ def _surveyed(asked: Asked, kept: dict[str, bytes]) -> Survey:
 
     def keep(name: str, data: bytes) -> None:
         nonlocal size
-        kept[name] = bytes(zstd.compress(data, _QUICKLY))
+        kept[name] = squeezed(data)
         if asked.range_bytes < INT64_MAX:
             _checked(len(kept[name]), MOST_OF_TASK)
             size += len(kept[name])

@@ -13,26 +13,18 @@ from flexwire.capture.logs.following import LogFollower
 from flexwire.capture.logs.names import Partition
 from flexwire.errors import ArgumentError
 from flexwire.spark.formats.kafka_log import LogTask, arrow_schema, read_task
-
-try:
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxRows,
-        SupportsTriggerAvailableNow,
-    )
-except ImportError:  # PySpark 4.0 and 4.1 have no limits
-    ReadMaxRows = None  # type: ignore[assignment, misc]
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Nothing."""
-
+from flexwire.spark.formats.limits import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
     from flexwire.spark.formats.kafka_log import LogOptions

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["ReadAllAvailable", "ReadMaxBytes", "ReadMaxFiles", "SupportsTriggerAvailableNow"]
+__all__ = [
+    "ReadAllAvailable",
+    "ReadMaxBytes",
+    "ReadMaxFiles",
+    "ReadMaxRows",
+    "SupportsTriggerAvailableNow",
+]
 
 try:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
         ReadMaxBytes,
         ReadMaxFiles,
+        ReadMaxRows,
         SupportsTriggerAvailableNow,
     )
 except ImportError:
-    ReadAllAvailable = ReadMaxBytes = ReadMaxFiles = None  # type: ignore[assignment, misc]
+    ReadAllAvailable = ReadMaxBytes = None  # type: ignore[assignment, misc]
+    ReadMaxFiles = ReadMaxRows = None  # type: ignore[assignment, misc]
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         """Nothing."""

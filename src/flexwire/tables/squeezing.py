@@ -1,7 +1,7 @@
-"""What lies in files between the tasks of an analysis is compressed, quickly.
+"""What one task leaves for another is compressed, quickly.
 
-Such files are written and read once. Of small messages, whose tables have nine bytes a frame, they
-were larger than the tables.
+It is written and read once. Of small messages, whose tables have nine bytes a frame, the files
+between the tasks of an analysis were larger than the tables.
 """
 
 from __future__ import annotations

@@ -14,11 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 
 from flexwire.capture.brokers import Brokers
+from flexwire.capture.columns.turns import Told
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError
 from flexwire.spark import register
 from flexwire.spark.batches import BATCH_ROWS, spark_schema
-from flexwire.spark.formats import kafka_capture_plan
+from flexwire.spark.formats import kafka_capture_kept
 from flexwire.spark.formats.kafka_capture import CaptureReader, KafkaCapture
+from flexwire.spark.formats.kafka_capture_kept import Kept
 from flexwire.spark.formats.kafka_capture_options import KINDS, CaptureOptions
 from flexwire.spark.formats.kafka_capture_plan import RangeTask, WholeTask, plan
 from flexwire.spark.formats.kafka_capture_rows import CaptureRows
@@ -27,11 +29,13 @@ from flexwire.storage.listing import list_sources
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.survey import Asked, Surveyor
+from flexwire.tables.squeezing import unsqueezed
+from flexwire.tables.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import Traffic, made, nested
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -45,7 +49,10 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
 
 def rows_of(path: Path, **given: str) -> list[dict[str, Any]]:
     """What tasks give, as Spark runs them, without Spark."""
-    asked = options(path, **given)
+    return rows_asked(options(path, **given))
+
+
+def rows_asked(asked: CaptureOptions) -> list[dict[str, Any]]:
     reader = CaptureReader(asked, spark_schema(asked.schema()))
     found = []
     for task in reader.partitions():
@@ -195,23 +202,56 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
             CaptureStreamReader(asked, spark_schema(asked.schema()))
 
 
-def test_what_goes_with_tasks_has_bounds(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = rows_of(capture)
-    asked = options(capture, maxPartitionBytes="10k")
+def carried(tasks: Sequence[Any]) -> list[int]:
+    """How many bytes go with each task; none with one that reads the whole capture."""
+    return [sum(map(len, one.kept.values())) for one in tasks if isinstance(one, RangeTask)]
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"), [("EVERYTHING", "MOST_OF_TASK"), ("HOSTS", "MOST_OF_PLAN")]
+)
+def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
+    name: str, bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_capture(tmp_path, 1, replace(SHAPES[name], connections=6, compressed=0.0))
+    expected, surveys = rows_of(tmp_path), 0
+    run = Surveyor.run
+
+    def counted(self: Surveyor) -> Survey:
+        nonlocal surveys
+        surveys += 1
+        return run(self)
+
+    asked = options(tmp_path)
+    asked = replace(asked, asked=replace(asked.asked, range_bytes=5000, chunk_bytes=2500))
     before = plan(asked)
-    for _ in range(9):
-        carried = [sum(map(len, one.kept.values())) for one in before if isinstance(one, RangeTask)]
-        most = sum(carried) - 1
-        monkeypatch.setattr(kafka_capture_plan, "MOST_OF_PLAN", most)
-        tasks = plan(asked)
+    assert len(before) > 5
+    while sizes := carried(before):
+        most = (sum(sizes) if bound == "MOST_OF_PLAN" else max(sizes)) - 1
+        monkeypatch.setattr(kafka_capture_kept, bound, most)
+        surveys = 0
+        with monkeypatch.context() as patched:
+            patched.setattr(Surveyor, "run", counted)
+            tasks = plan(asked)
+        assert surveys == 1
         assert len(tasks) < len(before) or isinstance(tasks[0], WholeTask)
+        now = carried(tasks)
+        assert (sum(now) if bound == "MOST_OF_PLAN" else max(now, default=0)) <= most
+        if len(tasks) < 5:
+            assert rows_asked(asked) == expected
         before = tasks
-        if isinstance(tasks[0], WholeTask):
-            break
-        sizes = [sum(map(len, one.kept.values())) for one in tasks if isinstance(one, RangeTask)]
-        assert sum(sizes) <= most
-    assert isinstance(tasks[0], WholeTask)
-    assert rows_of(capture, maxPartitionBytes="10k") == expected
+    assert isinstance(before[0], WholeTask)
+
+
+def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
+    kept, known = Kept(), pickle.dumps(Known((), None, Told(), {}))
+    for part, starts in ((b"before", 3), (b"after", 2)):
+        for number in range(starts):
+            kept.keep(start_name(number + 1), part)
+    for name in ("names", *map(known_name, range(3))):
+        kept.keep(name, known)
+    found = kept.ranges(3)
+    assert [unsqueezed(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
 def test_what_is_no_capture_fails_a_query_or_is_counted(capture: Path, tmp_path: Path) -> None:

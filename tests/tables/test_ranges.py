@@ -6,6 +6,7 @@ That these are the rows of the reference is held where both are analyses (spark/
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from flexwire.capture.segments import Segment
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, decoded
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.survey import Asked, Surveyor
+from flexwire.tables.survey import Asked, Known, Surveyor, known_name
 from tests.capture.columns.test_merging import segments_in_order
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 
@@ -46,6 +47,12 @@ def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
     return {table: sorted(rows, key=repr) for table, rows in found.items()}
 
 
+def known_together(survey: Survey, kept: dict[str, bytes]) -> Known:
+    """What a range has to be told that is the whole capture."""
+    known = [pickle.loads(kept[known_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
+    return Known.joined(known)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
@@ -57,6 +64,7 @@ def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
         assert parts[1].ranges > 1
         assert whole[1].is_merged == parts[1].is_merged
         assert parts[1].connections == whole[1].connections
+        assert known_together(*parts[1:]) == known_together(*whole[1:])
         expected, got = rows_of(*whole), rows_of(*parts)
         assert got.keys() == expected.keys()
         for table, rows in expected.items():

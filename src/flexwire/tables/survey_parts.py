@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes
+from flexwire.capture.columns.turns import Told
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.columns.flows import Flows
     from flexwire.capture.columns.merging import Front, Waiting
     from flexwire.capture.columns.segments import Position
-    from flexwire.capture.columns.turns import Told, Turns
+    from flexwire.capture.columns.turns import Turns
     from flexwire.capture.connections import CapturedConnection
     from flexwire.errors import CaptureError
     from flexwire.storage.source import Source
@@ -85,6 +88,28 @@ class Known:
     told: Told
     software: dict[str, Software]
     at_once: AtOnce | None = None
+
+    @classmethod
+    def joined(cls, some: Sequence[Known]) -> Known:
+        """What a range has to be told that is some which follow one another."""
+        files = dict.fromkeys(file for one in some for file in one.files)
+        tolds = [one.told for one in some]
+        told = Told(
+            {name: said for one in tolds for name, said in one.judgements.items()},
+            {name: said for one in tolds for name, said in one.unanswered.items()},
+            {name: said for one in tolds for name, said in one.early.items()},
+        )
+        software = {name: said for one in some for name, said in one.software.items()}
+        return cls(tuple(files), some[-1].stop, told, software, _joined(some))
+
+
+def _joined(some: Sequence[Known]) -> AtOnce | None:
+    parts = [one.at_once for one in some if one.at_once is not None]
+    if not parts:
+        return None
+    waiting = tuple(waiting for one in parts for waiting in one.waiting)
+    is_last = parts[-1].rows is None
+    return AtOnce(waiting, None if is_last else sum(one.rows or 0 for one in parts))
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it
-would pass them, the capture is cut into fewer ranges.
+would pass them, ranges are joined (`Kept`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import BATCH_ROWS
+from flexwire.spark.formats.kafka_capture_kept import Kept
 from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
 from flexwire.spark.paths import capture_sources
 from flexwire.spark.tasks import use_one_thread
@@ -22,8 +23,8 @@ from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded_rows
 from flexwire.tables.pieces import COMPRESSED
-from flexwire.tables.squeezing import squeezed, unsqueezed
-from flexwire.tables.survey import NAMES, Surveyor, known_name, start_name
+from flexwire.tables.squeezing import unsqueezed
+from flexwire.tables.survey import Surveyor
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from flexwire.tables.run_rows import Rows
     from flexwire.tables.survey import Asked, Survey
 
-MOST_OF_TASK: Final = 64 << 20
-"""So many bytes go with a task at the most: Spark sends none that has 128 MiB."""
-MOST_OF_PLAN: Final = 256 << 20
-"""So many bytes go with all tasks of a query, which Java holds while it runs."""
-
-_FEWER: Final = 4
 _INFLATION: Final = 10
 _REMEDY: Final = "set skipUnreadable to true to read the rest"
 
@@ -59,23 +54,20 @@ class RangeTask(InputPartition):
     kept: dict[str, bytes]
 
 
-class _TooMuchError(Exception):
-    """More is to go with tasks than may."""
-
-
 def plan(options: CaptureOptions) -> list[InputPartition]:
     """Give a task for each range of the capture in some paths."""
     asked = replace(options.asked, files=tuple(capture_sources(options.paths)))
     total = sum(
         one.size * (_INFLATION if one.name.endswith(COMPRESSED) else 1) for one in asked.files
     )
-    size = asked.range_bytes
-    while options.kind not in {CONNECTIONS, PACKETS} and total > size:
-        try:
-            return _ranges(replace(asked, range_bytes=size))
-        except _TooMuchError:
-            size *= _FEWER
-    return [WholeTask(asked)]
+    if options.kind in {CONNECTIONS, PACKETS} or total <= asked.range_bytes:
+        return [WholeTask(asked)]
+    kept = Kept()
+    survey = _surveyed(asked, kept)
+    # Each task has its own files.
+    how, ranges = replace(asked, files=()), kept.ranges(survey.ranges)
+    found: list[InputPartition] = [RangeTask(how, number, its) for number, its in ranges.items()]
+    return found or [WholeTask(asked)]
 
 
 def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
@@ -88,7 +80,7 @@ def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
 
 
 def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
-    kept: dict[str, bytes] = {}
+    kept = Kept()
     survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
     if options.kind == PACKETS:
         yield packet_rows(survey.notes)
@@ -96,7 +88,7 @@ def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
         for first in range(0, len(survey.connections), BATCH_ROWS):
             yield connection_rows(survey.connections[first : first + BATCH_ROWS])
     else:
-        yield from _range_rows(RangeTask(asked, 0, kept), options)
+        yield from _range_rows(RangeTask(asked, 0, kept.whole()), options)
 
 
 def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
@@ -107,40 +99,9 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
         yield rows
 
 
-def _ranges(asked: Asked) -> list[InputPartition]:
-    """Survey a capture, and give its ranges. Raises `_TooMuchError`."""
-    kept: dict[str, bytes] = {}
-    survey = _surveyed(asked, kept)
-    how, tasks = replace(asked, files=()), list[InputPartition]()
-    total = 0
-    for number in range(survey.ranges):
-        names = {NAMES, start_name(number), known_name(number)} & kept.keys()
-        its = {name: kept[name] for name in sorted(names)}
-        total += _checked(sum(map(len, its.values())), MOST_OF_TASK)
-        tasks.append(RangeTask(how, number, its))
-    _checked(total, MOST_OF_PLAN)
-    return tasks
-
-
-def _checked(size: int, most: int) -> int:
-    if size > most:
-        raise _TooMuchError
-    return size
-
-
-def _surveyed(asked: Asked, kept: dict[str, bytes]) -> Survey:
-    """Survey a capture, and keep what ranges need, compressed. Raises `CaptureError`."""
-    size = 0
-
-    def keep(name: str, data: bytes) -> None:
-        nonlocal size
-        kept[name] = squeezed(data)
-        if asked.range_bytes < INT64_MAX:
-            _checked(len(kept[name]), MOST_OF_TASK)
-            size += len(kept[name])
-            _checked(size, MOST_OF_PLAN)
-
-    survey = Surveyor(asked, keep).run()
+def _surveyed(asked: Asked, kept: Kept) -> Survey:
+    """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
+    survey = Surveyor(asked, kept.keep).run()
     unreadable = Unreadable.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
     if survey.is_crowded:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flexwire.capture.assembly import OPEN_CONNECTIONS, FrameAssembler
 from flexwire.capture.course import FAR_BYTES, NEAR_BYTES, WIDEST_GAP
-from flexwire.capture.streams import Stream
+from flexwire.capture.streams import Piece, Stream
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import (
     CLIENT,
@@ -248,6 +248,36 @@ def test_of_a_stream_every_byte_is_in_one_piece_or_counted(
     for piece in pieces:
         assert piece.position == position
         position = piece.end
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 9), st.integers(0, 400)),
+        max_size=60,
+    ),
+)
+def test_a_stream_goes_on_from_where_it_stands_whatever_was_acknowledged_before(
+    pushed: list[tuple[int, int, int, int]],
+) -> None:
+    def take(one: Stream, at: int, size: int, missing: int, acknowledged: int) -> list[Piece]:
+        # Of every third segment the other end has said nothing.
+        if acknowledged % 3:
+            one.acknowledge(1000 + acknowledged)
+        return one.push(1000 + at, bytes(size), missing, 0) + one.age()
+
+    stream = Stream()
+    stream.start(1000, anchored=True)
+    found, standings = [], list[int | None]()
+    for segment in pushed:
+        standings.append(stream.standing())
+        found.append(take(stream, *segment))
+    found.append(stream.finish(0))
+    for first, standing in enumerate(standings):
+        if standing is not None:
+            other = Stream()
+            other.resume(standing)
+            assert [take(other, *one) for one in pushed[first:]] == found[first:-1]
+            assert other.finish(0) == found[-1]
 
 
 SEQUENCES = st.one_of(

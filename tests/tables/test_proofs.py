@@ -13,21 +13,20 @@ from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
 from flexwire.tables.proofs import prove
 
 LIMIT = 1 << 20
-NEVER = -(1 << 40)
 FRAME = struct.pack(">i", 40) + bytes(range(40))
 HEAD, TAIL = FRAME[:13], FRAME[13:]
 RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of which was seen
 TRUE = Lent(
     "a:1>b:2",
     "a:1",
-    Standing(1000, -5, HEAD, 10, 12, 7),
-    Standing(500, 0, RESPONSE, 11, 11, 3),
+    Standing(1000, HEAD, 10, 12, 7),
+    Standing(500, RESPONSE, 11, 11, 3),
 )
 SAID = Lent(
     "?a:1|b:2",
     "a:1",
-    Standing(1000, NEVER, struct.pack(">i", len(MARK) + len(TAIL)) + MARK, 99, -99, 0),
-    Standing(500, NEVER, RESPONSE, 11, 11, 2),
+    Standing(1000, struct.pack(">i", len(MARK) + len(TAIL)) + MARK, 99, -99, 0),
+    Standing(500, RESPONSE, 11, 11, 2),
 )
 TAKEN = Taken(
     segments=4,
@@ -35,8 +34,8 @@ TAKEN = Taken(
     time_us=40,
     is_marked=False,
     noted=[(True, MARK_ID), (True, 8)],
-    request=Went(len(TAIL) + 16, 7, b"\0\0", 30, 31, 2, 4 + len(MARK) + len(TAIL) + 14, 10),
-    response=Went(5, NEVER, RESPONSE + bytes(5), 11, 35, 0, 0, 0),
+    request=Went(len(TAIL) + 16, b"\0\0", 30, 31, 2, 4 + len(MARK) + len(TAIL) + 14, 10),
+    response=Went(5, RESPONSE + bytes(5), 11, 35, 0, 0, 0),
 )
 RUN = Run(SAID, TAKEN, (True, False))
 
@@ -50,32 +49,29 @@ def test_what_is_proven_is_what_truly_became_of_it() -> None:
     assert (proof.crossed[0].payload, proof.crossed[0].last_us) == (FRAME[4:], 12)
     assert proof.crossed[1] is None
     assert proof.taken.request.sizes == len(FRAME) + 14
-    assert proof.taken.request.acknowledged == 7
-    assert proof.taken.response.acknowledged == 0
     assert list(proof.taken.noted) == [(True, 0x04050607), (True, 8)]
 
 
 def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
-    went = Went(6, 0, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
+    went = Went(6, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
     run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
-    assert proof.taken.request[2:5] == (HEAD + TAIL[:6], 10, 22)
+    assert proof.taken.request[1:4] == (HEAD + TAIL[:6], 10, 22)
 
 
 def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_time() -> None:
-    went = Went(6, 0, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
+    went = Went(6, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
     run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
-    assert proof.taken.request[3:5] == (3, 12)
+    assert proof.taken.request[2:4] == (3, 12)
 
 
 @pytest.mark.parametrize(
     "other",
     [
         TRUE.request._replace(sequence=1001),
-        TRUE.request._replace(acknowledged=None),
         TRUE.request._replace(seeks=SEEKS_REQUEST),
         TRUE.request._replace(room=TAKEN.request.size - 1),
         TRUE.request._replace(held=FRAME[:12]),

@@ -99,7 +99,6 @@ class _End(NamedTuple):
     """An end of a connection that goes on in order: see `Standing`, and what cuts its frames."""
 
     sequence: int
-    acknowledged: int | None
     framer: Framer
     before: int
     room: int
@@ -347,7 +346,7 @@ class _Connection:
         """An end that is sure to go on in order, beside ``others``; None where that is not sure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
-        if stands is None or stands[0] != follows:
+        if stands is None or stands != follows:
             return None
         if half.framer is None:
             if not half.stream.anchored:
@@ -358,10 +357,10 @@ class _Connection:
             goes_on = framer.has_sample and not self._may_answer_earlier
         else:
             goes_on = framer.is_framing
-        room = min((other.room(source, stands[0]) for other in others), default=INT64_MAX)
+        room = min((other.room(source, stands) for other in others), default=INT64_MAX)
         # What came before may be of the others when it comes again.
         before = 0 if others else min(half.stream.passed(), self.course.passed(source))
-        return _End(*stands, framer, before, room) if goes_on and room > 0 else None
+        return _End(stands, framer, before, room) if goes_on and room > 0 else None
 
     def _standing(self, direction: Direction, end: _End) -> Standing:
         framer, count = end.framer, self._halves[direction].count
@@ -369,7 +368,7 @@ class _Connection:
             held, seeks = (b"", INT64_MAX, INT64_MIN), self._seeks(direction)
         else:
             held, seeks = framer.held(), FRAMES
-        return Standing(end.sequence, end.acknowledged, *held, count, end.before, seeks, end.room)
+        return Standing(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
         """What is to be known of a payload, that it surely begins no frame."""
@@ -408,7 +407,7 @@ class _Connection:
         for direction, source, standing in ends:
             half = self._halves[direction]
             self.course.resume(source, standing.sequence)
-            half.stream.resume(standing.sequence, standing.acknowledged)
+            half.stream.resume(standing.sequence)
             half.count = standing.next_index
             self.hold(direction, standing.held, standing.first_us, standing.last_us)
 
@@ -416,7 +415,7 @@ class _Connection:
         half = self._halves[direction]
         if half.framer is None:
             half.framer = self._framer(direction)
-        half.framer.skip(Went(0, None, held, first_us, last_us, 0, 0, 0))
+        half.framer.skip(Went(0, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: Taken) -> None:
         if not taken.segments:
@@ -434,7 +433,7 @@ class _Connection:
             half = self._halves[direction]
             self.course.skip(source, went.size, segments)
             segments = 0
-            half.stream.skip(went.size, went.acknowledged, went.repeated)
+            half.stream.skip(went.size, went.repeated)
             half.count += went.frames
             if half.framer is not None and half.framer.is_seeking:
                 half.framer.pass_over(went)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 class Standing(NamedTuple):
     """Where one end of a connection stands.
 
-    ``sequence`` is the number of its next byte; ``acknowledged`` how far the other end has
-    acknowledged its bytes, counted from there (so not above 0), None if it never did. ``held`` are
+    ``sequence`` is the number of its next byte, beyond which nothing was acknowledged. ``held`` are
     the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
     ``last_us``. ``next_index`` is that of its next frame. So many bytes ``before`` the next one are
     repeated if they come again; of earlier ones the assembler has to say what they are.
@@ -36,7 +35,6 @@ class Standing(NamedTuple):
     """
 
     sequence: int
-    acknowledged: int | None
     held: bytes
     first_us: int
     last_us: int
@@ -59,14 +57,12 @@ class Lent:
 class Went(NamedTuple):
     """How far one end has come since it was lent.
 
-    ``size`` bytes were taken; ``acknowledged`` counts from where it stood, None if it never was.
-    Of what was taken, the ``frames`` have ``sizes`` in all, the latest a ``length``; what remains
-    is ``held``, as in `Standing`. So many bytes were ``repeated``. Of an end that seeks a frame
-    ``first_us`` and ``last_us`` are when any of these bytes were seen.
+    ``size`` bytes were taken. Of these the ``frames`` have ``sizes`` in all, the latest a
+    ``length``; what remains is ``held``, as in `Standing`. So many bytes were ``repeated``. Of an
+    end that seeks a frame ``first_us`` and ``last_us`` are when any of these bytes were seen.
     """
 
     size: int
-    acknowledged: int | None
     held: bytes
     first_us: int
     last_us: int

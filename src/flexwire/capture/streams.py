@@ -98,35 +98,30 @@ class Stream:
         if position - max(known, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(known, position)
 
-    def standing(self) -> tuple[int, int | None] | None:
-        """The sequence number of the next byte, and how far before it all is acknowledged.
+    def standing(self) -> int | None:
+        """The sequence number of the next byte.
 
-        None where the stream has not begun, waits for something, or has ended.
+        None where the stream has not begun, waits for something, or has ended. How far before it
+        all is acknowledged never matters again.
         """
         known = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
         if not is_open or (known is not None and known > self._next):
             return None
-        return self._next % MODULUS, None if known is None else known - self._next
+        return self._next % MODULUS
 
     def passed(self) -> int:
         """How many bytes, up to the next one, were given out and none of them as lost."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
-    def resume(self, sequence: int, acknowledged: int | None) -> None:
+    def resume(self, sequence: int) -> None:
         """Go on, as a new stream, where another one stands as `standing` says."""
         self.started = self.anchored = True
         self._base = self._next = sequence
-        self._acknowledged = None if acknowledged is None else sequence + acknowledged
 
-    def skip(self, size: int, acknowledged: int | None, repeated: int) -> None:
-        """Take in ``size`` bytes that followed in order, and those that came again.
-
-        They are acknowledged as far, counted from here.
-        """
+    def skip(self, size: int, repeated: int) -> None:
+        """Take in ``size`` bytes that followed in order, and those that came again."""
         self.repeated += repeated
-        if acknowledged is not None:
-            self._acknowledged = self._next + acknowledged
         self._next += size
 
     def finish_at(self, sequence: int) -> None:

@@ -1,8 +1,8 @@
 """Whether a connection stood where a piece of its capture supposed, and what follows if it did.
 
 What kernels make of a lent connection depends on how both ends stand, and on the segments. Only
-sequence numbers, and what is held of frames, decide what they take; acknowledgments add up. So if
-these were as supposed, the same became of the connection as in the piece. Of a frame that crosses
+sequence numbers, and what is held of frames, decide what they take. So if these were as supposed,
+the same became of the connection as in the piece. Of a frame that crosses
 into the piece, its first bytes are held, and the piece has its tail: it has to be whole exactly
 where the piece supposed that the next one begins. Where no frame is known to begin, bytes are
 passed over that surely begin none, whatever was before them.
@@ -93,19 +93,11 @@ class _End:
         return self._said.seeks != FRAMES
 
     def goes_on(self) -> bool:
-        """Whether its bytes and acknowledgments are those that follow."""
+        """Whether its bytes are those that follow."""
         true, said, went = self._true, self._said, self.went
-        if true.sequence != said.sequence or true.acknowledged is None:
+        if true.sequence != said.sequence or true.seeks != said.seeks:
             return False
-        if true.seeks != said.seeks or went.size > true.room:
-            return False
-        if said.acknowledged is None or went.acknowledged is None:
-            return False
-        if went.repeated and true.before < said.before:
-            return False
-        # What was acknowledged before the piece, the piece does not know.
-        self.went = went._replace(acknowledged=max(true.acknowledged, went.acknowledged))
-        return said.acknowledged <= true.acknowledged
+        return went.size <= true.room and not (went.repeated and true.before < said.before)
 
     def is_same(self) -> bool:
         """Whether what is held of a frame is what was said."""

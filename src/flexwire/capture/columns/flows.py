@@ -242,8 +242,6 @@ class _LentConnections:
     def _stand(self, words: Array, standing: Standing) -> None:
         words[:] = 0
         words[L.D_NEXT // _WORD] = standing.sequence
-        known = standing.acknowledged
-        words[L.D_ACKNOWLEDGED // _WORD] = L.NOTHING_ACKNOWLEDGED if known is None else known
         words[L.D_INDEX // _WORD] = standing.next_index
         if standing.held:
             held = np.frombuffer(standing.held, np.uint8)
@@ -279,10 +277,8 @@ class _LentConnections:
 
     def _went(self, words: Array) -> Went:
         at, have = int(words[L.D_AT // _WORD]), int(words[L.D_HAVE // _WORD])
-        known = int(words[L.D_ACKNOWLEDGED // _WORD])
         return Went(
             size=int(words[L.D_TAKEN // _WORD]),
-            acknowledged=None if known == L.NOTHING_ACKNOWLEDGED else known,
             held=ctypes.string_at(at, have) if have else b"",
             first_us=int(words[L.D_FIRST // _WORD]),
             last_us=int(words[L.D_LAST // _WORD]),

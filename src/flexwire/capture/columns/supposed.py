@@ -53,7 +53,6 @@ _MOST_FRESH = 20_000
 # other protocols.
 _MOST_HELD = 256 << 20
 # Below any acknowledgment that a segment can bring.
-_NEVER_ACKNOWLEDGED = -(1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +255,12 @@ def key_of(connection: str) -> str:
 
 
 def _joined(own: Went, other: Went) -> Went:
-    known = own.acknowledged if other.acknowledged is None else own.size + other.acknowledged
     first_us, last_us = min(own.first_us, other.first_us), max(own.last_us, other.last_us)
     if other.held or other.frames:
         # Of the frame that is held.
         first_us, last_us = other.first_us, other.last_us
     return other._replace(
         size=own.size + other.size,
-        acknowledged=known,
         first_us=first_us,
         last_us=last_us,
         repeated=own.repeated + other.repeated,
@@ -271,7 +268,7 @@ def _joined(own: Went, other: Went) -> Went:
 
 
 def _standing(sequence: int, held: bytes) -> Standing:
-    return Standing(sequence, _NEVER_ACKNOWLEDGED, held, INT64_MAX, INT64_MIN, 0)
+    return Standing(sequence, held, INT64_MAX, INT64_MIN, 0)
 
 
 class SupposedFlows(Flows):

@@ -32,7 +32,6 @@ from flexwire.kernels.capture.framing_layout import (
     C_RUNS,
     C_SEQUENCES,
     C_TIMES,
-    D_ACKNOWLEDGED,
     D_AT,
     D_BEFORE,
     D_FIRST,
@@ -55,7 +54,6 @@ from flexwire.kernels.capture.framing_layout import (
     FRAMES,
     NOTE_RESPONSE,
     NOTE_SHIFT,
-    NOTHING_ACKNOWLEDGED,
     P_CAPTURED,
     P_LOW_IS_CLIENT,
     P_MARKED,
@@ -275,17 +273,8 @@ def note_frame(call: int, connection: int, is_response: int, payload: int, lengt
 
 
 @part
-def count_segment(call: int, connection: int, side: int, other: int, row: int) -> int:
-    """Count a segment of the end ``side``, and what it acknowledges of the other.
-
-    Gives how many of its bytes came before.
-    """
-    if load_uint8(load_word(call + C_FLAGS) + row) & ACK:
-        acknowledged = load_word(load_word(call + C_ACKNOWLEDGMENTS) + 8 * row)
-        distance = ahead(acknowledged, load_word(other + D_NEXT))
-        taken, known = load_word(other + D_TAKEN), load_word(other + D_ACKNOWLEDGED)
-        known = taken if known == NOTHING_ACKNOWLEDGED else known
-        store_word(other + D_ACKNOWLEDGED, max(known, taken + distance))
+def count_segment(call: int, connection: int, side: int, row: int) -> int:
+    """Count a segment of the end ``side``; gives how many of its bytes came before."""
     size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row)
     store_word(connection + P_TIME, load_word(load_word(call + C_TIMES) + 8 * row))
     store_word(connection + P_SEGMENTS, load_word(connection + P_SEGMENTS) + 1)
@@ -311,9 +300,8 @@ def pass_over(side: int, time: int) -> None:
 def join_segment(call: int, connection: int, row: int, frame: int) -> int:
     """Take a planned segment, and put its frames from ``frame`` on; give where the next goes."""
     is_high = load_uint8(load_word(call + C_IS_HIGH) + row)
-    sides = connection + P_SIDES
-    side, other = sides + SIDE * is_high, sides + SIDE * (1 - is_high)
-    again = count_segment(call, connection, side, other, row)
+    side = connection + P_SIDES + SIDE * is_high
+    again = count_segment(call, connection, side, row)
     size = load_int32_native(load_word(call + C_PAYLOAD_SIZES) + 4 * row) - again
     if size == 0:
         return frame

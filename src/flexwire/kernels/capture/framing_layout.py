@@ -6,20 +6,17 @@ constants, so a change here is a change of the kernels.
 
 from __future__ import annotations
 
-from flexwire.wire.limits import INT64_MIN
-
 # What one end of a connection has sent: the sequence number that follows, how many bytes of the
-# stream were taken, how far the other end has acknowledged them (counted as they are), and the
-# frame that is not whole yet: D_HAVE bytes of it at D_AT, its length prefix included, the first
-# seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the next frame, D_SIZES the sizes
-# of all whole frames together, D_LENGTH the length of the latest one. Bytes may come again: the
-# last D_BEFORE of those from before it was lent, and all since; D_REPEATED of them did. D_SEEKS
-# says what is known of its bytes: frames, or one of the numbers below.
-SIDE = 160
+# stream were taken, and the frame that is not whole yet: D_HAVE bytes of it at D_AT, its length
+# prefix included, the first seen at D_FIRST and the last at D_LAST. D_INDEX is the index of the
+# next frame, D_SIZES the sizes of all whole frames together, D_LENGTH the length of the latest one.
+# Bytes may come again: the last D_BEFORE of those from before it was lent, and all since;
+# D_REPEATED of them did. D_SEEKS says what is known of its bytes: frames, or one of the numbers
+# below.
+SIDE = 152
 (
     D_NEXT,
     D_TAKEN,
-    D_ACKNOWLEDGED,
     D_AT,
     D_HAVE,
     D_FIRST,
@@ -44,7 +41,6 @@ SIDE = 160
 # Where no frame is known to begin, bytes are passed over that begin none: by what requests begin
 # with, or responses; or whatever they are.
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-NOTHING_ACKNOWLEDGED = INT64_MIN
 
 # A connection: its number, whether the end with the lower name is the client, how many segments
 # were taken with how many bytes, when the latest was seen, whether one was marked, and how many

@@ -78,6 +78,9 @@ SHIFTED: dict[str, list[list[Step]]] = {
     "crosses": [
         [*talk(0, [*range(100, 130)]), *in_parts(request(7, LONG), 90), *talk(0, [7] * 60)],
     ],
+    "crosses in turn": [
+        [*talk(0, [*range(100, 130)]), *in_parts(request(7, LONG), 90), *talk(0, [5, 6, 7] * 80)],
+    ],
     "at once": [talk(0, [7] * 400, depth=5), talk(0, list(range(300)), depth=3)],
     "in turn": [[*talk(0, [1, 2, 3]), ("request", request(4)), *talk(0, [1, 2, 3, 4] * 60)]],
 }
@@ -118,12 +121,21 @@ def clients() -> list[Step]:
     return steps
 
 
+def answered_last_first() -> list[Step]:
+    """Two clients on one connection, of whose requests the second is answered before the first."""
+    steps = talk(0, list(range(400)), depth=2)
+    for at in range(0, len(steps), 4):
+        steps[at + 2 : at + 4] = steps[at + 3], steps[at + 2]
+        steps[at + 1] = "request", steps[at + 1][1].replace(b"test", b"else")
+    return steps
+
+
 @pytest.mark.parametrize("name", ["long", "alone", "large", "clients"])
 def test_what_is_left_out_says_nothing_more(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "clients":
-        files = write_steps(tmp_path, [clients(), clients()[2:]])
+        files = write_steps(tmp_path, [clients(), clients()[2:], answered_last_first()])
     else:
         files = write_capture(tmp_path, 1, MORE[name])
     found = handed_over(files)
@@ -143,8 +155,6 @@ def told(frames: Frames) -> list[object]:
     for number, name in enumerate(frames.names):
         its = frames.connection == number
         times, asks = frames.time_us[its], np.flatnonzero(its & (facts.kind == REQUEST))
-        flags = facts.flags[asks].tolist()
-        changes = [one for at, one in enumerate(flags) if not at or one != flags[at - 1]]
-        last = facts.client[asks[-1:]].tolist()
-        found.append((name, times.min(initial=1 << 62), times.max(initial=0), changes, last))
+        both = [(facts.flags[one], facts.client[one]) for one in asks[[0, -1] if len(asks) else []]]
+        found.append((name, times.min(initial=1 << 62), times.max(initial=0), both))
     return found

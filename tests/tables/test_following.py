@@ -263,6 +263,26 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     assert len(state._forgotten) + len(state._flows.files) == 13
 
 
+def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
+    tmp_path: Path,
+) -> None:
+    traffic, sizes = Traffic(tmp_path), []
+    query = Query(tmp_path, ASKED)
+    for number in range(60):
+        connection = traffic.connect(("10.0.0.9", 50_000))
+        # Nobody answers it.
+        traffic.send(connection, "request", request(made("HeartbeatRequest"), 4, number))
+        connection.close(timestamp_us=traffic._tick())
+        if number in {19, 59}:
+            query.run()
+            state = query._follower._state
+            waiting = sum(map(len, state._turns.waiting().values()))
+            sizes.append((waiting, len(state._turns._names), len(state._evidence)))
+    traffic.close()
+    assert len(query.rows[FRAMES]) == 60
+    assert sizes[0] == sizes[1]
+
+
 def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))
     total = sum(one.stat().st_size for one in files)

@@ -174,8 +174,8 @@ def _crowded(frames: Frames, steps: Steps, asks: Array, answers: Array) -> Array
 def _wanted(frames: Frames, steps: Steps) -> Array:
     """Rows that say of a step what its frames say together.
 
-    They are its first and last, by their time, and the requests after which it is known otherwise
-    what is withheld, or whose client is the last.
+    They are its first and last, by their time, and its first and last request: by the last, and by
+    all before it, it is known whether its connection may hold credentials.
     """
     order, facts = steps.order, frames.facts
     begins = _begins(steps.step) | _begins(steps.key)
@@ -188,8 +188,7 @@ def _wanted(frames: Frames, steps: Steps) -> Array:
         found.append(places[_begins(number[places])])
     asks = np.flatnonzero((facts.kind[order] == L.REQUEST) & (facts.is_given[order] > 0))
     begins = _begins(number[asks])
-    found.append(asks[begins | _begins(facts.flags[order[asks]])])
-    found.append(asks[np.roll(begins, -1)])
+    found += [asks[begins], asks[np.roll(begins, -1)]]
     return order[np.concatenate(found)]
 
 

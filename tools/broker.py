@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Kafka's released lines that are asked for, each with its last release.
 VERSIONS = ("3.9.2", "4.4.0")
 STARTED, TAKEN = "Kafka Server started", "Address already in use"
+# Of these tests Kafka's own tier is published, which is a directory; of 4.4.0 they are not.
+TIERED = "3.9.2"
 # A loaded machine takes a minute.
 MOST_SECONDS = 180
 # Nothing but a single node keeps these on one.
@@ -39,6 +41,7 @@ _ALONE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+_STORAGE = "org.apache.kafka.server.log.remote.storage"
 _JAVA = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -87,6 +90,23 @@ def jars(version: str) -> Path:
     wanted = (f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36")
     # One that logs is enough, and 3.9 brings its own.
     return Jars(f"kafka-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
+
+
+def tiered(directory: Path) -> dict[str, str]:
+    """The settings of a `TIERED` broker whose tier is below a directory."""
+    asked = (f"org.apache.kafka:kafka-storage:{TIERED}:test",)
+    # The broker has all that it needs.
+    storage = Jars(f"kafka-tier-{TIERED}", asked, ("*:*",)).bring()
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": f"{_STORAGE}.LocalTieredStorage",
+        "remote.log.storage.manager.class.path": f"{storage}/*",
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "remote.log.manager.task.interval.ms": "500",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
+        "rsm.config.dir": str(directory),
+    }
 
 
 def main(version: str, where: str, *settings: str) -> None:

@@ -29,7 +29,7 @@ class Jars:
     """What belongs together: a name, what it is made of, and what is left out of that."""
 
     name: str
-    # Each as "group:artifact:version".
+    # Each as "group:artifact:version", with ":classifier" after it where it has one.
     wanted: tuple[str, ...]
     # Each as "group:artifact"; neither it nor what only it needs is brought.
     left_out: tuple[str, ...] = ()
@@ -104,6 +104,6 @@ def _tags(coordinates: str) -> str:
     >>> _tags("g:a")
     '<groupId>g</groupId><artifactId>a</artifactId>'
     """
-    names = ("groupId", "artifactId", "version")
+    names = ("groupId", "artifactId", "version", "classifier")
     parts = zip(names, coordinates.split(":"), strict=False)
     return "".join(f"<{name}>{escape(part)}</{name}>" for name, part in parts)

@@ -9,6 +9,9 @@ import fsspec
 import pytest
 
 from flexwire.capture.logs import LogQuery, plan
+from flexwire.capture.logs.following import LogFollower
+from flexwire.capture.logs.names import Partition
+from flexwire.capture.logs.starts import FILE
 from flexwire.errors import ArgumentError, CaptureError
 from tests.capture.log_vectors import data_of
 from tests.capture.made_logs import MadeSegment, plain, random_log, read_offsets, write_log
@@ -99,6 +102,51 @@ def test_a_tier_is_read_and_goes_on_where_the_broker_s_log_begins(tmp_path: Path
     # Both have offsets 15 to 29, which are read once.
     assert read_offsets(tmp_path / "tier", tmp_path / "broker") == list(range(35))
     assert read_offsets(tmp_path / "broker") == list(range(15, 35))
+
+
+def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) -> None:
+    for broker in ("broker1", "broker2"):
+        for base in (0, 10, 20):
+            made(base, 10).write(tmp_path / broker / "a-0")
+        made(0, 5).write(tmp_path / broker / "a-1")
+    starts = tmp_path / "broker1" / FILE
+    starts.write_text("0\n2\na 0 13\nb 7 90\n")
+    expected = [*range(13, 30), *range(5)]
+    assert read_offsets(tmp_path) == expected
+    assert read_offsets(tmp_path / "broker1" / "a-0") == expected[:-5]
+    assert read_offsets(tmp_path, starting={("a", 0): 3}) == expected
+    assert read_offsets(tmp_path, starting={("a", 0): 25}) == [*range(25, 30), *range(5)]
+    assert read_offsets(tmp_path, includes_deleted=True) == [*range(30), *range(5)]
+    # The other is longer, and its broker has not written down yet what was deleted.
+    made(30, 5).write(tmp_path / "broker2" / "a-0")
+    assert read_offsets(tmp_path) == [*range(13, 35), *range(5)]
+    (tmp_path / "broker2" / "a-0" / f"{30:020}.log").unlink()
+    # Each replica has its own.
+    pieces = [one for task in plan([tmp_path], LogQuery(replicas="all")) for one in task]
+    lows = [one.offsets.low for one in pieces if one.partition.partition == 0]
+    assert lows == [13, 13, 0, 0, 0]
+    follower = LogFollower([tmp_path], LogQuery())
+    assert follower.first() == {("a", 0): 13, ("a", 1): 0}
+    starts.write_text("0\n1\na 0 31\n")
+    assert read_offsets(tmp_path) == [*range(5)]
+    with pytest.raises(CaptureError, match=r"a-0 .* begins with offset 31, and 13 is to be read"):
+        follower.latest({Partition("a", 0): 13})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "0", "1\n1\na 0 3\n", "0\n2\na 0 3\n", "0\n1\na 0 -3\n", "0\n1\na 0\n",
+        "0\n1\na b 0 3\n", "0\n1\na 99999999999 3\n", "\udcff", "0\n1\n\na 0 3\n",
+    ],
+)  # fmt: skip
+def test_starts_that_are_damaged_are_left_alone_as_a_broker_does(
+    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made(0, 10).write(tmp_path / "a-0")
+    (tmp_path / FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert read_offsets(tmp_path) == [*range(10)]
+    assert "left alone, as it is damaged" in caplog.text
 
 
 @pytest.mark.parametrize("pattern", ["a-*", "a-0", "a-0/*.log", "a-0/00000000000000000000.log"])

@@ -20,7 +20,13 @@ CONNECTOR = "4.2.0"
 # PySpark has these, and of another Spark's must none be on the class path.
 OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")
 # Records of years ago stay, and the cleaner comes at once.
-SETTINGS = {"log.retention.ms": "-1", "log.cleaner.backoff.ms": "200", "log.cleaner.threads": "1"}
+SETTINGS = {
+    "log.retention.ms": "-1",
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.threads": "1",
+    # When the starts of logs are written down; a minute by default.
+    "log.flush.start.offset.checkpoint.interval.ms": "1000",
+}
 
 
 @pytest.fixture(scope="session")

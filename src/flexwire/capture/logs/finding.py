@@ -14,6 +14,7 @@ from flexwire.capture.logs import names
 from flexwire.capture.logs.names import FileName, Partition, is_log_file, parse_directory
 from flexwire.capture.logs.positions import end_offset
 from flexwire.capture.logs.segment import Segment
+from flexwire.capture.logs.starts import log_starts
 from flexwire.errors import CaptureError
 from flexwire.storage.listing import list_files
 from flexwire.storage.urls import shown
@@ -35,6 +36,7 @@ class Replica:
     """The log of a partition in one directory: its segments in order, and producer snapshots.
 
     ``later_transactions`` are indexes of segments after these, where not all of a log was named.
+    The records before ``start`` were deleted.
     """
 
     partition: Partition
@@ -43,6 +45,12 @@ class Replica:
     segments: tuple[Segment, ...]
     snapshots: tuple[tuple[int, Source], ...] = ()
     later_transactions: tuple[Source, ...] = ()
+    start: int = 0
+
+    @property
+    def first(self) -> int:
+        """The first offset that it may have."""
+        return max(self.segments[0].base_offset, self.start)
 
     def __str__(self) -> str:
         return f"{self.partition} in {shown(self.directory)}"
@@ -71,7 +79,19 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
         for directory, files in sorted(directories.items())
         for log in _logs_in(directory, files, query)
     ]
+    if not query.includes_deleted:
+        found = _started(found)
     return found if query.replicas == "all" else _one_each(found)
+
+
+def _started(found: list[Replica]) -> list[Replica]:
+    """Say where logs start; a tier's files do not, and go on before a broker's."""
+    brokers = {one.directory.rpartition("/")[0] for one in found if not one.is_tiered}
+    starts = {directory: log_starts(directory) for directory in sorted(brokers)}
+    return [
+        replace(one, start=starts.get(one.directory.rpartition("/")[0], {}).get(one.partition, 0))
+        for one in found
+    ]
 
 
 def _add(directories: dict[str, Named], source: Source) -> None:
@@ -177,6 +197,8 @@ def _one_each(found: list[Replica]) -> list[Replica]:
         brokers = [one for one in replicas if not one.is_tiered]
         log = _longest(brokers or replicas)
         tiers = [one for one in replicas if one.is_tiered and one is not log]
+        # A broker that does not lead may write it down later.
+        log = replace(log, start=max(one.start for one in replicas))
         chosen.append(_with_tier(log, _longest(tiers)) if tiers else log)
     return chosen
 

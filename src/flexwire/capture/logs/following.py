@@ -57,7 +57,7 @@ class LogFollower:
         found = {}
         for log in find_logs(self._paths, self._query):
             bounds = between(log, self._query)
-            low = log.segments[0].base_offset if bounds == EVERY else bounds.low
+            low = log.first if bounds == EVERY else bounds.low
             is_end = bounds.is_empty or (latest and bounds == EVERY)
             found[log.partition] = self._extent(log).end if is_end else low
         return found
@@ -90,7 +90,7 @@ class LogFollower:
         return ends if most is None else limited(begin, ends, most)
 
     def _extent(self, log: Replica) -> Extent:
-        first, end = log.segments[0].base_offset, end_offset(log.segments[-1])
+        first, end = log.first, end_offset(log.segments[-1])
         if self._query.isolation == "read_committed":
             end = min(end, transactions_of(log)[1])
         return Extent(first, max(first, end))
@@ -119,7 +119,7 @@ def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end
     """Refuse a log that does not have the offsets from ``low`` until before ``end``, or is gone."""
     if log is None:
         raise CaptureError(f"{partition} is gone, and was read up to offset {low or 0}")
-    first, last = log.segments[0].base_offset, end_offset(log.segments[-1])
+    first, last = log.first, end_offset(log.segments[-1])
     if low is not None and low < first:
         raise CaptureError(f"{log} begins with offset {first}, and {low} is to be read next")
     if last < end:

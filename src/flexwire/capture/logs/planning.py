@@ -73,7 +73,7 @@ def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
     """Give the pieces of a log with what is asked of it."""
     aborted: tuple[Aborted, ...] = ()
-    wanted = query.offsets & between(log, query)
+    wanted = query.offsets & between(log, query) & Bounds(low=log.start)
     if query.isolation == "read_committed" and not wanted.is_empty:
         aborted, first_open = transactions_of(log)
         wanted &= Bounds(high=first_open - 1)

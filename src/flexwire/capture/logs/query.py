@@ -60,6 +60,7 @@ class LogQuery:
         isolation: "read_committed" leaves out what transactions aborted or have not ended.
         replicas: which directory is read where several hold one partition: the one whose log ends
             last, or "all" of them.
+        includes_deleted: records before the start of a log too, where they are still in its files.
         piece_bytes: about what one piece has.
     """
 
@@ -73,6 +74,7 @@ class LogQuery:
     timestamps: Bounds = EVERY
     isolation: Isolation = "read_uncommitted"
     replicas: Replicas = "longest"
+    includes_deleted: bool = False
     piece_bytes: int = PIECE_BYTES
 
     def wants(self, partition: Partition) -> bool:

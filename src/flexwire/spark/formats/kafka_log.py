@@ -51,6 +51,7 @@ ACCEPTED: Final = {
     "includeBatch": "`true` adds what a record has of its batch",
     "includeFile": "`true` adds `file`",
     "replicas": "`longest`, or `all`, which adds `replica`",
+    "includeDeleted": "`true` gives records before the log start offset, where files have them",
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
@@ -93,6 +94,7 @@ class LogOptions:
             ending_timestamp=options.number("endingTimestamp"),
             isolation=options.choice("isolation", get_args(Isolation)),
             replicas=options.choice("replicas", get_args(Replicas)),
+            includes_deleted=options.flag("includeDeleted"),
             piece_bytes=options.size("maxPartitionBytes", PIECE_BYTES),
         )
         mode = options.choice("mode", get_args(Mode))

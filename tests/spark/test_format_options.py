@@ -84,6 +84,13 @@ def test_what_is_not_given_is_all_there_is() -> None:
     assert options.schema().names[-1] == "timestampType"
 
 
+def test_tasks_that_only_count_read_more() -> None:
+    counting = PATH | {"countBy": "topic"}
+    assert LogOptions.parse(counting).query.piece_bytes == 512 << 20
+    asked = LogOptions.parse(counting | {"maxPartitionBytes": "1m"})
+    assert asked.query.piece_bytes == 1 << 20
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -23,7 +23,7 @@ from flexwire.spark.publishing.manifest import PARTS, TABLES, part_name, settle
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
@@ -106,7 +106,7 @@ def _decode(
     number: int,
     drop: Drop,
 ) -> None:
-    use_one_thread()
+    begin_task()
     with _Writers(drop, digest, number, span_us, is_part=is_part) as writers:
         writers.write_range(asked, number, partial(kept, drop.place))
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
 from flexwire.tables.inputs import looks
@@ -133,7 +133,7 @@ def _survey(
     _number: int,
     drop: Drop,
 ) -> Surveyed:
-    use_one_thread()
+    begin_task()
     kept_here: dict[str, bytes] = {}
     keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
     survey = Surveyor(asked, keep, _found(drop.place, looked)).run()
@@ -157,7 +157,7 @@ def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int
 
 
 def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
-    use_one_thread()
+    begin_task()
     piece: Piece = _get(drop.place, _piece(number))
     found = survey_piece(asked, piece, is_first=number == 0)
     _put(drop.place, _summary(number), found)
@@ -166,7 +166,7 @@ def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
 def _fold(
     asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
 ) -> Surveyed:
-    use_one_thread()
+    begin_task()
     keep, place = partial(_keep, drop.place), drop.place
     plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
     files, cut, survey = plan

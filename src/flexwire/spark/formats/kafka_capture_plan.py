@@ -18,7 +18,7 @@ from flexwire.spark.batches import BATCH_ROWS
 from flexwire.spark.formats.kafka_capture_kept import Kept
 from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
 from flexwire.spark.paths import capture_sources
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded_rows
@@ -72,7 +72,7 @@ def plan(options: CaptureOptions) -> list[InputPartition]:
 
 def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
     """Give the rows of a task."""
-    use_one_thread()
+    begin_task()
     if isinstance(task, WholeTask):
         yield from _whole_rows(task.asked, options)
     elif isinstance(task, RangeTask):

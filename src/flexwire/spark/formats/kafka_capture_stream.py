@@ -20,7 +20,7 @@ from flexwire.spark.formats.limits import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.tables.following import CaptureFollower, Stretch, stretch_rows
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        use_one_thread()
+        begin_task()
         # Spark has a task of its own where there is nothing to read.
         if isinstance(partition, StretchTask):
             asked, wanted = self._options.asked, self._options.wanted

@@ -30,7 +30,7 @@ from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.columns import chosen
 from flexwire.spark.formats.filters import narrowed
 from flexwire.spark.formats.options import Options
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,13 +54,15 @@ ACCEPTED: Final = {
     "includeDeleted": "`true` gives records before the log start offset, where files have them",
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
-    "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
+    "maxPartitionBytes": "what a task reads, as `128m`, which it is by default; `512m` of sums",
     "countBy": "gives sums instead of records, by columns with commas between them",
     "maxOffsetsPerTrigger": "of a stream: how many offsets a batch has at the most",
     "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
 }
 """Every option and what it takes."""
 
+# To begin a task takes Spark as long as it takes to count 50 MB.
+_SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
 _NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
 _LOGGER = logging.getLogger("flexwire")
@@ -85,6 +87,7 @@ class LogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
         options = Options(given, ACCEPTED)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
+        groups = options.names("countBy", GROUPS)
         query = LogQuery(
             topics=options.topics("topic"),
             partitions=options.partitions("partitions"),
@@ -95,7 +98,7 @@ class LogOptions:
             isolation=options.choice("isolation", get_args(Isolation)),
             replicas=options.choice("replicas", get_args(Replicas)),
             includes_deleted=options.flag("includeDeleted"),
-            piece_bytes=options.size("maxPartitionBytes", PIECE_BYTES),
+            piece_bytes=options.size("maxPartitionBytes", _SUMMED_BYTES if groups else PIECE_BYTES),
         )
         mode = options.choice("mode", get_args(Mode))
         extra = (
@@ -114,7 +117,7 @@ class LogOptions:
             options.number("maxOffsetsPerTrigger"),
             options.choice("failOnDataLoss", ("true", "false")) == "true",
             tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
-            options.names("countBy", GROUPS),
+            groups,
         )
 
     def schema(self) -> pa.Schema:
@@ -205,7 +208,7 @@ def read_task(
     task: InputPartition, schema: pa.Schema, options: LogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of a task; Spark has one of its own where there is nothing to read."""
-    use_one_thread()
+    begin_task()
     rows, sums = LogRows(schema), None
     if options.groups:
         sums = LogSums(schema, options.groups)

@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
+from flexwire.spark.tasks import spare_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     carried = catalog().carried
 
     def run(*columns: pa.Array) -> pa.Array:
+        spare_modules()
         use_carried(carried)
         return task(*columns)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
 
@@ -28,7 +29,7 @@ sixth of all the time that a task has.
 """
 
 
-def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
     """Give ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
     A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
@@ -36,7 +37,7 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
     or in another order, are an `AnalysisError`.
     """
     run = partial(_run, catalog().carried, task, schema.names)
-    return rows.mapInArrow(run, spark_schema(schema))
+    return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
 
 
 def use_one_thread() -> None:

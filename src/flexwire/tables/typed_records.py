@@ -405,6 +405,13 @@ def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
     return pc.binary_slice(data, size, INT32_MAX)
 
 
+def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
+    """Take apart the int16 that each row begins with, null where there is none, and the rest."""
+    numbers, has = _int16(data)
+    bodies = _only(_without(data, _INT16_SIZE), has)
+    return pa.array(numbers, pa.int32(), mask=~has), bodies
+
+
 def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
     """Give the int16 that each row begins with, and which rows have one."""
     (high, low), has = _first_bytes(data, _INT16_SIZE)

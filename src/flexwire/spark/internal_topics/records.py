@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from flexwire.arguments import refuse, to_choice
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.tasks import map_in_arrow, use_one_thread
+from flexwire.spark.tasks import kept_columns, map_in_arrow, use_one_thread
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
-_BY_NAME: Final = {name: one for one in InternalTopic for name in (one.value, one.topic)}
+BY_NAME: Final = {name: one for one in InternalTopic for name in (one.value, one.topic)}
+"""Internal topics by the name of the topic, and of its decoder."""
 
 
 def internal_records(rows: DataFrame, topic: str, records: Sequence[str]) -> DataFrame:
@@ -41,7 +42,7 @@ def internal_records(rows: DataFrame, topic: str, records: Sequence[str]) -> Dat
 
     Raises `ArgumentError` for a topic or records that there are not.
     """
-    of = _BY_NAME[to_choice(topic, "topic", _BY_NAME)]
+    of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     typed = TypedRecords(of, records)
     missing = {_KEY, _VALUE, *_PLACE}.difference(rows.columns)
     if missing:
@@ -53,7 +54,7 @@ def internal_records(rows: DataFrame, topic: str, records: Sequence[str]) -> Dat
     for name in (*HEAD_COLUMNS, *typed.records):
         if name in kept:
             raise refuse("rows", "no column of the name of one that is made", name)
-    schema = StructType([*map(rows.schema.__getitem__, kept), *spark_schema(typed.schema)])
+    schema = StructType([*kept_columns(rows, kept), *spark_schema(typed.schema)])
     needed = rows.select(_KEY, _VALUE, *kept)
     return map_in_arrow(needed, partial(_task, of.value, typed.records, kept), schema)
 

@@ -133,6 +133,17 @@ _STATES = {
         ),
     ),
 }
+
+
+def state_names(message: str) -> tuple[str, ...]:
+    """Give the names of the states that a message has a number of, in the order of these.
+
+    >>> state_names("TransactionLogValue")[1]
+    'Ongoing'
+    """
+    return _STATES[message][1]
+
+
 _CONSUMER_PROTOCOL = "consumer"
 _CONSUMER_PROTOCOL_MESSAGES = {
     "subscription": "ConsumerProtocolSubscription",

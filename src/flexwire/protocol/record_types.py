@@ -42,7 +42,7 @@ def record_values(module: str, release: str | None = None) -> dict[int, tuple[st
     found: dict[int, tuple[str, ...]] = {}
     for one in _newest_first(release):
         for record_type, key, _ in _keys_in(module, one):
-            _add(found, record_type, f"{key.removesuffix(_KEY)}{_VALUE}")
+            _add(found, record_type, f"{record_name(key)}{_VALUE}")
     return found
 
 
@@ -56,6 +56,15 @@ def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[
             if entry.api_key is not None and one in entry.releases:
                 _add(found, entry.api_key, entry.name)
     return found
+
+
+def record_name(key: str) -> str:
+    """Give the name of a record by the message of its key: what key and value share.
+
+    >>> record_name("OffsetCommitKey")
+    'OffsetCommit'
+    """
+    return key.removesuffix(_KEY)
 
 
 # Bounded, because a version comes from the bytes.

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.types import StructField
 
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.batches import spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
 
@@ -30,7 +32,7 @@ sixth of all the time that a task has.
 """
 
 
-def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
     """Give ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
     A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
@@ -38,7 +40,16 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
     or in another order, are an `AnalysisError`.
     """
     run = partial(_run, catalog().carried, task, schema.names)
-    return rows.mapInArrow(run, spark_schema(schema))
+    return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
+
+
+def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
+    """Give columns for the schema of `map_in_arrow` where a task passes them through.
+
+    Any may be null then: a batch that is made of columns does not say that one never is.
+    """
+    fields = map(rows.schema.__getitem__, names)
+    return [StructField(one.name, one.dataType) for one in fields]
 
 
 class _Worker:

@@ -52,7 +52,6 @@ _MOST_FRESH = 20_000
 # So many bytes are held in which frames are still looked for: frames that are as long, or those of
 # other protocols.
 _MOST_HELD = 256 << 20
-# Below any acknowledgment that a segment can bring.
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,20 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
         pass
 
 
+def read_control_records(
+    piece: LogPiece, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch | Damaged]:
+    """Give only the control records of a piece, past any damage; columns as in `read_piece`."""
+
+    def skip_others(headers: BatchHeaders) -> Words:
+        skipped: Words = headers.attributes & CONTROL_MASK == 0
+        return skipped
+
+    yield from _Reading(
+        piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, "PERMISSIVE"
+    )
+
+
 class _Hidden:
     """Says which batches no consumer sees: control batches, and those of aborted transactions."""
 

@@ -1,0 +1,41 @@
+"""Internal topics as state: what coordinators and controllers know, from the records they wrote.
+
+`internal_records` gives the records of an internal topic with the messages that they are, and each
+view is a function of them in plain DataFrame code: a row for each thing that there was at an offset
+or a time. **A view is exact, or says that it does not know:** where compaction may have removed
+what would be needed, a row says so. How logs are read is left to `flexwire.spark.formats`.
+"""
+
+from flexwire.spark.internal_topics.control_records import control_records
+from flexwire.spark.internal_topics.groups import group_members, groups
+from flexwire.spark.internal_topics.hanging_transactions import hanging_transactions
+from flexwire.spark.internal_topics.lag import lag
+from flexwire.spark.internal_topics.last_commits import last_commits, transactional_commits
+from flexwire.spark.internal_topics.log import InternalLog, open_log, unreadable
+from flexwire.spark.internal_topics.partitions import end_offsets, open_transactions
+from flexwire.spark.internal_topics.records import internal_records
+from flexwire.spark.internal_topics.remote_segments import remote_segments
+from flexwire.spark.internal_topics.share_state import share_state
+from flexwire.spark.internal_topics.transactions import transactions
+from flexwire.spark.internal_topics.unused import unused_groups, unused_topics
+
+__all__ = [
+    "InternalLog",
+    "control_records",
+    "end_offsets",
+    "group_members",
+    "groups",
+    "hanging_transactions",
+    "internal_records",
+    "lag",
+    "last_commits",
+    "open_log",
+    "open_transactions",
+    "remote_segments",
+    "share_state",
+    "transactional_commits",
+    "transactions",
+    "unreadable",
+    "unused_groups",
+    "unused_topics",
+]

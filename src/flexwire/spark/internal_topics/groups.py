@@ -1,0 +1,261 @@
+"""Groups and their members, as coordinators wrote them last: `groups` and `group_members`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.spark.internal_topics.consumer_protocol import open_consumer_protocol
+from flexwire.spark.internal_topics.log import HIDES, IS_LATER
+from flexwire.spark.internal_topics.times import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.spark.internal_topics.log import InternalLog
+
+
+class GroupRecords(NamedTuple):
+    """The records of a type of groups: of a group, of a member, and of what that has."""
+
+    group: str
+    member: str
+    assignment: str
+
+
+CLASSIC: Final = "GroupMetadata"
+CLASSIC_TYPE: Final = "classic"
+TYPES: Final = {
+    "consumer": GroupRecords(
+        "ConsumerGroupMetadata",
+        "ConsumerGroupMemberMetadata",
+        "ConsumerGroupCurrentMemberAssignment",
+    ),
+    "share": GroupRecords(
+        "ShareGroupMetadata", "ShareGroupMemberMetadata", "ShareGroupCurrentMemberAssignment"
+    ),
+    "streams": GroupRecords(
+        "StreamsGroupMetadata", "StreamsGroupMemberMetadata", "StreamsGroupCurrentMemberAssignment"
+    ),
+}
+RECORDS: Final = (CLASSIC, *(name for one in TYPES.values() for name in one))
+# What a group of consumers says it is.
+_CONSUMERS: Final = "consumer"
+_KEY: Final = ("type", "group", "member_id")
+_SIDES: Final = ("group_value", "member", "assignment")
+_MEMBER: Final = (
+    "instance_id",
+    "rack_id",
+    "client_id",
+    "client_host",
+    "topics",
+    "topic_regex",
+)
+_PARTITIONS: Final = (
+    "array<struct<topic: string, topic_id: string, subtopology_id: string, partition: int>>"
+)
+
+
+def groups(log: InternalLog) -> DataFrame:
+    """The groups that coordinators have: a row for each, but not for one that only commits.
+
+    ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
+    a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
+    when a classic one came to be as it is; ``is_known``: false where compaction removed what was
+    there, if anything was. What was deleted is not there.
+    """
+    last, value = _last(log), F.col("value")
+    is_group = F.col("member_id").isNull()
+    found = last.groupBy("type", "group").agg(
+        F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
+        F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
+        F.bool_and("is_known").alias("is_known"),
+    )
+    classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
+    made = found.where(value.isNotNull() | ~F.col("is_known"))
+    return made.select(
+        "group",
+        "type",
+        *(f"value.{name}" for name in ("protocol_type", "protocol", "epoch")),
+        F.coalesce(classic, F.when(value.isNotNull(), F.col("joined"))).alias("members"),
+        moment("value.time").alias("time"),
+        "is_known",
+    )
+
+
+def group_members(log: InternalLog) -> DataFrame:
+    """The members of groups: a row for each.
+
+    ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
+    ``client_host``; ``topics`` and ``topic_regex`` that it wants; ``assigned``: the partitions that
+    it has, with ``topic`` in classic groups, ``topic_id`` in others, ``subtopology_id`` in those of
+    streams (active tasks); ``member_epoch``, in classic groups the generation;
+    ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false where compaction removed
+    something of it, or what would tell whether there is one.
+
+    What a member of a classic group wants and has is known where they are consumers and say it as
+    Kafka's do. ``topics`` of a member of a streams group are in its topology.
+    """
+    last = _last(log)
+    of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
+    return _classic_members(last.where(of_classic)).unionByName(_members(last))
+
+
+def _classic_members(last: DataFrame) -> DataFrame:
+    value = F.col("group_value")
+    is_consumer = value["protocol_type"] == _CONSUMERS
+    each = last.select(
+        "group", "type", "is_known", value, F.explode("group_value.members").alias("m")
+    )
+    told = ("subscription", "assignment")
+    flat = each.select(
+        "group",
+        "type",
+        "is_known",
+        "m.member_id",
+        F.col("m.group_instance_id").alias("instance_id"),
+        "m.client_id",
+        "m.client_host",
+        value["epoch"].alias("member_epoch"),
+        F.col("m.rebalance_timeout").alias("rebalance_timeout_ms"),
+        F.col("m.session_timeout").alias("session_timeout_ms"),
+        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in told),
+    )
+    made = open_consumer_protocol(flat)
+    return made.select(
+        *_KEY,
+        "instance_id",
+        F.lit(None).cast("string").alias("rack_id"),
+        "client_id",
+        "client_host",
+        F.col("subscription").alias("topics"),
+        F.lit(None).cast("string").alias("topic_regex"),
+        _flat("assignment", "topic").alias("assigned"),
+        "member_epoch",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "is_known",
+    )
+
+
+def _members(last: DataFrame) -> DataFrame:
+    is_there = F.col("member").isNotNull() | ~F.col("is_known")
+    rows = last.where(F.col("member_id").isNotNull() & is_there)
+    return rows.select(
+        *_KEY,
+        *(f"member.{name}" for name in _MEMBER),
+        "assignment.assigned",
+        "assignment.member_epoch",
+        "member.rebalance_timeout_ms",
+        F.lit(None).cast("int").alias("session_timeout_ms"),
+        "is_known",
+    )
+
+
+def _last(log: InternalLog) -> DataFrame:
+    """The last records of each group and each member: ``group_value``, ``member``, ``assignment``.
+
+    A group has a row whose ``member_id`` is null; these are null of what was deleted.
+    """
+    rows = _rows(log)
+    at = F.when(~F.col(IS_LATER), F.col("at"))
+    found = rows.groupBy(*_KEY).agg(
+        *(
+            one
+            for name in _SIDES
+            for one in (
+                F.max_by(name, F.when(F.col("side") == name, at)).alias(name),
+                F.max(F.when(F.col("side") == name, at)).alias(f"{name}_at"),
+            )
+        ),
+        F.bool_or(HIDES).alias(HIDES),
+    )
+    of_group, of_member, of_assignment = (F.col(f"{name}_at").isNotNull() for name in _SIDES)
+    is_seen = of_group | (of_member & of_assignment)
+    return found.withColumn("is_known", ~F.col(HIDES) | is_seen)
+
+
+def _rows(log: InternalLog) -> DataFrame:
+    """Every record with its group and member, and what of it is wanted."""
+    typed = log.typed(RECORDS)
+
+    def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
+        """Give a field that some of these records have."""
+        there = [
+            F.col(f"{one}.{side}.{name}") for one in records if name in _fields(typed, one, side)
+        ]
+        return F.coalesce(*there, F.lit(None).cast(kind)).alias(name)
+
+    kinds = [*TYPES.values()]
+    of_groups = [one.group for one in kinds]
+    of_members = [one.member for one in kinds]
+    of_assignments = [one.assignment for one in kinds]
+    message, classic = F.col("message"), F.col(f"{CLASSIC}.value")
+    kind, side = F.lit(CLASSIC_TYPE), F.lit(_SIDES[0])
+    for name, records in TYPES.items():
+        kind = F.when(message.isin(*records), F.lit(name)).otherwise(kind)
+    for name, records_of in zip(_SIDES[1:], (of_members, of_assignments), strict=True):
+        side = F.when(message.isin(*records_of), F.lit(name)).otherwise(side)
+    others = RECORDS[1:]
+    group = F.struct(
+        classic["protocol_type"].alias("protocol_type"),
+        classic["protocol"].alias("protocol"),
+        F.coalesce(classic["generation"], of(of_groups, "value", "epoch", "int")).alias("epoch"),
+        classic["current_state_timestamp"].alias("time"),
+        classic["members"].alias("members"),
+    )
+    member = F.struct(
+        of(of_members, "value", "instance_id", "string"),
+        of(of_members, "value", "rack_id", "string"),
+        of(of_members, "value", "client_id", "string"),
+        of(of_members, "value", "client_host", "string"),
+        of(of_members, "value", "subscribed_topic_names", "array<string>").alias("topics"),
+        of(of_members, "value", "subscribed_topic_regex", "string").alias("topic_regex"),
+        of(of_members, "value", "rebalance_timeout_ms", "int"),
+    )
+    *by_topic, by_task = of_assignments
+    assigned = F.coalesce(
+        *(_flat(f"{one}.value.assigned_partitions", "topic_id") for one in by_topic),
+        _flat(f"{by_task}.value.active_tasks", "subtopology_id"),
+    )
+    assignment = F.struct(
+        assigned.alias("assigned"), of(of_assignments, "value", "member_epoch", "int")
+    )
+    there = ~F.col("is_tombstone")
+    made = zip(_SIDES, (group, member, assignment), strict=True)
+    return typed.select(
+        kind.alias("type"),
+        F.coalesce(f"{CLASSIC}.key.group", of(others, "key", "group_id", "string")).alias("group"),
+        of(others, "key", "member_id", "string"),
+        side.alias("side"),
+        F.col("offset").alias("at"),
+        *(F.when(there & (side == name), one).alias(name) for name, one in made),
+        IS_LATER,
+        HIDES,
+    )
+
+
+def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
+    kind: Any = typed.schema[record].dataType
+    names: list[str] = kind[side].dataType.names
+    return names
+
+
+def _flat(partitions: str, named: str) -> Column:
+    """Give each partition of a list by topic, or by subtopology, as ``_PARTITIONS`` has it."""
+    told = ("topic", "topic_id", "subtopology_id")
+
+    def each(one: Column) -> Column:
+        names = [one[name] if name == named else F.lit(None).cast("string") for name in told]
+        return F.transform(
+            one["partitions"],
+            lambda number: F.struct(
+                *(value.alias(name) for name, value in zip(told, names, strict=True)),
+                number.alias("partition"),
+            ),
+        )
+
+    return F.array_sort(F.flatten(F.transform(partitions, each))).cast(_PARTITIONS)

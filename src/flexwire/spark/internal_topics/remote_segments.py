@@ -1,0 +1,87 @@
+"""The segments of a topic in tiered storage: `remote_segments`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import state_names
+from flexwire.spark.internal_topics.log import HIDES, IS_LATER
+from flexwire.spark.internal_topics.times import moment
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.spark.internal_topics.log import InternalLog
+
+SEGMENT, UPDATE = RECORDS = (
+    "RemoteLogSegmentMetadataRecord",
+    "RemoteLogSegmentMetadataUpdateRecord",
+)
+ID: Final = "remote_log_segment_id"
+STATE: Final = "remote_log_segment_state"
+# A broker forgets a segment then.
+_GONE: Final = "DELETE_SEGMENT_FINISHED"
+
+
+def remote_segments(log: InternalLog) -> DataFrame:
+    """The segments that tiered storage has, or had begun to copy or delete: a row for each.
+
+    ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` as Kafka names it;
+    ``start_offset``, ``end_offset``, ``size_bytes``, ``max_time``; ``leader_epochs``: the first
+    offset of each epoch; ``broker_id`` and ``event_time`` of the last record;
+    ``log_partition``, ``log_offset`` of it; ``is_known``: false of an update whose segment is not
+    in the log. Those whose deletion has finished are not there.
+    """
+    rows = _rows(log).where(~F.col(IS_LATER))
+    record = F.struct("at", "segment", "update", "log_partition")
+    is_update = F.col("update").isNotNull()
+    found = rows.groupBy("segment_id").agg(
+        F.max_by(record, F.when(~is_update, F.col("at"))).alias("first"),
+        F.max_by(record, F.col("at")).alias("last"),
+    )
+    numbers = F.array(*map(F.lit, state_names(SEGMENT)))
+
+    def last(name: str) -> Column:
+        return F.coalesce(f"last.update.{name}", f"last.segment.{name}")
+
+    number = last(STATE)
+    state = F.coalesce(F.get(numbers, number.cast("int")), number.cast("string"))
+    segment, place = F.col("first.segment"), "topic_id_partition"
+    made = found.withColumns({"state": state, "id": last(ID)})
+    return made.where(F.col("state") != _GONE).select(
+        F.col(f"id.{place}.name").alias("topic"),
+        F.col(f"id.{place}.id").alias("topic_id"),
+        f"id.{place}.partition",
+        "segment_id",
+        "state",
+        segment["start_offset"].alias("start_offset"),
+        segment["end_offset"].alias("end_offset"),
+        segment["segment_size_in_bytes"].alias("size_bytes"),
+        moment(segment["max_timestamp_ms"]).alias("max_time"),
+        F.transform(
+            segment["segment_leader_epochs"],
+            lambda one: F.struct(one["leader_epoch"], one["offset"]),
+        )
+        .cast("array<struct<leader_epoch: int, offset: bigint>>")
+        .alias("leader_epochs"),
+        last("broker_id").alias("broker_id"),
+        moment(last("event_timestamp_ms")).alias("event_time"),
+        "last.log_partition",
+        F.col("last.at").alias("log_offset"),
+        F.col("first").isNotNull().alias("is_known"),
+    )
+
+
+def _rows(log: InternalLog) -> DataFrame:
+    ids = (F.col(f"{name}.{ID}.id") for name in RECORDS)
+    return log.typed(RECORDS).select(
+        F.coalesce(*ids).alias("segment_id"),
+        F.col(SEGMENT).alias("segment"),
+        F.col(UPDATE).alias("update"),
+        F.col("offset").alias("at"),
+        F.col("partition").alias("log_partition"),
+        IS_LATER,
+        HIDES,
+    )

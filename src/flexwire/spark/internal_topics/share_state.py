@@ -1,0 +1,111 @@
+"""Where share groups are in their partitions: `share_state`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.spark.internal_topics.log import HIDES, IS_LATER
+from flexwire.spark.internal_topics.times import moment
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.spark.internal_topics.log import InternalLog
+
+SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
+KEY: Final = ("group_id", "topic_id", "partition")
+BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+# In an update: the start offset stays as it was.
+_UNCHANGED: Final = -1
+
+
+def share_state(log: InternalLog) -> DataFrame:
+    """What the share coordinator has of each partition of a share group: a row for each.
+
+    ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
+    ``state_epoch``, ``leader_epoch``, ``delivery_complete_count``; ``write_time`` of the snapshot;
+    ``state_batches``: those of the last snapshot, then those of the updates of its snapshot epoch,
+    of which a later one holds where two overlap, and nothing before ``start_offset`` counts;
+    ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
+    where compaction removed what was there, or the snapshot of updates is not in the log. What was
+    deleted is not there.
+    """
+    rows = _rows(log)
+    is_before = ~F.col(IS_LATER)
+    at = F.col("at")
+    record = F.struct("at", "value")
+    found = rows.groupBy(*KEY).agg(
+        F.max_by(record, F.when(is_before & F.col("is_snapshot"), at)).alias("snapshot"),
+        F.collect_list(F.when(is_before & ~F.col("is_snapshot"), record)).alias("updates"),
+        F.max("log_partition").alias("log_partition"),
+        F.bool_or(HIDES).alias(HIDES),
+    )
+    snapshot = F.col("snapshot.value")
+
+    def is_of(one: Column) -> Column:
+        follows = one["at"] > F.col("snapshot.at")
+        return follows & (one["value"]["snapshot_epoch"] == snapshot["snapshot_epoch"])
+
+    updates = F.filter(F.array_sort(F.col("updates")), is_of)
+    is_gone = F.col("snapshot").isNull() & (F.col(HIDES) | (F.size("updates") > 0))
+    made = found.withColumns({"since": updates, "is_known": ~is_gone})
+    made = made.where(snapshot.isNotNull() | ~F.col("is_known"))
+    return made.select(
+        *KEY,
+        _last("start_offset", _UNCHANGED).alias("start_offset"),
+        snapshot["snapshot_epoch"].alias("snapshot_epoch"),
+        snapshot["state_epoch"].alias("state_epoch"),
+        _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
+        _last("delivery_complete_count", _UNCHANGED).alias("delivery_complete_count"),
+        moment(snapshot["write_timestamp"]).alias("write_time"),
+        F.concat(
+            snapshot["state_batches"],
+            F.flatten(F.transform("since", lambda one: one["value"]["state_batches"])),
+        ).alias("state_batches"),
+        F.size("since").alias("updates"),
+        "log_partition",
+        F.coalesce(F.get("since", F.size("since") - 1)["at"], "snapshot.at").alias("log_offset"),
+        "is_known",
+    )
+
+
+def _last(name: str, unchanged: int) -> Column:
+    """Give what the last update says of a field that says something, else the snapshot."""
+    told = F.transform("since", lambda one: one["value"][name])
+    told = F.filter(told, lambda one: one > unchanged)
+    return F.coalesce(F.get(told, F.size(told) - 1), F.col("snapshot.value")[name])
+
+
+def _rows(log: InternalLog) -> DataFrame:
+    """Snapshots and updates with the same columns; what one does not say is null."""
+
+    def either(side: str, name: str) -> Column:
+        return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))
+
+    both = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+    batches = F.transform(
+        either("value", "state_batches"), lambda one: F.struct(*(one[name] for name in BATCH))
+    )
+    value = F.struct(
+        *(either("value", name).alias(name) for name in both),
+        F.col(f"{SNAPSHOT}.value.state_epoch").alias("state_epoch"),
+        F.col(f"{SNAPSHOT}.value.write_timestamp").alias("write_timestamp"),
+        batches.cast(_BATCHES).alias("state_batches"),
+    )
+    return log.typed(RECORDS).select(
+        *(either("key", name).alias(name) for name in KEY),
+        F.col("partition").alias("log_partition"),
+        F.col("offset").alias("at"),
+        (F.col("message") == SNAPSHOT).alias("is_snapshot"),
+        F.when(~F.col("is_tombstone"), value).alias("value"),
+        IS_LATER,
+        HIDES,
+    )
+
+
+_BATCHES: Final = (
+    "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: tinyint, "
+    "delivery_count: smallint>>"
+)

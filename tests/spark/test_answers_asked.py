@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import asking
+from flexwire.spark.answers import again, asking
 from flexwire.spark.answers.asking import Given, ask, ask_or_tell, chosen
 from flexwire.spark.answers.reading import open_tables
 from flexwire.tables.schema import schema_of
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.answers.reading import AnalysisTables
 
 EVIL = "=HYPERLINK(1)"
 
@@ -137,3 +144,37 @@ def test_a_question_that_there_is_not_is_refused(
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
         chosen(asked, KNOWN, labels)
+
+
+@pytest.mark.spark
+def test_what_was_answered_is_read_and_the_rest_is_asked(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark
+    out, asked = told[0].report.parent, []
+
+    def counted(answer: Answer, tables: AnalysisTables) -> Given:
+        asked.append(answer.name)
+        return ask(answer, tables)
+
+    monkeypatch.setattr(again, "ask", counted)
+    monkeypatch.setattr(again, "ANSWERS", (TALKERS, replace(TALKERS, name="others"), LABELLED))
+    first, second = again.answers_of(out, ["talkers", "others"])
+    assert asked == ["others"]
+    assert first.rows.equals(second.rows)
+    assert (first.count, second.count) == (2, 2)
+    shown = CliRunner().invoke(app, ["answers", str(out), "talkers", "--rows", "1"])
+    head, names, row, more, *_ = shown.output.splitlines()
+    assert (head, names.split()) == ("Who sends most?", ["client_id", "requests", "request_bytes"])
+    assert (row.split()[0], more) == ("tests", "… and 1 more row")
+    text = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "csv"])
+    assert text.output.splitlines()[2].startswith(f"'{EVIL},1,")
+    told_json = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "json"])
+    assert json.loads(told_json.output)["talkers"][1]["client_id"] == EVIL
+    assert asked == ["others"]
+
+
+def test_csv_is_of_one_answer(tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["answers", str(tmp_path), "--format", "csv"])
+    assert said.exit_code == 2
+    assert "name one" in said.output

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -33,21 +34,33 @@ def cell(value: Any) -> str:
     >>> cell("=1+1"), cell(-5), cell(None), cell(True), cell(["a", "b"])
     ("'=1+1", '-5', '', 'true', 'a b')
     """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
+    text = text_of(value)
+    is_text = not isinstance(value, bool | int | float | date)
+    return f"'{text}" if is_text and text.startswith(_BEGINS_FORMULA) else text
+
+
+def text_of(value: Any) -> str:
+    """A value as text, and nothing else done to it."""
+    told = plain(value)
+    if isinstance(told, bool):
+        return "true" if told else "false"
+    if isinstance(told, list):
+        return " ".join(map(text_of, told))
+    return "" if told is None else str(told)
+
+
+def plain(value: Any) -> Any:
+    r"""A value as JSON has it: moments in ISO 8601, bytes as the text that they are.
+
+    >>> plain([b"caf\xc3\xa9", date(2026, 11, 22), float("nan")])
+    ['café', '2026-11-22', None]
+    """
     if isinstance(value, date):  # and a datetime is one
         return value.isoformat()
-    text = _text(value)
-    return f"'{text}" if text.startswith(_BEGINS_FORMULA) else text
-
-
-def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list | tuple):
-        return " ".join("" if one is None else _text(one) for one in value)
-    return str(value)
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -40,6 +40,7 @@ from flexwire.spark.answers import (
 )
 from flexwire.spark.answers.asking import ALL, Given, ask_or_tell, chosen
 from flexwire.spark.answers.reading import tables_of
+from flexwire.spark.answers.settings import answering
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
@@ -63,7 +64,7 @@ from flexwire.spark.publishing.outputs import (
 )
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
-from flexwire.spark.session import Start, tasks_at_once
+from flexwire.spark.session import Start, meanwhile, tasks_at_once
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.private import make_private_directory
@@ -366,18 +367,8 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
 @contextmanager
 def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what our queries rely on, and what is set for a small or large capture, meanwhile."""
-    conf = _CONF | (SMALL_CONF if is_small else _LARGE_CONF)
-    before = {name: spark.conf.get(name, None) for name in conf}
-    for name, value in conf.items():
-        spark.conf.set(name, value)
-    try:
+    with meanwhile(spark, _CONF | (SMALL_CONF if is_small else _LARGE_CONF)):
         yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,8 +479,9 @@ class _Job:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         if not self.how.answers:
             return facts
-        with self._stage("Answering"):
-            tables = tables_of(self.spark, staged(self.place))
+        written = staged(self.place)
+        with self._stage("Answering"), answering(self.spark, written):
+            tables = tables_of(self.spark, written)
             told = [ask_or_tell(one, tables, memory) for one in self.how.answers]
         given = [one for one in told if isinstance(one, Given)]
         write_answers(self.place.files, given, grows=self.how.format == DELTA)

@@ -6,7 +6,6 @@ all the same, and what is beyond that is counted.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError
 from flexwire.report.answer_facts import AnswerFacts, Unanswered
-from flexwire.report.spreadsheet import to_csv
+from flexwire.report.spreadsheet import plain, to_csv
 from flexwire.report.units import shorten
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error
@@ -169,16 +168,13 @@ def _told(value: Any) -> Any:
         return (at - _EPOCH) // _MICROSECOND
     if isinstance(value, date):
         return _told(datetime.combine(value, time(), UTC))
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
+    value = plain(value)
     if isinstance(value, str):
         return shorten(value, _LONGEST_TEXT)
     if isinstance(value, list):
         more = len(value) - _LONGEST_LIST
         told = [_told(one) for one in value[:_LONGEST_LIST]]
         return tuple([*told, f"and {more:,} more"] if more > 0 else told)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     return value
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing import staging as module
-from flexwire.spark.publishing.staging import LOCK, PARTS, PREFIX, Staging, staging
+from flexwire.spark.publishing.staging import ANSWERS, LOCK, PARTS, PREFIX, Staging, staging
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
 from flexwire.tables.reading import MARKER, SUCCESS
 
@@ -35,21 +35,23 @@ def write(place: Path, text: str) -> None:
     for part in PARTS:
         if part == LACKING[text]:
             continue
-        file = place / part
-        if part.startswith("tables/"):
-            file = file / "part-0.parquet"
+        file = file_of(place, part)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    (place / ANSWERS / MARKER).touch()
     mark(Tables(place / "tables"), [text])
+
+
+def file_of(place: Path, part: str) -> Path:
+    is_directory = part == ANSWERS or part.startswith("tables/")
+    return place / part / "part-0" if is_directory else place / part
 
 
 def found(out: Path) -> dict[str, str]:
     """What is in each part that is there; what is between them and theirs is left out."""
     parts = {}
     for part in PARTS:
-        file = out / part
-        if part.startswith("tables/"):
-            file = file / "part-0.parquet"
+        file = file_of(out, part)
         if file.exists():
             parts[part] = file.read_text()
     return parts
@@ -139,9 +141,8 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
     assert {one.name for one in out.iterdir()} == {"tables"} | {
         part for part in whole(NEW) if "/" not in part
     }
-    assert {one.name for one in (out / "tables").iterdir()} == theirs | {MARKER, SUCCESS} | set(
-        TABLES
-    ) - {"messages"}
+    tables = {ANSWERS, *TABLES} - {"messages"}
+    assert {one.name for one in (out / "tables").iterdir()} == theirs | {MARKER, SUCCESS} | tables
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
@@ -309,13 +310,14 @@ def test_only_our_own_leftovers_are_removed(tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} == names
 
 
-def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / "tables" / "precious.csv"
+@pytest.mark.parametrize("name", ["tables", ANSWERS])
+def test_files_of_others_are_left_alone(tmp_path: Path, name: str) -> None:
+    theirs = tmp_path / name / "precious.csv"
     theirs.parent.mkdir()
     theirs.write_text(THEIRS)
     with pytest.raises(FlexwireError, match="did not write"), staging(tmp_path):
         pytest.fail("it is not ours")
-    assert tree(tmp_path).keys() == {"tables", "tables/precious.csv"}
+    assert tree(tmp_path).keys() == {name, f"{name}/precious.csv"}
     assert theirs.read_text() == THEIRS
 
 

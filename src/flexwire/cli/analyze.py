@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.options import master_option, memory_option, worker_memory_option
+from flexwire.cli.options import (
+    labels_option,
+    master_option,
+    memory_option,
+    worker_memory_option,
+)
 from flexwire.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -87,6 +92,13 @@ def _ends(
     help="Write record bytes into the message tables too, beside the table of records.",
 )
 @click.option(
+    "--answers",
+    metavar="NAMES",
+    help='Which questions about the traffic to answer: "all", which is the default, "none", or '
+    "names with commas between them. docs/answers.md has them.",
+)
+@labels_option
+@click.option(
     "--skip-unreadable",
     is_flag=True,
     help="Leave out files that cannot be opened or are not captures; the report says which. By "
@@ -98,6 +110,7 @@ def analyze(
     out: str,
     format: str,  # noqa: A002 - the option's own name
     append: bool,
+    answers: str | None,
     **others: Any,
 ) -> None:
     """Decode captures on Spark: tables and a report.
@@ -105,7 +118,8 @@ def analyze(
     PATHS are captures (pcap or pcapng, also gzipped), directories of them, and patterns; here, or
     in an object store as s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with
     every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
-    offline. Who breaks on which release is in the report, in audit.csv and in audit.json.
+    offline. Who breaks on which release is in the report, in audit.csv and in audit.json. What
+    operators ask of their traffic is in the report, in tables/answers/ and in answers/ as CSV.
 
     On a cluster, all machines must see the captures and OUT by the same paths, and have flexwire:
     docs/cluster.md says how. What else a cluster needs is given to spark-submit, or stands in its
@@ -126,12 +140,25 @@ def analyze(
             "--append adds to Delta tables, so give --format delta too; an output in Parquet is "
             "replaced as a whole"
         )
+    from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
+    from flexwire.spark.answers.asking import parse_names
 
     with progress_bar() as progress:
-        # All the others have the names that `run` has for them.
-        done = run(paths, out, format=format, append=append, progress=progress, **others)
+        done = run(
+            paths,
+            out,
+            format=format,
+            append=append,
+            answers=None if answers is None else parse_names(answers),
+            progress=progress,
+            # These have the names that `run` has for them.
+            **others,
+        )
     _tell(done)
+    if answers is not None and done.facts.unanswered:
+        # By default they are a part of the report among others; these were asked for.
+        raise AnalysisError(f"{len(done.facts.unanswered)} of the answers asked for failed")
 
 
 def _tell(done: Analysis) -> None:

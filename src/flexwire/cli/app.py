@@ -13,6 +13,7 @@ import click
 import flexwire
 from flexwire.cli import (
     analyze,
+    answers,
     decode,
     demo,
     encode,
@@ -72,6 +73,7 @@ def records() -> None:
 for command in (
     demo.demo,
     analyze.analyze,
+    answers.answers,
     tap.tap,
     warmup.warmup,
     decode.decode,

@@ -174,6 +174,12 @@ master_option = click.option(
     "Spark Connect. By default where spark-submit says, or here on all processors.",
 )
 
+labels_option = click.option(
+    "--labels",
+    metavar="FILE",
+    help="A file that maps client ids to teams, for the answers that say whose traffic it is.",
+)
+
 
 def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command ``--specs`` and ``--specs-mode``, which `find_message` takes."""

@@ -44,7 +44,9 @@ class AnswerFacts:
     """An answer: its question, what it means and what to do, and the first of its ``rows`` rows.
 
     ``shown`` has a value for each of ``columns``, the most important row first. The whole is the
-    table and the CSV of the same ``name``.
+    table and the CSV of the same ``name``, but for ``left_out`` rows that neither has. Where the
+    picture is over time, ``moments`` are the values that it shows, of all rows: a moment and its
+    ``picture.parts``, or else its ``picture.value``.
     """
 
     name: str
@@ -55,3 +57,14 @@ class AnswerFacts:
     picture: Picture | None
     rows: int
     shown: tuple[tuple[Any, ...], ...]
+    left_out: int = 0
+    moments: tuple[tuple[int, tuple[float, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question that was asked and found no answer, because something failed; and what."""
+
+    name: str
+    question: str
+    reason: str

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from flexwire.report.spreadsheet import to_csv
 
 if TYPE_CHECKING:
     from flexwire.report.audit_facts import Audit, AuditFinding
@@ -80,18 +80,8 @@ _RENAMED = frozenset(
 
 
 def audit_csv(audit: Audit) -> str:
-    """CSV with a head: moments in ISO 8601, lists joined with a space, unknown empty."""
-    text = io.StringIO()
-    rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    rows.writeheader()
-    for finding in audit.findings:
-        row = audit_row(finding)
-        for name in ("first_time", "last_time"):
-            row[name] = row[name].isoformat()
-        for name in ("groups", "topics"):
-            row[name] = " ".join(row[name])
-        rows.writerow(row)
-    return text.getvalue()
+    """The findings as CSV."""
+    return to_csv(COLUMNS, (list(audit_row(finding).values()) for finding in audit.findings))
 
 
 def audit_json(audit: Audit) -> str:

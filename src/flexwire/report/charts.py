@@ -16,7 +16,7 @@ from flexwire.report import units
 from flexwire.report.matrix import api_label, client_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from flexwire.report.facts import Facts, Latency, Timeline
 
@@ -29,8 +29,12 @@ INK = {
     "grid": "#000005",
     "accent": "#000006",
     "surface": "#000007",
+    "third": "#000008",
+    "fourth": "#000009",
 }
-_ROW_STEP = 27
+PARTS = ("request", "response", "third", "fourth")
+"""The inks of stacked parts, in order."""
+_ROW_STEP, _TALL_STEP = 27, 44
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
 _CONFIG: dict[str, Any] = {
     "background": None,
@@ -53,7 +57,10 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a picture is drawn for: its width, and where the labels end and the plot begins."""
+    """What a picture is drawn for: its width, and where the labels end and the plot begins.
+
+    Without room for ``labels`` they stand above their rows.
+    """
 
     width: int
     labels: int
@@ -77,11 +84,20 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named bar of one or two stacked parts, with the words that stand at its end."""
+    """A named bar of one to four stacked parts, with the words that stand at its end."""
 
     label: str
     parts: tuple[float, ...]
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What was in a slice of time: the values of its parts."""
+
+    start_ms: float
+    end_ms: float
+    parts: tuple[float, ...]
 
 
 def timeline_chart(facts: Facts) -> Chart | None:
@@ -96,7 +112,9 @@ def timeline_chart(facts: Facts) -> Chart | None:
         f"{units.human_bytes(peak.request_bytes)} of requests and "
         f"{units.human_bytes(peak.response_bytes)} of responses."
     )
-    return _chart(summary, "time", lambda size: _timeline_spec(facts.timeline, size))
+    return draw(
+        summary, "time", lambda size: time_spec(_rebin(facts.timeline, size.buckets), size, "B")
+    )
 
 
 def api_chart(facts: Facts) -> Chart | None:
@@ -177,7 +195,7 @@ def bar_chart(
         label = units.plural(len(rest), f"more {noun}")
         shown.append(Bar(label, parts, write(sum(parts))))
     words = "; ".join(f"{bar.label} {bar.value}" for bar in shown)
-    return _chart(f"{summary}: {words}.", ident, lambda size: _bar_spec(shown, size), wide)
+    return draw(f"{summary}: {words}.", ident, lambda size: bar_spec(shown, size), wide)
 
 
 def latency_chart(facts: Facts) -> Chart | None:
@@ -197,15 +215,20 @@ def latency_chart(facts: Facts) -> Chart | None:
     )
     rest = f"; {units.plural(more, 'more API')} in the table" if more > 0 else ""
     summary = f"Latencies per API, p50 and p99: {words}{rest}."
-    return _chart(summary, "latency", lambda size: _latency_spec(shown, size))
+    return draw(summary, "latency", lambda size: _latency_spec(shown, size))
 
 
-def _chart(
-    summary: str, ident: str, spec: Callable[[Size], dict[str, Any]], wide: Size = WIDE
+def draw(
+    summary: str,
+    ident: str,
+    spec: Callable[[Size], dict[str, Any]],
+    wide: Size = WIDE,
+    narrow: Size = NARROW,
 ) -> Chart:
+    """The picture of a spec in both sizes; ``ident`` is its own on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
-        _svg(spec(NARROW), f"{ident}-narrow", NARROW),
+        _svg(spec(narrow), f"{ident}-narrow", narrow),
         summary,
     )
 
@@ -235,37 +258,43 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: Size, rows: Sequence[str]) -> dict[str, Any]:
-    """The names of the rows, right-aligned against the plot."""
+    """The names of the rows, right-aligned against the plot, or above their rows."""
     # The reader's font may be an eighth wider than the one measured here.
-    limit = (size.labels - 10) * 7 // 8
+    room = size.labels - 10 if size.labels else size.width
+    mark = {"type": "text", "align": "right", "baseline": "middle", "limit": room * 7 // 8}
+    x: dict[str, Any] = {"value": room}
+    if not size.labels:
+        mark |= {"align": "left", "dy": -_TALL_STEP // 4 - 3}
+        x = {"value": 0}
     return {
         "data": {"values": [{"row": row, "label": label} for row, label in enumerate(rows)]},
-        "mark": {"type": "text", "align": "right", "baseline": "middle", "limit": limit},
-        "encoding": {"x": {"value": size.labels - 10}, "text": {"field": "label"}},
+        "mark": mark,
+        "encoding": {"x": x, "text": {"field": "label"}},
     }
 
 
-def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
+def bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
+    """Horizontal bars, each with its name and its words."""
     longest = max(sum(bar.parts) for bar in bars)
     # Room for the words at the end of the longest bar, at some 7 units a letter.
     room = 14 + 7 * max(len(bar.value) for bar in bars)
-    inks = ("request", "response")
+    drawn = PARTS[: max(len(bar.parts) for bar in bars)]
     parts = [
         {"row": row, "from": sum(bar.parts[:part]), "to": sum(bar.parts[: part + 1]), "part": ink}
         for row, bar in enumerate(bars)
-        for part, ink in enumerate(inks[: len(bar.parts)])
+        for part, ink in enumerate(drawn[: len(bar.parts)])
     ]
     ends = [{"row": row, "to": sum(bar.parts), "value": bar.value} for row, bar in enumerate(bars)]
     scale = {"domain": [0, longest], "range": [size.labels, size.width - room], "nice": False}
     place = {"type": "quantitative", "axis": None, "scale": scale}
-    colours = {"domain": list(inks), "range": [INK[ink] for ink in inks]}
+    colours = {"domain": list(drawn), "range": [INK[ink] for ink in drawn]}
     return {
-        "height": _ROW_STEP * len(bars),
+        "height": (_ROW_STEP if size.labels else _TALL_STEP) * len(bars),
         "encoding": {"y": _rows_axis(len(bars))},
         "layer": [
             {
                 "data": {"values": parts},
-                "mark": {"type": "bar"},
+                "mark": {"type": "bar", **({} if size.labels else {"height": 16, "yOffset": 9})},
                 "encoding": {
                     "x": {"field": "from", **place},
                     "x2": {"field": "to"},
@@ -274,7 +303,13 @@ def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
             },
             {
                 "data": {"values": ends},
-                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
+                "mark": {
+                    "type": "text",
+                    "align": "left",
+                    "baseline": "middle",
+                    "dx": 7,
+                    **({} if size.labels else {"dy": 9}),
+                },
                 "encoding": {"x": {"field": "to", **place}, "text": {"field": "value"}},
             },
             _labels(size, [bar.label for bar in bars]),
@@ -359,28 +394,34 @@ def _latency_axis() -> dict[str, Any]:
     }
 
 
-def _timeline_spec(timeline: Timeline, size: Size) -> dict[str, Any]:
-    inks = ("request", "response")
-    parts = []
-    slices = _rebin(timeline, size.buckets)
-    for start, end, request, response in slices:
-        ends = {"from": start, "to": end}
-        parts.append({**ends, "low": 0, "high": request, "part": inks[0]})
-        parts.append({**ends, "low": request, "high": request + response, "part": inks[1]})
+def time_spec(slices: Sequence[Slice], size: Size, unit: str) -> dict[str, Any]:
+    """Stacked parts over time; ``unit`` stands after the figures of the axis."""
+    inks = PARTS[: max(len(one.parts) for one in slices)]
+    parts = [
+        {
+            "from": one.start_ms,
+            "to": one.end_ms,
+            "low": sum(one.parts[:number]),
+            "high": sum(one.parts[: number + 1]),
+            "part": ink,
+        }
+        for one in slices
+        for number, ink in enumerate(inks)
+    ]
     axis = {
         "title": None,
         "labelOverlap": True,
         "tickCount": size.width // 120,
         "grid": False,
-        "format": _clock(slices[-1][1] - slices[0][0]),
+        "format": _clock(slices[-1].end_ms - slices[0].start_ms),
     }
-    bytes_axis = {
+    values_axis = {
         "title": None,
         "tickCount": 4,
         "tickMinStep": 1,
         "domain": False,
         "ticks": False,
-        "labelExpr": "replace(format(datum.value, '~s'), /([kMGTP]?)$/, ' $1B')",
+        "labelExpr": f"replace(format(datum.value, '~s'), /([kMGTP]?)$/, ' $1{unit}')",
     }
     colours = {"domain": list(inks), "range": [INK[ink] for ink in inks]}
     return {
@@ -396,7 +437,7 @@ def _timeline_spec(timeline: Timeline, size: Size) -> dict[str, Any]:
                 "axis": axis,
             },
             "x2": {"field": "to"},
-            "y": {"field": "low", "type": "quantitative", "axis": bytes_axis},
+            "y": {"field": "low", "type": "quantitative", "axis": values_axis},
             "y2": {"field": "high"},
             "color": {"field": "part", "type": "nominal", "scale": colours, "legend": None},
         },
@@ -411,23 +452,25 @@ def _clock(milliseconds: float) -> str:
     return "%b %d, %H:%M" if milliseconds <= 7 * 86_400_000 else "%b %d"
 
 
-def _rebin(timeline: Timeline, limit: int) -> list[tuple[float, float, int, int]]:
-    """Neighbouring slices summed until at most ``limit`` are left: start and end in ms, bytes."""
-    first = min(bucket.time_us for bucket in timeline.buckets)
-    last = max(bucket.time_us for bucket in timeline.buckets)
-    slices = (last - first) // timeline.bucket_us + 1
-    width = timeline.bucket_us * -(-slices // limit)
-    requests: defaultdict[int, int] = defaultdict(int)
-    responses: defaultdict[int, int] = defaultdict(int)
-    for bucket in timeline.buckets:
-        requests[(bucket.time_us - first) // width] += bucket.request_bytes
-        responses[(bucket.time_us - first) // width] += bucket.response_bytes
+def _rebin(timeline: Timeline, limit: int) -> list[Slice]:
+    return rebin(
+        {one.time_us: (one.request_bytes, one.response_bytes) for one in timeline.buckets},
+        timeline.bucket_us,
+        limit,
+    )
+
+
+def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[Slice]:
+    """Slices of ``step_us`` by their start, neighbours summed until at most ``limit`` are left."""
+    first, last = min(parts), max(parts)
+    width = step_us * -(-((last - first) // step_us + 1) // limit)
+    summed: dict[int, list[float]] = {}
+    for start, values in parts.items():
+        held = summed.setdefault((start - first) // width, [0] * len(values))
+        held[:] = [before + value for before, value in zip(held, values, strict=True)]
     return [
-        (
-            (first + place * width) / 1000,
-            (first + (place + 1) * width) / 1000,
-            requests[place],
-            responses[place],
+        Slice(
+            (first + place * width) / 1000, (first + (place + 1) * width) / 1000, (*summed[place],)
         )
-        for place in sorted(requests)
+        for place in sorted(summed)
     ]

@@ -14,6 +14,10 @@ from typing import Any, Literal, Self
 import msgspec
 
 from flexwire.parties import AuditVerdict, Client
+from flexwire.report.answer_facts import (  # noqa: TC001 - msgspec reads them
+    AnswerFacts,
+    Unanswered,
+)
 from flexwire.report.audit_facts import Audit
 
 SOURCES_SHOWN = 1000
@@ -355,6 +359,8 @@ class Facts:
     connections: ConnectionFacts = ConnectionFacts()
     unreadable: tuple[UnreadableFile, ...] = ()
     unreadable_files: int = 0
+    answers: tuple[AnswerFacts, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The facts as `json.dumps` takes them, with the attribute names as keys."""

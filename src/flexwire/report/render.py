@@ -7,7 +7,7 @@ from collections import Counter
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from flexwire.report import audit, charts, connections, matrix, tables, units
+from flexwire.report import answers, audit, charts, connections, matrix, tables, units
 from flexwire.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _view(facts: Facts) -> dict[str, Any]:
         "decision": connections.decision(facts.connections),
         "charts": _charts(facts),
         "tables": _tables(facts),
+        "answers": answers.parts(facts),
+        "unseen": answers.unseen(facts),
         "exact_moment": lambda time: units.moment(time, exact=True),
     }
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     )
 
 ROW_LIMIT = 200
+TOPICS_NAMED = 3
 _Item = TypeVar("_Item")
-Kind = Literal["text", "number", "code", "verdict", "reason", "hex"]
+Kind = Literal["text", "number", "moment", "code", "verdict", "reason", "hex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,9 @@ def record_header_table(facts: Facts) -> Table:
 
     def row(header: RecordHeaderFacts) -> list[Cell]:
         topics = [f"topic id {one}" if one in ids else one for one in sorted(header.topics)]
+        more = len(topics) - TOPICS_NAMED
+        if more > 0:
+            topics[TOPICS_NAMED:] = [f"and {units.count(more)} more"]
         median = header.median_length
         return [
             text(header.key or "(empty key)"),

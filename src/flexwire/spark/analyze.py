@@ -2,9 +2,11 @@
 
 ```
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
+                                        └─▶ answers ─┘
 ```
 Tasks write the tables, each its part of a range (`flexwire.spark.ranges`), and sum up what the
-report says of them. All is written below a staging directory, and published in the end.
+report says of them. Answers are asked of the tables. All is written below a staging directory, and
+published in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import shutil
 import tempfile
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +28,20 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
+from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
+from flexwire.spark.answers import (
+    ANSWERS,
+    audit_rows,
+    audit_tables,
+    gather_audit,
+    tables_to_audit,
+)
+from flexwire.spark.answers.asking import ALL, Given, ask_or_tell, chosen
+from flexwire.spark.answers.reading import tables_of
+from flexwire.spark.answers.settings import answering
+from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects.analysis import ObjectTables
@@ -39,17 +52,19 @@ from flexwire.spark.paths import capture_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.outputs import (
+    DELTA,
     PARQUET,
     begun,
     check_here,
     facts_of_known,
     found,
     here,
+    staged,
     to_format,
 )
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
-from flexwire.spark.session import Start, tasks_at_once
+from flexwire.spark.session import Start, meanwhile, tasks_at_once
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.private import make_private_directory
@@ -62,6 +77,7 @@ if TYPE_CHECKING:
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
+    from flexwire.spark.answers.answer import Answer
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
     from flexwire.spark.publishing.staging import Staging
@@ -99,6 +115,7 @@ _BY_OBJECTS = (
     f"There were {_CROWDED}: Python objects read them, which takes far longer. Files that one host "
     "captured at once can be joined first, with mergecap."
 )
+DEFAULT_ANSWERS = ALL
 # The audit's table is one file, that the driver writes.
 _AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
 # Of a compressed file's size, about what is in it.
@@ -173,6 +190,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     skip_unreadable: bool = False,
     format: str = PARQUET,  # noqa: A002 - the option's own name
     append: bool = False,
+    answers: str | Iterable[str | Answer] | None = None,
+    labels: str | Path | None = None,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -196,23 +215,32 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     messages that carried records have their bytes, and else how many there were. ``by_objects``
     reads as the reference does, far slower, and only files here.
 
+    ``answers`` are "all", the default, "none", or some of `flexwire.spark.answers.ANSWERS` by name,
+    or answers of your own. Each is a table ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of
+    the report; one that fails is in ``facts.unanswered``, and all else is as it would be. For
+    those that say whose traffic it is, the file ``labels`` maps clients to teams.
+
     Raises `CaptureError` for a file that is no capture, none, or a broker that is no address,
     `StorageError` for files that cannot be listed or written, `FlexwireError` for an ``out`` that
     is not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    how = _How(
-        to_flag(show_credentials, "show_credentials"),
-        to_flag(record_bytes, "record_bytes"),
-        to_flag(by_objects, "by_objects"),
-        to_flag(skip_unreadable, "skip_unreadable"),
-        _given(ports, brokers),
-        None if captured_release is None else _release(captured_release),
-        tuple(_release(one) for one in to_list(releases, "releases", "a list of releases")),
-        to_text(title, "title"),
-        *to_format(format, append),
-    )
+    flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
+    given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
+    asked = chosen(DEFAULT_ANSWERS if answers is None else answers, ANSWERS, labels)
+    how = _How(*flags, *given, *to_format(format, append), asked)
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
+
+
+def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
+    names = ("show_credentials", "record_bytes", "by_objects", "skip_unreadable")
+    one, other, third, last = map(to_flag, flags, names)
+    return one, other, third, last
+
+
+def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, ...]]:
+    every = to_list(asked, "releases", "a list of releases")
+    return None if captured is None else _release(captured), tuple(map(_release, every))
 
 
 def _where(spark: SparkSession | None, master: str | None) -> str | None:
@@ -235,6 +263,7 @@ class _How:
     title: str
     format: str
     append: bool
+    answers: tuple[Answer, ...]
 
 
 def _run(
@@ -268,7 +297,10 @@ def _run(
             job = _Job(running, place, progress, clock, how)
             sums, unreadable = job.write_tables(files)
             notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else gzip_note(files)
-            facts = unreadable.told(job.measure(sums))
+            facts = job.answer(
+                unreadable.told(job.measure(sums)), start.memory if is_ours else None
+            )
+            notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(place, facts, files)
     return Analysis(found(place), facts, clock.seconds, notes=notes)
@@ -288,7 +320,7 @@ def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
     )
 
 
-def _release(asked: str) -> str:
+def _release(asked: object) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
@@ -307,6 +339,18 @@ def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
     return (f"{told} Unpacked, a large file is read by many.",)
 
 
+def answer_notes(facts: Facts) -> tuple[str, ...]:
+    """Say which answers failed, and which have more rows than their tables."""
+    failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
+    cut = (
+        f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
+        f"{one.rows - one.left_out:,}."
+        for one in facts.answers
+        if one.left_out
+    )
+    return (*failed, *cut)
+
+
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
@@ -323,18 +367,8 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
 @contextmanager
 def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what our queries rely on, and what is set for a small or large capture, meanwhile."""
-    conf = _CONF | (SMALL_CONF if is_small else _LARGE_CONF)
-    before = {name: spark.conf.get(name, None) for name in conf}
-    for name, value in conf.items():
-        spark.conf.set(name, value)
-    try:
+    with meanwhile(spark, _CONF | (SMALL_CONF if is_small else _LARGE_CONF)):
         yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,6 +474,22 @@ class _Job:
             with TableWriter(local, rows.schema) as writer:
                 writer.write(rows)
             self.place.files.put(local, _AUDIT_FILE)
+
+    def answer(self, facts: Facts, memory: str | None) -> Facts:
+        """Ask the answers of the tables and write them; gives the facts with what they say."""
+        if not self.how.answers:
+            return facts
+        written = staged(self.place)
+        with self._stage("Answering"), answering(self.spark, written):
+            tables = tables_of(self.spark, written)
+            told = [ask_or_tell(one, tables, memory) for one in self.how.answers]
+        given = [one for one in told if isinstance(one, Given)]
+        write_answers(self.place.files, given, grows=self.how.format == DELTA)
+        return replace(
+            facts,
+            answers=tuple(one.facts() for one in given),
+            unanswered=tuple(one for one in told if isinstance(one, Unanswered)),
+        )
 
     def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:
         stage = "Measuring"

@@ -46,7 +46,7 @@ def table(
     With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
     Raises `FlexwireError` where there is no complete analysis, or no such table.
     """
-    found = _output(out)
+    found = output_of(out)
     schema = found.schema(to_text(name, "name"))
     if columns is not None:
         named = to_list(columns, "columns", "a list of columns")
@@ -54,7 +54,8 @@ def table(
     return read(spark, found, name, schema)
 
 
-def _output(out: str | Path) -> Output:
+def output_of(out: str | Path) -> Output:
+    """The complete output in ``out``, whether analyses replace it or add to it."""
     if isinstance(out, str | Path) and is_delta(Place(str(out))):
         from flexwire.spark.delta import reading  # noqa: PLC0415 - an extra
 

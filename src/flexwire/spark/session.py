@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from flexwire.spark.java import find_java, without_vector
 from flexwire.spark.progress import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 # What may change while a session runs, and what every job of ours relies on.
 _ALWAYS = {
@@ -133,6 +134,22 @@ def remote_of(master: str | None) -> str | None:
     if master is None:
         return os.environ.get(_REMOTE) or None
     return master if master.startswith("sc://") else None
+
+
+@contextmanager
+def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Set what may change while a session runs, and set it back in the end."""
+    before = {name: spark.conf.get(name, None) for name in conf}
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def tasks_at_once(spark: SparkSession) -> int:

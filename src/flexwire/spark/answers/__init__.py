@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.report.audit_facts import Audit
+    from flexwire.spark.answers.answer import Answer
 
 __all__ = [
+    "ANSWERS",
     "AuditTables",
     "audit",
     "audit_rows",
@@ -28,6 +30,9 @@ __all__ = [
     "gather_audit",
     "tables_to_audit",
 ]
+
+ANSWERS: tuple[Answer, ...] = ()
+"""Every answer that `analyze` gives, in the order of the report."""
 
 
 def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:

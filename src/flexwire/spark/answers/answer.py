@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.report.answer_facts import Picture, ShownColumn
@@ -26,7 +28,8 @@ class Answer:
     ``name`` is that of the function, the table and the CSV. ``columns`` are those of the DataFrame
     that ``ask`` gives, in order; ``order`` are their names, the most important row first, "-bytes"
     where large values come first and nulls last. ``shown`` are some of them. An answer without a
-    row is not shown.
+    row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
+    what is asked then instead of ``ask``.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Answer:
     shown: tuple[ShownColumn, ...]
     ask: Ask
     picture: Picture | None = None
+    labelled: Callable[[str | Path], Ask] | None = None
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

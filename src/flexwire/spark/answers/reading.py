@@ -7,16 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flexwire.spark.batches import spark_schema
+from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
-from flexwire.tables.reading import MESSAGES, output
+from flexwire.tables.reading import MESSAGES, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from flexwire.tables.reading import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,14 @@ class AnalysisTables:
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
     """The tables of the analysis in ``out``, by path or URL; ``OUT/tables`` will do.
 
-    Raises `FlexwireError` where there is no complete analysis.
+    Of Delta tables they are all analyses that are in. Raises `FlexwireError` where there is no
+    complete analysis.
     """
-    found = output(out)
+    return tables_of(spark, output_of(out))
+
+
+def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
+    """The tables of an output that was found, or is not published yet."""
     read = partial(_read, spark, found)
     names = set(found.message_names())
 
@@ -49,7 +53,8 @@ def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
 
 def _read(spark: SparkSession, found: Output, name: str) -> DataFrame:
     schema = found.schema(name)
-    if found.place.path is None:
+    # Of Delta tables some files count, and not others beside them; in a store it has no keys.
+    if type(found) is not Output or found.place.path is None:
         return read_stored(spark, found, name, schema)
     # Spark's own reader of Parquet reads only the columns that an answer names.
     return spark.read.schema(spark_schema(schema)).parquet(found.where(f"tables/{name}"))

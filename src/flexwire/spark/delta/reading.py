@@ -11,7 +11,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ANALYSIS, TABLES
+from flexwire.spark.delta.place import ANALYSIS, TABLES, split
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.reading import LEDGER, RUNS, Output
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
+
+    from flexwire.spark.delta.place import DeltaPlace
 
 
 # When a file was written, no table says.
@@ -82,6 +84,24 @@ class DeltaOutput(Output):
     def entries(self) -> list[Entry]:
         """The analyses that are in, the first one first."""
         return [one for one in Ledger(self.out).entries() if one.state == IN]
+
+
+@dataclass(frozen=True)
+class StagedOutput(Output):
+    """The tables of one analysis before they are in, as its ``staged`` place has them.
+
+    ``place`` is the one that they grow in.
+    """
+
+    staged: DeltaPlace
+
+    @cached_property
+    def _listed(self) -> dict[str, list[File]]:
+        found: dict[str, list[File]] = {}
+        for one in self.staged.entries(f"{TABLES}/"):
+            table, _ = split(one.name)
+            found.setdefault(table, []).append(one._replace(name=self.staged.at(one.name)))
+        return {table: sorted(files) for table, files in found.items()}
 
 
 def output(out: str | Path) -> DeltaOutput:

@@ -101,6 +101,15 @@ def found(place: Writing) -> Output:
     return told if isinstance(told, Output) else Output(told)
 
 
+def staged(place: Writing) -> Output:
+    """The tables that have been written, before they are published."""
+    if isinstance(place, Staging | StoredStaging):
+        return Output(place.files)
+    from flexwire.spark.delta.reading import StagedOutput  # noqa: PLC0415 - an extra
+
+    return StagedOutput(place.out, place.files)
+
+
 def facts_of_known(place: Writing) -> Facts:
     """The facts of the analysis of the same input that is in already."""
     return Facts.from_json(json.loads(found(place).read(FACTS)))

@@ -36,8 +36,12 @@ if TYPE_CHECKING:
 # Spark leaves names with an underscore before them alone.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
 REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"
+ANSWERS = "answers"
 # The tables before the files that are made from them: who finds a report finds all.
-PARTS = (*(f"tables/{name}" for name in TABLES), AUDIT_CSV, AUDIT_JSON, FACTS, REPORT)
+PARTS = (
+    *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
+    *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
+)
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 # Java outlives a killed analysis for a moment, and writes on.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
@@ -122,14 +126,16 @@ def move(source: Path, target: Path) -> None:
 def staging(out: Path) -> Iterator[Staging]:
     """A place for one analysis into ``out``, removed in the end with all that is in it.
 
-    Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables``
-    holds files that flexwire did not write, and where what a killed one left cannot be removed.
+    Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables`` or
+    ``out/answers`` holds files that flexwire did not write, and where what a killed one left cannot
+    be removed.
     """
     is_new = not out.exists()
     make_private_directory(out)
     try:
         with locked(out):
             check_ours(out / "tables")
+            check_ours(out / ANSWERS)
             sweep(out)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
             try:

@@ -1,0 +1,111 @@
+"""`flexwire answers`: what operators ask, of the tables of an analysis that is there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import (
+    labels_option,
+    master_option,
+    memory_option,
+    worker_memory_option,
+)
+from flexwire.printable import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flexwire.spark.answers.asking import Given
+
+_WIDEST = 48
+
+
+@click.command()
+@click.argument("out")
+@click.argument("names", nargs=-1)
+@click.option(
+    "--format",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="A table for the terminal, or all rows as CSV or JSON.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many rows of each a table for the terminal has.",
+)
+@labels_option
+@master_option
+@memory_option
+@worker_memory_option
+def answers(
+    *,
+    out: str,
+    names: tuple[str, ...],
+    format: str,  # noqa: A002 - the option's own name
+    rows: int,
+    labels: str | None,
+    master: str | None,
+    memory: str,
+    worker_memory: str | None,
+) -> None:
+    """Answer questions about the traffic in OUT, the output of an analysis.
+
+    NAMES are those that docs/answers.md has; by default all of them. What the analysis has answered
+    is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
+    the tables on Spark, and written nowhere.
+    """
+    from flexwire.spark.answers.again import answers_of
+    from flexwire.spark.answers.asking import ALL
+
+    if format == "csv" and len(names) != 1:
+        raise click.UsageError("CSV has the columns of one answer, so name one")
+    given = answers_of(
+        out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
+    )
+    if format == "json":
+        print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
+    elif format == "csv":
+        print(given[0].csv(), end="")
+    else:
+        for one in given:
+            _print(one, rows)
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    from flexwire.report.spreadsheet import plain
+
+    return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def _print(given: Given, most: int) -> None:
+    from flexwire.report.spreadsheet import text_of
+    from flexwire.report.units import plural
+
+    shown = given.rows.slice(0, most)
+    columns = [
+        [name, *(_fitting(text_of(value)) for value in column.to_pylist())]
+        for name, column in zip(shown.column_names, shown.columns, strict=True)
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    print(given.answer.question)
+    if not given.count:
+        print("  Nothing was seen of it.\n")
+        return
+    for line in zip(*columns, strict=True):
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+    more = given.count - len(shown)
+    print(f"… and {plural(more, 'more row')}\n" if more else "")
+
+
+def _fitting(text: str) -> str:
+    told = printable(text)
+    return told if len(told) <= _WIDEST else f"{told[: _WIDEST - 1]}…"

@@ -1,0 +1,231 @@
+"""What operators ask of their traffic: of each answer one picture, one table, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.report import charts, units
+from flexwire.report.tables import Cell, Column, Table, build, number, size, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from flexwire.report.answer_facts import AnswerFacts, Kind, ShownColumn, Unanswered
+    from flexwire.report.facts import Facts
+    from flexwire.report.tables import Kind as TableKind
+
+# A label names all that tells rows apart, so it needs more room than a client or an API.
+WIDE: Final = charts.Size(1060, 400, 130)
+NARROW: Final = charts.Size(350, 0, 44)
+_MINUTE_US: Final = 60_000_000
+_DAY_US: Final = 86_400_000_000
+_LEAST_MOMENTS: Final = 2
+_LABEL: Final = 34
+_SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "text", "moment": "moment"}
+_NOT_KNOWN: Final = Cell(units.DASH, "not known")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The section of one answer; of one that failed the reason and nothing else."""
+
+    name: str
+    label: str
+    question: str
+    meaning: str = ""
+    advice: str = ""
+    chart: charts.Chart | None = None
+    caption: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+    table: Table | None = None
+    whole: str = ""
+    failed: str = ""
+
+
+def parts(facts: Facts) -> list[Part]:
+    """The sections, in the order in which answers were asked; none for what was not seen."""
+    return [
+        *(_part(one) for one in facts.answers if one.rows),
+        *(_failed(one) for one in facts.unanswered),
+    ]
+
+
+def unseen(facts: Facts) -> str:
+    """The names of the answers that found nothing to say."""
+    return ", ".join(_label(one.name) for one in facts.answers if not one.rows)
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _failed(one: Unanswered) -> Part:
+    return Part(one.name, _label(one.name), one.question, failed=one.reason)
+
+
+def _part(answer: AnswerFacts) -> Part:
+    chart = _time_chart(answer) or _bar_chart(answer)
+    return Part(
+        answer.name,
+        _label(answer.name),
+        answer.question,
+        answer.meaning,
+        answer.advice,
+        chart,
+        "" if chart is None or answer.picture is None else answer.picture.title,
+        _legend(answer),
+        _table(answer),
+        _whole(answer),
+    )
+
+
+def _whole(answer: AnswerFacts) -> str:
+    """Where the rows are that the page does not show."""
+    name = answer.name
+    kept, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
+    if answer.left_out:
+        has = f"have the first {units.count(kept)} of {of}"
+    elif len(answer.shown) < answer.rows:
+        has = f"have all {of}, of which these are the first {len(answer.shown)}"
+    else:
+        has = "have the same"
+    return f"The table answers/{name} and answers/{name}.csv {has}."
+
+
+def _table(answer: AnswerFacts) -> Table:
+    columns = [Column(one.heading, _SET_AS.get(one.kind, "number")) for one in answer.columns]
+    kinds = [one.kind for one in answer.columns]
+    return build(
+        f"{_label(answer.name)}, the most important first",
+        columns,
+        answer.shown,
+        lambda row: [cell(value, kind) for value, kind in zip(row, kinds, strict=True)],
+    )
+
+
+def cell(value: Any, kind: Kind) -> Cell:
+    """A value as the table has it, by what it is."""
+    if value is None:
+        return _NOT_KNOWN
+    if kind == "text":
+        return text(_words(value)) if value != "" else Cell("(empty)")
+    if kind == "flag":
+        return Cell("yes" if value else "no")
+    if kind == "count" and isinstance(value, int):
+        return number(value)
+    if kind == "bytes" and isinstance(value, int):
+        return size(value)
+    return Cell(write(value, kind), _exact(value, kind), value)
+
+
+def _words(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def write(value: float, kind: Kind) -> str:
+    """A figure as a person reads it."""
+    if kind == "bytes":
+        return units.human_bytes(value)
+    if kind == "us":
+        return units.span(int(value)) if value >= _MINUTE_US else units.duration_ms(value / 1000)
+    if kind == "share":
+        return units.share(value)
+    if kind == "moment":
+        told = units.moment(int(value))
+        return told if value % _DAY_US else told.partition(" ")[0]
+    return units.count(value) if float(value).is_integer() else f"{value:,.3g}"
+
+
+def _exact(value: float, kind: Kind) -> str:
+    if kind == "us":
+        return f"{value:,} \u00b5s"
+    if kind == "moment":
+        return units.moment(int(value), exact=True)
+    return f"{value:.6g}" if kind == "share" else f"{value:,}"
+
+
+def _drawn(answer: AnswerFacts) -> tuple[str, ...]:
+    picture = answer.picture
+    return () if picture is None else (picture.parts or (picture.value,))
+
+
+def _column(answer: AnswerFacts, name: str) -> ShownColumn | None:
+    return next((one for one in answer.columns if one.name == name), None)
+
+
+def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
+    """The ink of each part and what it is, where there are several."""
+    names = _drawn(answer)
+    if len(names) < 2:  # noqa: PLR2004 - one needs no legend
+        return ()
+    found = [_column(answer, name) for name in names]
+    headings = [
+        name if one is None else one.heading for one, name in zip(found, names, strict=True)
+    ]
+    return tuple(zip(charts.PARTS, headings, strict=False))
+
+
+def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
+    picture, names = answer.picture, [one.name for one in answer.columns]
+    if picture is None or not {picture.value, *picture.parts} <= {*names}:
+        return None
+    kind = answer.columns[names.index(picture.value)].kind
+    at, of = names.index(picture.value), [names.index(one) for one in _drawn(answer)]
+    told = [row for row in answer.shown if row[at]][: charts.BAR_LIMIT]
+    label = _labelling(answer.columns)
+    bars = [
+        charts.Bar(label(row), tuple(row[one] or 0 for one in of), write(row[at], kind))
+        for row in told
+    ]
+    bars = [bar for bar in bars if sum(bar.parts) > 0]
+    if not bars:
+        return None
+    words = "; ".join(f"{bar.label} {bar.value}" for bar in bars)
+    of_all = "" if len(bars) == answer.rows else f", {len(bars)} of {units.count(answer.rows)} rows"
+    summary = f"{picture.title}{of_all}: {words}."
+    ident = f"answer-{answer.name}"
+    return charts.draw(summary, ident, lambda room: charts.bar_spec(bars, room), WIDE, NARROW)
+
+
+def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]:
+    about = [place for place, one in enumerate(columns) if one.is_about] or [0]
+    kinds = [columns[place].kind for place in about]
+
+    def label(row: Sequence[Any]) -> str:
+        words = [
+            cell(row[place], kind).text if row[place] is not None else "not known"
+            for place, kind in zip(about, kinds, strict=True)
+        ]
+        if len(words) == 1:
+            return words[0]
+        return " \u00b7 ".join(_cut(word) for word in words)
+
+    return label
+
+
+def _cut(word: str) -> str:
+    """A word that leaves room for others; its end often tells more than its middle."""
+    half = _LABEL // 2
+    return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"
+
+
+def _time_chart(answer: AnswerFacts) -> charts.Chart | None:
+    picture, moments = answer.picture, dict(answer.moments)
+    if picture is None or picture.over is None or len(moments) < _LEAST_MOMENTS:
+        return None
+    step = min(later - sooner for sooner, later in pairwise(sorted(moments)))
+    column = _column(answer, picture.value)
+    kind = "count" if column is None else column.kind
+    most = max(moments, key=lambda at: sum(moments[at]))
+    summary = (
+        f"{picture.title}, at {units.plural(len(moments), 'moment')}; most at "
+        f"{units.moment(most)} UTC: {write(sum(moments[most]), kind)}."
+    )
+    unit = "B" if kind == "bytes" else ""
+    return charts.draw(
+        summary,
+        f"answer-{answer.name}",
+        lambda room: charts.time_spec(charts.rebin(moments, step, room.buckets), room, unit),
+    )

@@ -1,0 +1,67 @@
+"""Answers about an analysis that is there: those that it has, and others asked of its tables."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from flexwire.spark.answers import ANSWERS
+from flexwire.spark.answers.asking import MOST_ROWS, Given, ask, chosen
+from flexwire.spark.answers.reading import tables_of
+from flexwire.spark.answers.settings import answering
+from flexwire.spark.failures import explained, stopped
+from flexwire.spark.reading import output_of
+from flexwire.spark.session import Start
+from flexwire.tables.reading import Output
+from flexwire.tables.schema import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from flexwire.spark.answers.answer import Answer
+
+
+def answers_of(
+    out: str | Path,
+    asked: str | Iterable[str | Answer],
+    labels: str | Path | None = None,
+    *,
+    master: str | None = None,
+    memory: str = "2g",
+    worker_memory: str | None = None,
+) -> list[Given]:
+    """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
+
+    What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
+    and where the tables have grown since. Raises as `open_tables` and `chosen` do, and
+    `AnalysisError` where one fails.
+    """
+    wanted, found = chosen(asked, ANSWERS, labels), output_of(out)
+    kept = {one.name: _kept(one, found) for one in wanted} if labels is None else {}
+    if all(kept.get(one.name) for one in wanted):
+        return [given for given in kept.values() if given is not None]
+    is_ours = SparkSession.getActiveSession() is None
+    start = Start(master, memory, worker_memory)
+    explain = partial(
+        explained, lambda: "Answering", *(start.memories() if is_ours else (None, None))
+    )
+    with explain():
+        spark = start.session({})
+    with stopped(spark) if is_ours else nullcontext(), explain(), answering(spark, found):
+        tables = tables_of(spark, found)
+        return [kept.get(one.name) or ask(one, tables) for one in wanted]
+
+
+def _kept(answer: Answer, found: Output) -> Given | None:
+    """What the analysis has answered, unless it was cut, or by other columns."""
+    name = f"answers/{answer.name}"
+    if type(found) is not Output or name not in found.names:
+        return None
+    rows, schema = found.table(name), schema_of(answer.columns)
+    if len(rows) == MOST_ROWS or rows.schema.names != schema.names:
+        return None
+    return Given(answer, rows.cast(schema), len(rows))

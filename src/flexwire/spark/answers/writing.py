@@ -1,0 +1,47 @@
+"""Writes what answers gave, beside the tables that they were asked of.
+
+```
+tables/answers/NAME/NAME.parquet     as a table, in one file
+answers/NAME.csv                     as CSV, to send round
+```
+With Delta tables both are in the directory of the analysis, the table as answers/NAME.parquet: it
+is about one input, and percentiles of two cannot be added up.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.spark.publishing.staging import ANSWERS
+from flexwire.spark.tables import FORMAT
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.reading import MARKER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.spark.answers.asking import Given
+    from flexwire.spark.publishing.places import Place
+
+
+def write_answers(place: Place, given: Iterable[Given], *, grows: bool) -> None:
+    """Write them, and whose their directory is; ``grows`` where the tables are Delta's."""
+    # What has it, a later analysis may replace.
+    place.write(f"{ANSWERS}/{MARKER}", json.dumps({"format": FORMAT}).encode() + b"\n")
+    for one in given:
+        name = one.answer.name
+        place.write(f"{ANSWERS}/{name}.csv", one.csv().encode())
+        _write_table(place, one, ANSWERS if grows else f"tables/{ANSWERS}/{name}")
+
+
+def _write_table(place: Place, given: Given, directory: str) -> None:
+    name = f"{given.answer.name}.parquet"
+    with tempfile.TemporaryDirectory() as scratch:
+        local = Path(scratch, name)
+        with TableWriter(local, given.rows.schema) as writer:
+            for batch in given.rows.to_batches():
+                writer.write(batch)
+        place.put(local, f"{directory}/{name}")

@@ -1,0 +1,143 @@
+"""The part of an answer: one picture, one table, what to do; and nothing of what was not seen."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from datetime import UTC, datetime
+from functools import cache
+
+import pytest
+
+from flexwire.report import Facts, render
+from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
+from flexwire.report.answers import cell
+from flexwire.report.spreadsheet import to_csv
+from tests.report.page import Page
+from tests.report.sample import EMPTY, START
+
+EVIL = "<img src=x onerror=alert(3)>"
+HOUR = 3_600_000_000
+WHO = AnswerFacts(
+    "who_sends",
+    "Who sends most?",
+    "Bytes by client and topic.",
+    "Ask them to batch.",
+    (
+        ShownColumn("client_id", "Client", is_about=True),
+        ShownColumn("topics", "Topics", is_about=True),
+        ShownColumn("bytes", "Bytes", "bytes"),
+        ShownColumn("keys", "Keys", "bytes"),
+        ShownColumn("values", "Values", "bytes"),
+        ShownColumn("seen", "Seen", "moment"),
+        ShownColumn("took_us", "Took", "us"),
+        ShownColumn("part", "Part", "share"),
+        ShownColumn("is_old", "Old", "flag"),
+    ),
+    Picture("Bytes of keys and values", "bytes", ("keys", "values")),
+    935,
+    (
+        (EVIL, ("a", "b"), 3_000, 1_000, 2_000, START, 1_500, 0.25, True),
+        (None, None, 1_000, 1_000, None, None, None, None, None),
+        ("", (), 0, 0, 0, START, 90_000_000, 1.0, False),
+    ),
+    left_out=35,
+)
+WHEN = AnswerFacts(
+    "when",
+    "When is most asked?",
+    "Requests by hour.",
+    "Spread them.",
+    (ShownColumn("hour", "Hour", "moment"), ShownColumn("requests", "Requests", "count")),
+    Picture("Requests over time", "requests", over="hour"),
+    3,
+    ((START, 9), (START + HOUR, 4), (START + 5 * HOUR, 2)),
+    moments=((START, (9.0,)), (START + HOUR, (4.0,)), (START + 5 * HOUR, (2.0,))),
+)
+UNSEEN = dataclasses.replace(WHO, name="unseen", question="Unseen?", rows=0, shown=(), left_out=0)
+FAILED = Unanswered("slow_ones", "Which are slow?", f"slow_ones: {EVIL}")
+ASKED = dataclasses.replace(EMPTY, answers=(WHO, WHEN, UNSEEN), unanswered=(FAILED,))
+
+
+@cache
+def page() -> Page:
+    return Page(render(ASKED))
+
+
+def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> None:
+    words, tags = page().words(), page().tags
+    for one in (WHO, WHEN):
+        for told in (one.question, one.meaning, f"What to do: {one.advice}"):
+            assert told in words
+    assert (tags.count("table"), tags.count("svg")) == (2, 4)
+    bars, times = [one for one in dict.fromkeys(page().values("aria-label")) if one.count(":") > 0]
+    assert bars.startswith(f"Bytes of keys and values, 2 of 935 rows: {EVIL} \u00b7 a, b 3.00 kB; ")
+    assert bars.endswith("not known \u00b7 not known 1.00 kB.")
+    assert times.startswith("Requests over time, at 3 moments; most at 2026-10-28 ")
+    # Parts are told apart in words.
+    assert "Bytes of keys and values Keys Values" in words
+    assert {"#answer-who_sends", "#answer-when", "#answer-slow_ones"} <= {*page().values("href")}
+
+
+def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
+    words = page().words()
+    assert "answers/who_sends.csv have the first 900 of 935 rows." in words
+    assert "answers/when.csv have the same." in words
+
+
+def test_what_was_not_seen_is_named_and_not_shown() -> None:
+    words = page().words()
+    assert UNSEEN.question not in words
+    assert "nothing was seen of it: Unseen." in words
+
+
+def test_what_failed_is_said_with_its_reason() -> None:
+    words = page().words()
+    assert f"{FAILED.question} # It could not be answered. {FAILED.reason}" in words
+    assert "flexwire answers OUT slow_ones asks again" in words
+
+
+def test_hostile_names_are_text_in_tables_and_pictures() -> None:
+    assert "img" not in page().tags
+    assert EVIL in page().words()
+
+
+def test_answers_survive_json() -> None:
+    assert render(Facts.from_json(ASKED.to_json())) == render(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "shown"),
+    [
+        (None, "bytes", "\u2013"),
+        ("", "text", "(empty)"),
+        (1234, "count", "1,234"),
+        (0.5, "count", "0.5"),
+        (1500, "bytes", "1.50 kB"),
+        (1500.5, "bytes", "1.50 kB"),
+        (1500, "us", "1.50 ms"),
+        (90_000_000, "us", "1 min 30 s"),
+        (0.001, "share", "<1 %"),
+        (False, "flag", "no"),
+        (0, "moment", "1970-01-01"),
+        (1_000_000, "moment", "1970-01-01 00:00:01"),
+    ],
+)
+def test_a_value_is_written_by_what_it_is(value: object, kind: Kind, shown: str) -> None:
+    assert cell(value, kind).text == shown
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"])
+def test_no_cell_of_csv_begins_as_a_formula_does(begin: str) -> None:
+    text = to_csv(["a"], [[f"{begin}1+1"], [[f"{begin}x", "y"]], [f"{begin}1".encode()]])
+    _, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert [row[0][0] for row in rows] == ["'"] * 3
+
+
+def test_csv_is_as_the_rfc_says_and_figures_stay_figures() -> None:
+    values = ['say "hi",\nplease', None, -5, -0.5, True, datetime(2026, 1, 2, tzinfo=UTC)]
+    text = to_csv(list("abcdef"), [values])
+    assert (
+        text == 'a,b,c,d,e,f\r\n"say ""hi"",\nplease",,-5,-0.5,true,2026-01-02T00:00:00+00:00\r\n'
+    )

@@ -1,0 +1,180 @@
+"""An answer is a table, a CSV and a part of the report, and none takes the tables with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
+from flexwire.errors import ArgumentError
+from flexwire.spark.analyze import Analysis, analyze
+from flexwire.spark.answers import again, asking
+from flexwire.spark.answers.asking import Given, ask, ask_or_tell, chosen
+from flexwire.spark.answers.reading import open_tables
+from flexwire.tables.schema import schema_of
+from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
+from tests.spark.traffic import START_US, Traffic, made, request, response
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.answers.reading import AnalysisTables
+
+EVIL = "=HYPERLINK(1)"
+
+
+def capture(directory: Path) -> tuple[Path, dict[str, int]]:
+    """A capture of two clients, and the bytes of requests that each sent."""
+    directory.mkdir()
+    traffic, sent = Traffic(directory), {"tests": 0, EVIL: 0}
+    connection = traffic.connect()
+    beat, answer = made("HeartbeatRequest"), response(made("HeartbeatResponse"), 4, 1)
+    for number, client in enumerate(("tests", EVIL, "tests")):
+        payload = request(beat, 4, number, client_id=client)
+        traffic.send(connection, "request", payload)
+        traffic.send(connection, "response", answer[:3] + bytes([number]) + answer[4:])
+        sent[client] += 4 + len(payload)
+    traffic.close()
+    return directory, sent
+
+
+@pytest.fixture(scope="module")
+def told(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Analysis, dict[str, int]]:
+    files, sent = capture(tmp_path_factory.mktemp("asked") / "capture")
+    out = files.parent / "out"
+    answers = [TALKERS, BUSY, RAISING, WRONG, BROKEN]
+    return analyze([files], out, spark=spark, answers=answers), sent
+
+
+@pytest.mark.spark
+def test_an_answer_is_a_table_a_csv_and_a_part_of_the_facts(
+    told: tuple[Analysis, dict[str, int]],
+) -> None:
+    done, sent = told
+    rows = [("tests", 2, sent["tests"]), (EVIL, 1, sent[EVIL])]
+    table = done.output.table("answers/talkers")
+    assert table.schema.equals(schema_of(TALKERS.columns))
+    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
+    text = done.output.read("answers/talkers.csv").decode()
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert head == [one.name for one in TALKERS.columns]
+    # What a spreadsheet would run has an apostrophe before it.
+    assert lines == [["tests", "2", str(sent["tests"])], [f"'{EVIL}", "1", str(sent[EVIL])]]
+    assert text.endswith("\r\n")
+    talkers, busy = done.facts.answers
+    assert (talkers.rows, talkers.left_out, talkers.shown) == (2, 0, tuple(rows))
+    second = START_US // 10**6 * 10**6
+    assert busy.shown == ((second, "Heartbeat", 3),)
+    assert busy.moments == ((second, (3,)),)
+
+
+@pytest.mark.spark
+def test_one_that_fails_is_said_and_takes_nothing_with_it(
+    told: tuple[Analysis, dict[str, int]],
+) -> None:
+    done, _ = told
+    failed = {one.name: one.reason for one in done.facts.unanswered}
+    assert set(failed) == {"raising", "wrong", "broken"}
+    assert "no such thing" in failed["raising"]
+    assert (
+        "wrong has the columns client_id, requests, request_bytes, got client_id"
+        in (failed["wrong"])
+    )
+    assert failed["broken"] == "broken: LookupError: nothing there"
+    assert [note for note in done.notes if note.startswith("Not answered: ")] == list(done.notes)
+    assert not (done.report.parent / "answers" / "broken.csv").exists()
+    assert done.output.table("frames").num_rows == 6
+
+
+@pytest.mark.spark
+def test_what_is_beyond_the_bound_is_counted(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST_ROWS", 1)
+    given = ask(TALKERS, open_tables(spark, told[0].report.parent))
+    assert (given.rows.num_rows, given.count) == (1, 2)
+    facts = given.facts()
+    assert (facts.rows, facts.left_out, len(facts.shown)) == (2, 1, 1)
+
+
+@pytest.mark.spark
+def test_labels_change_what_is_asked(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]]
+) -> None:
+    tables = open_tables(spark, told[0].report.parent)
+    (plain, team) = chosen([TALKERS, LABELLED], (), "teams.csv")
+    assert plain == TALKERS
+    given = ask_or_tell(team, tables)
+    assert isinstance(given, Given)
+    assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
+
+
+KNOWN = (TALKERS, BUSY)
+
+
+def test_answers_are_asked_by_name_or_given() -> None:
+    assert chosen("all", KNOWN) == KNOWN
+    assert chosen("none", KNOWN) == ()
+    assert chosen("talkers", KNOWN) == (TALKERS,)
+    assert chosen(["busy_seconds", WRONG], KNOWN) == (BUSY, WRONG)
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "said"),
+    [
+        ("latencies", None, "all, none, or some of talkers, busy_seconds, got 'latencies'"),
+        ([3], None, "got 3"),
+        (["talkers", TALKERS], None, "expected each once, got 'talkers' 2 times"),
+        ("all", "teams.csv", "none of the answers asked for takes labels"),
+    ],
+)
+def test_a_question_that_there_is_not_is_refused(
+    asked: list[str], labels: str | None, said: str
+) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        chosen(asked, KNOWN, labels)
+
+
+@pytest.mark.spark
+def test_what_was_answered_is_read_and_the_rest_is_asked(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark
+    out, asked = told[0].report.parent, []
+
+    def counted(answer: Answer, tables: AnalysisTables) -> Given:
+        asked.append(answer.name)
+        return ask(answer, tables)
+
+    monkeypatch.setattr(again, "ask", counted)
+    monkeypatch.setattr(again, "ANSWERS", (TALKERS, replace(TALKERS, name="others"), LABELLED))
+    first, second = again.answers_of(out, ["talkers", "others"])
+    assert asked == ["others"]
+    assert first.rows.equals(second.rows)
+    assert (first.count, second.count) == (2, 2)
+    shown = CliRunner().invoke(app, ["answers", str(out), "talkers", "--rows", "1"])
+    head, names, row, more, *_ = shown.output.splitlines()
+    assert (head, names.split()) == ("Who sends most?", ["client_id", "requests", "request_bytes"])
+    assert (row.split()[0], more) == ("tests", "… and 1 more row")
+    text = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "csv"])
+    assert text.output.splitlines()[2].startswith(f"'{EVIL},1,")
+    told_json = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "json"])
+    assert json.loads(told_json.output)["talkers"][1]["client_id"] == EVIL
+    assert asked == ["others"]
+
+
+def test_csv_is_of_one_answer(tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["answers", str(tmp_path), "--format", "csv"])
+    assert said.exit_code == 2
+    assert "name one" in said.output

@@ -17,6 +17,7 @@ from flexwire.report.audit_files import COLUMNS
 from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.spark.by_objects.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES
+from flexwire.tables.log_schema import LOG_SCHEMAS, LOG_TABLES
 from flexwire.tables.schema import (
     AUDIT_TABLE,
     CONNECTIONS_TABLE,
@@ -36,14 +37,15 @@ HEAD = """# The tables of an analysis
 What `flexwire analyze CAPTURE --out OUT` writes below `OUT/tables`: Parquet, one directory a table.
 The types are Spark's; a timestamp has microseconds, in UTC. To Spark every column may be null; the
 last column says where one is, and is empty where none is. `OUT/tables/_SUCCESS` is there once all
-tables are complete. `python -m tests.docs.test_tables_page` writes this page from
-`flexwire.tables.schema`.
+tables are complete. Tables of logs, `log_…`, are there where log segments were given; without a
+capture those of traffic have no row. `python -m tests.docs.test_tables_page` writes this page from
+`flexwire.tables.schema` and `flexwire.tables.log_schema`.
 """
 
 
 def page() -> str:
     """Write the page."""
-    return HEAD + "".join(map(section, TABLES))
+    return HEAD + "".join(map(section, (*TABLES, *LOG_TABLES)))
 
 
 def section(table: Table) -> str:
@@ -77,6 +79,7 @@ def test_the_page_is_what_the_schemas_say() -> None:
         ("audit", AUDIT_TABLE),
         ("records", RECORDS),
         ("messages/<Message>", OUTCOMES),
+        *LOG_SCHEMAS.items(),
     ],
 )
 def test_a_table_has_a_line_for_each_column_and_no_other(place: str, schema: pa.Schema) -> None:
@@ -96,8 +99,8 @@ def test_the_audit_is_described_as_it_is_written() -> None:
 
 
 def test_every_table_is_on_the_page_and_every_column_is_explained() -> None:
-    assert {one.place.partition("/")[0] for one in TABLES} == {*DIRECTORIES}
-    for table in TABLES:
+    assert {one.place.partition("/")[0] for one in (*TABLES, *LOG_TABLES)} == {*DIRECTORIES}
+    for table in (*TABLES, *LOG_TABLES):
         names = [one.name for one in table.columns]
         assert len(names) == len(set(names))
         for one in table.columns:

@@ -6,7 +6,7 @@ that refuses, as it does without sums. Of the sums it gives those that had to ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word 
 from flexwire.kernels.records import summing_layout as S  # noqa: N812 - as L is one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from flexwire.records import Record, RecordBatch
 
     Words = np.ndarray[Any, Any]
 
@@ -40,11 +42,39 @@ _FACT_WORDS: Final = {
 }
 
 
+class Counting(Protocol):
+    """What a `RecordReader` counts records into by a ``kernel``, instead of giving them."""
+
+    kernel: ClassVar[str]
+    words: Words
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be counted before what was is taken."""
+
+    def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
+        """Have batches of a table counted, from the first on."""
+
+    def get(self, word: int) -> int:
+        """Give a word of the run."""
+
+    def counted(self, batches: Words, first: int) -> None:
+        """Hear which batches of the table were done with, and in which row they begin."""
+
+    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
+        """Take in a batch that the kernel refused; False where its records are to be given."""
+
+    def take(self) -> pa.RecordBatch:
+        """Give what was counted, and begin anew."""
+
+
 class RecordSums:
     """Sums of records that the sizes of keys and values tell apart, and facts of their batches.
 
     ``groups`` names `KEY_SIZE`, `VALUE_SIZE` and facts of `BATCH_COLUMNS`.
     """
+
+    kernel: ClassVar = "sum_records"
 
     def __init__(self, groups: Iterable[str]) -> None:
         self._groups = tuple(groups)
@@ -102,6 +132,13 @@ class RecordSums:
     def get(self, word: int) -> int:
         """Give a word of the run."""
         return int(self.words[word // _WORD])
+
+    def counted(self, batches: Words, first: int) -> None:
+        """Do nothing: all is in the sums."""
+
+    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - see `Counting`
+        """Take nothing in."""
+        return False
 
     def take(self) -> pa.RecordBatch:
         """Give the sums so far, and begin anew: the groups, `RECORDS` and the sums of bytes."""

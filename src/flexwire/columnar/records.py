@@ -17,7 +17,6 @@ from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
 from flexwire.columnar.record_columns import Columns, Hints, from_batch
 from flexwire.columnar.record_schema import RECORD_COLUMNS, schema_of
-from flexwire.columnar.record_sums import RecordSums
 from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -29,6 +28,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from flexwire.columnar.record_sums import Counting
     from flexwire.records import RecordBatch
 
     Words = np.ndarray[Any, Any]
@@ -141,7 +141,7 @@ class RecordReader:
         self._search = BatchSearch(_Memory(self._data))
         # Both or neither.
         self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
-        self._sums: RecordSums | None = None
+        self._sums: Counting | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
@@ -151,12 +151,12 @@ class RecordReader:
         self._kernel_checks = False
         self._group = _FIRST_GROUP if hints is None else _GROUP
 
-    def count_into(self, sums: RecordSums) -> None:
+    def count_into(self, sums: Counting) -> None:
         """Have records counted, and not given: all but those of batches that kernels refuse.
 
         What is given besides these are sums for which there was no more room.
         """
-        self._sums, self._read_kernel = sums, kernel("sum_records")
+        self._sums, self._read_kernel = sums, kernel(sums.kernel)
         set_limits(sums.words, self.wanted)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -226,10 +226,11 @@ class RecordReader:
             columns.begin(batches, done, self._data, check=checks)
             status = self._read_kernel(address(columns.words), 0, 0)
             stopped = columns.get(L.R_FIRST)
-            if isinstance(columns, RecordSums):
-                if status == L.GROW or not columns.has_room:
-                    self._ready.append(columns.take())
-            elif columns.rows:
+            if self._sums is not None:
+                self._sums.counted(batches[done:stopped], done)
+                if status == L.GROW or not self._sums.has_room:
+                    self._ready.append(self._sums.take())
+            elif isinstance(columns, Columns) and columns.rows:
                 read = batches[done:stopped]
                 self._ready += columns.to_arrow(self.wanted.columns, read)
             if stopped < len(batches):
@@ -271,7 +272,8 @@ class RecordReader:
             self._end_within(size)
             return
         batch.position = start
-        if kept:
+        counted = is_read and self._sums is not None and self._sums.add(batch, kept)
+        if kept and not counted:
             self._ready.append(from_batch(batch, kept, self.wanted.columns))
         self.position = start + batches.position
 

@@ -27,6 +27,7 @@ KERNELS = {
     "bound_zstd": ("records.bounding", "bound"),
     "read_records": ("records.columns_reading", "read"),
     "sum_records": ("records.summing", "sum_records"),
+    "digest_records": ("records.digesting", "digest_records"),
     "write_records": ("records.columns_writing", "write"),
     "seal_records": ("records.sealing", "seal"),
     "plan_frames": ("capture.framing", "plan"),

@@ -19,6 +19,7 @@ from flexwire.report.answer_facts import (  # noqa: TC001 - msgspec reads them
     Unanswered,
 )
 from flexwire.report.audit_facts import Audit
+from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads the annotations
 
 SOURCES_SHOWN = 1000
 """So many capture files the facts name, the first by path; the table of packets has them all."""
@@ -329,7 +330,8 @@ class Facts:
     ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
-    ``unreadable_files``; of the others the facts say nothing else.
+    ``unreadable_files``; of the others the facts say nothing else. ``logs`` is None where no log
+    segment was given.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -361,6 +363,12 @@ class Facts:
     unreadable_files: int = 0
     answers: tuple[AnswerFacts, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
+    logs: LogFacts | None = None
+
+    @property
+    def has_traffic(self) -> bool:
+        """Whether the analysis was given a capture: else what is said of traffic means nothing."""
+        return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:
         """The facts as `json.dumps` takes them, with the attribute names as keys."""

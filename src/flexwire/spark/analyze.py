@@ -1,4 +1,4 @@
-"""`flexwire analyze`: captures in, tables and a report out, on Spark.
+"""`flexwire analyze`: captures and logs in, tables and a report out, on Spark.
 
 ```
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
@@ -47,8 +48,10 @@ from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
+from flexwire.spark.log_analysis.planning import plan_logs
+from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources, local_files, output_place
+from flexwire.spark.paths import input_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.outputs import (
@@ -65,11 +68,16 @@ from flexwire.spark.publishing.outputs import (
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.session import Start, meanwhile, tasks_at_once
+from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
+from flexwire.spark.unreadable import Unreadable
+from flexwire.storage.place import Place
 from flexwire.storage.private import make_private_directory
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.pieces import COMPRESSED
+from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
+from flexwire.tables.schema import schema_of
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
@@ -77,13 +85,12 @@ if TYPE_CHECKING:
 
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
+    from flexwire.report.log_facts import LogFacts
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
     from flexwire.spark.publishing.staging import Staging
-    from flexwire.spark.sums.analysis import AnalysisSums
     from flexwire.spark.surveying import Surveyed
-    from flexwire.spark.unreadable import Unreadable
     from flexwire.storage.source import Source
     from flexwire.tables.reading import Output
 
@@ -117,7 +124,13 @@ _BY_OBJECTS = (
 )
 DEFAULT_ANSWERS = ALL
 # The audit's table is one file, that the driver writes.
-_AUDIT_FILE = f"{TABLES}/audit/audit.parquet"
+_AUDIT_DIRECTORY = f"{TABLES}/audit"
+# The tables that an analysis without a capture has nothing for.
+_TRAFFIC = {
+    one.place: schema_of(one.columns)
+    for one in TRAFFIC_TABLES
+    if one.place in {"frames", "connections", "records", "packets"}
+}
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
 SMALL_CONF = {
@@ -274,16 +287,18 @@ def _run(
     start: Start,
     how: _How,
 ) -> Analysis:
-    to, files = output_place(out), _files(paths, by_objects=how.by_objects)
+    to, (files, logs) = output_place(out), _inputs(paths, how)
     if how.by_objects:
         check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(_size, files)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    is_small = sum(map(_size, [*files, *logs])) < (
+        SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES
+    )
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, files, how.format, append=how.append) as place:
+    with begun(to, [*files, *logs], how.format, append=how.append) as place:
         if place.known:
             return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
@@ -297,20 +312,26 @@ def _run(
             job = _Job(running, place, progress, clock, how)
             sums, unreadable = job.write_tables(files)
             notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else gzip_note(files)
-            facts = job.answer(
-                unreadable.told(job.measure(sums)), start.memory if is_ours else None
-            )
+            facts = unreadable.told(job.measure(sums))
+            if logs:
+                facts = replace(facts, logs=job.write_logs(logs))
+            facts = job.answer(facts, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
-            _publish(place, facts, files)
+            _publish(place, facts, [*files, *logs])
     return Analysis(found(place), facts, clock.seconds, notes=notes)
 
 
-def _files(paths: Iterable[str | Path], *, by_objects: bool) -> list[Source]:
-    files = capture_sources(to_list(paths, "paths", "a list of paths"))
-    if by_objects:
+def _inputs(paths: Iterable[str | Path], how: _How) -> tuple[list[Source], list[Source]]:
+    """Captures, and files of logs."""
+    files, logs = input_sources(to_list(paths, "paths", "a list of paths"))
+    if how.by_objects:
         local_files(files, "expected a file on this machine, which by_objects alone reads")
-    return files
+    for is_asked, name in ((how.by_objects, "by_objects"), (how.format != PARQUET, "format delta")):
+        if logs and is_asked:
+            reason = f"a file of a log, which {name} does not take, for now; leave one of them out"
+            raise CaptureError(reason, source=logs[0].name)
+    return files, logs
 
 
 def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
@@ -395,6 +416,10 @@ class _Job:
         By columns, range by range; by objects where that is asked for, and where so many files
         overlap in time that they cannot be merged. Objects sum up nothing.
         """
+        if not files:
+            for table, columns in _TRAFFIC.items():
+                self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
+            return AnalysisSums(0), Unreadable()
         if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
             if not found.is_crowded:
@@ -467,13 +492,26 @@ class _Job:
         self._write_audit(facts.audit)
         return facts
 
+    def write_logs(self, files: list[Source]) -> LogFacts:
+        """Write the tables of logs, beside those of traffic that are there."""
+        with self._stage("Reading logs"):
+            total = sum(one.size for one in files)
+            plan = plan_logs(files, self._tasks_at_once(total))
+            place = self.place.files
+            assert isinstance(place, Place)  # noqa: S101 - nothing was begun in another format
+            return write_log_tables(self.spark, plan, self.place.drop, place)
+
     def _write_audit(self, audit: Audit) -> None:
-        rows = audit_rows(audit)
+        self._write_table(audit_rows(audit), _AUDIT_DIRECTORY)
+
+    def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
+        """Write a table that is one file."""
+        name = f"{directory.rpartition('/')[2]}.parquet"
         with tempfile.TemporaryDirectory() as scratch:
-            local = Path(scratch, Path(_AUDIT_FILE).name)
+            local = Path(scratch, name)
             with TableWriter(local, rows.schema) as writer:
                 writer.write(rows)
-            self.place.files.put(local, _AUDIT_FILE)
+            self.place.files.put(local, f"{directory}/{name}")
 
     def answer(self, facts: Facts, memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flexwire.capture.logs.finding import WORDS
+from flexwire.capture.logs.names import is_log_file
 from flexwire.errors import StorageError
-from flexwire.storage.listing import SUFFIXES, list_sources
+from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.urls import scheme_of, shown
 
@@ -15,12 +17,37 @@ if TYPE_CHECKING:
 
     from flexwire.storage.source import Source
 
-__all__ = ["SUFFIXES", "capture_files", "capture_sources", "local_files", "output_place"]
+__all__ = [
+    "SUFFIXES",
+    "capture_files",
+    "capture_sources",
+    "input_sources",
+    "local_files",
+    "output_place",
+]
 
 
 def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
     """The files that `list_sources` finds, no two of one name."""
-    sources = list_sources(paths)
+    return _of_one_name(list_sources(paths))
+
+
+def input_sources(paths: Iterable[str | Path]) -> tuple[list[Source], list[Source]]:
+    """The captures that ``paths`` name, and the files of logs: segments and what is beside them.
+
+    What a file is its name says; of a directory, others are left alone. Any file may be named.
+    """
+    found = _of_one_name(list_files(paths, _is_input, f"{CAPTURES}, or {WORDS}"))
+    logs = [one for one in found if is_log_file(one.url.rpartition("/")[2])]
+    of_logs = {one.url for one in logs}
+    return [one for one in found if one.url not in of_logs], logs
+
+
+def _is_input(name: str) -> bool:
+    return is_capture(name) or is_log_file(name)
+
+
+def _of_one_name(sources: list[Source]) -> list[Source]:
     if len({one.name for one in sources}) < len(sources):
         names = [one.name for one in sources]
         twice = next(name for name in names if names.count(name) > 1)

@@ -11,15 +11,14 @@ A task goes from the bytes of its range to columns, and writes its part of each 
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
-from flexwire.spark.publishing.joining import WHOLE_BYTES
-from flexwire.spark.publishing.manifest import PARTS, TABLES, part_name, settle
+from flexwire.spark.publishing.manifest import part_name, settle
+from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
@@ -27,14 +26,11 @@ from flexwire.spark.tasks import begin_task
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
-from flexwire.tables.parquet import TableWriter
 from flexwire.tables.survey import RANGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from flexwire.spark.publishing.drop import Drop
@@ -111,56 +107,31 @@ def _decode(
         writers.write_range(asked, number, partial(kept, drop.place))
 
 
-class _Writers:
-    """The files that a task writes, one a table, and their sums; handed over in the end.
-
-    Where the task is one of those that write part of each table, small files are to be joined.
-    """
+class _Writers(TableFiles):
+    """The files that a task writes, and their sums."""
 
     def __init__(
         self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
     ) -> None:
-        self._drop = drop
-        self._is_part = is_part
+        super().__init__(drop, part_name(digest, max(0, number), 0), is_part=is_part)
+        self._place = drop.place
         self._number = number
-        self._name = part_name(digest, max(0, number), 0)
         self._sums = AnalysisSums(span_us)
-        self._open: dict[str, TableWriter] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._stack.__enter__()
-        return self
 
     def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)  # type: ignore[arg-type]  # the three that a context gets
+        super().__exit__(*error)
         if error[0] is None:
-            for table, writer in self._open.items():
-                folder = PARTS if self._is_part and writer.size < WHOLE_BYTES else TABLES
-                local = self._local(table)
-                self._drop.put(local, table, self._name, writer.rows, folder=folder)
-            keep_sums(self._drop.place, self._number + 1, self._sums)
+            keep_sums(self._place, self._number + 1, self._sums)
 
     def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""
-        self._of(table, rows.schema).write(rows)
+        super().write(table, rows)
         self._sums.add(table, rows)
 
     def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
         """Write all rows of a range."""
         if number == 0:
             for table, columns in _ALWAYS.items():
-                self._of(table, columns)
+                self.begin(table, columns)
         for table, rows in decoded_rows(asked, number, kept):
             self.write(table, rows)
-
-    def _of(self, table: str, columns: pa.Schema) -> TableWriter:
-        writer = self._open.get(table)
-        if writer is None:
-            local = self._local(table)
-            writer = self._stack.enter_context(TableWriter(local, columns))
-            self._open[table] = writer
-        return writer
-
-    def _local(self, table: str) -> Path:
-        return self._drop.scratch / f"{table.replace('/', '-')}.parquet"

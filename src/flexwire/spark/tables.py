@@ -7,6 +7,7 @@ OUT/tables/messages/<Message>/   one row a request or response, decoded
 OUT/tables/records/              one row a record of a Produce or a Fetch
 OUT/tables/audit/                one row a client, release and what was found
 OUT/tables/packets/              one row a capture file and reason why packets were not used
+OUT/tables/log_*/                of log segments: `flexwire.tables.log_schema`
 OUT/tables/_flexwire.json        says that the directory is flexwire's
 OUT/tables/_SUCCESS              is there when all the others are: of which analysis they are
 ```
@@ -24,6 +25,7 @@ from flexwire.errors import FlexwireError
 from flexwire.report.facts import SOURCES_SHOWN
 from flexwire.spark.batches import spark_schema
 from flexwire.storage.place import Place
+from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MARKER, SUCCESS, check_finished
 from flexwire.tables.schema import OUTCOMES
 
@@ -46,7 +48,10 @@ _SIZES_CHECKED = {
     "parquet.block.size": str(32 * 1024 * 1024),
 }
 FORMAT = 3
-TABLES = ("frames", "connections", "records", "packets", "messages", "audit")
+TABLES = (
+    *("frames", "connections", "records", "packets", "messages", "audit"),
+    *(one.place for one in LOG_TABLES),
+)
 
 
 @dataclass(frozen=True, slots=True)

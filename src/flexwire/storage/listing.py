@@ -27,6 +27,8 @@ _NOTHING: Final = (
     "no such file, no such directory with a file that {}, and nothing matches it as a pattern"
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
+CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
+"""What is true of the names of captures, as an error says it."""
 
 
 def list_sources(paths: Iterable[str | Path]) -> list[Source]:
@@ -38,7 +40,7 @@ def list_sources(paths: Iterable[str | Path]) -> list[Source]:
 
     Raises `CaptureError` for a path that gives no file, and `StorageError` where it cannot be told.
     """
-    return list_files(paths, _is_capture, f"ends in {', '.join(SUFFIXES)}")
+    return list_files(paths, is_capture, CAPTURES)
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[Source]:
@@ -128,7 +130,8 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[Source]:
             yield Source(f"{root}/{entry.name}", entry.size, entry.version)
 
 
-def _is_capture(name: str) -> bool:
+def is_capture(name: str) -> bool:
+    """Whether a file is a capture, by its name."""
     return name.lower().endswith(SUFFIXES)
 
 

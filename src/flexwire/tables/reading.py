@@ -23,6 +23,7 @@ from flexwire.errors import FlexwireError
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
 from flexwire.tables import schema
+from flexwire.tables.log_schema import LOG_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
-_COLUMNS: Final = {one.place: one.columns for one in schema.TABLES}
+_COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *LOG_TABLES)}
 
 
 class Files(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.logs import names
 from flexwire.capture.logs.names import FileName, Partition, is_log_file, parse_directory
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     Named = dict[FileName, Source]
 
-_WORDS = "has the name of a log segment"
+WORDS: Final = "has the name of a log segment"
+"""What is true of the files of logs, as an error says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,19 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
     A path is a segment, a directory of a partition or one above such directories, a pattern, or
     the URL of any of these. Raises `CaptureError` where there is no log, and `StorageError`.
     """
+    return logs_among(list_files(paths, is_log_file, WORDS), query)
+
+
+def logs_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
+    """The same of files that were listed."""
     directories: dict[str, Named] = defaultdict(dict)
-    for source in list_files(paths, is_log_file, _WORDS):
+    for source in sources:
         _add(directories, source)
     for directory, files in directories.items():
         if all(one.kind == names.LOG for one in files):
             # Segments were named, and not their directory: what is beside them is wanted too.
             beside: dict[str, Named] = defaultdict(dict)
-            for source in list_files([directory], is_log_file, _WORDS):
+            for source in list_files([directory], is_log_file, WORDS):
                 _add(beside, source)
             files |= {
                 name: source for name, source in beside[directory].items() if name.kind != names.LOG

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.capture.logs.names import Partition
+    from flexwire.columnar.batch_digests import BatchDigests
     from flexwire.columnar.record_columns import Hints
-    from flexwire.columnar.record_sums import RecordSums
+    from flexwire.columnar.record_sums import Counting, RecordSums
     from flexwire.columnar.records import BatchHeaders
     from flexwire.storage.source import Source
 
@@ -125,6 +126,24 @@ def read_control_records(
     )
 
 
+def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBatch | Damaged]:
+    """Digest all batches of a piece, control batches too, past any damage.
+
+    Gives what `BatchDigests.take` gives where there is no room for more; its positions, as those of
+    damage, are in the file.
+    """
+
+    def skip_none(headers: BatchHeaders) -> Words:
+        # Which are found before any of them is read.
+        digests.at = reading.at
+        return np.zeros(len(headers.positions), bool)
+
+    reading = _Reading(
+        piece, Wanted(("magic",), piece.offsets.ends), skip_none, "PERMISSIVE", digests
+    )
+    yield from reading
+
+
 class _Hidden:
     """Says which batches no consumer sees: control batches, and those of aborted transactions."""
 
@@ -169,7 +188,7 @@ class _Reading:
         wanted: Wanted,
         skips: Skips,
         mode: Mode,
-        sums: RecordSums | None = None,
+        sums: Counting | None = None,
     ) -> None:
         self.at = piece.start
         self._piece = piece

@@ -30,13 +30,14 @@ _TAKEN, _MIXED = (1 << (64 - TAKE_SHIFT)) - 1, (1 << (64 - MIX_SHIFT)) - 1
 
 
 @inlined
-def _take(code: int, word: int) -> int:
+def take(code: int, word: int) -> int:
+    """Take a word of the value in."""
     code = (code ^ word) * TAKE
     return code ^ (code >> TAKE_SHIFT & _TAKEN)
 
 
 @inlined
-def _last_word(position: int, rest: int, size: int) -> int:
+def last_word(position: int, rest: int, size: int) -> int:
     """Give the last bytes of a value, fewer than a word has, with zeros above them."""
     if size >= 8:
         return load_word(position + rest - 8) >> (64 - 8 * rest) & ((1 << (8 * rest)) - 1)
@@ -47,7 +48,8 @@ def _last_word(position: int, rest: int, size: int) -> int:
 
 
 @inlined
-def _mix(code: int) -> int:
+def mix(code: int) -> int:
+    """Have every bit hang on all others."""
     code = (code ^ (code >> MIX_SHIFT & _MIXED)) * FIRST_MIX
     code = (code ^ (code >> MIX_SHIFT & _MIXED)) * SECOND_MIX
     return code ^ (code >> MIX_SHIFT & _MIXED)
@@ -70,13 +72,13 @@ def sum_values(call: int, _unused: int, _also_unused: int) -> int:
         while end - position >= 8:
             word = load_word(position)
             seen |= word
-            code = _take(code, word)
+            code = take(code, word)
             position += 8
         if position < end:
-            word = _last_word(position, end - position, size)
+            word = last_word(position, end - position, size)
             seen |= word
-            code = _take(code, word)
-        store_word(hashes + 8 * row, _mix(code))
+            code = take(code, word)
+        store_word(hashes + 8 * row, mix(code))
         is_text = seen & HIGH_BITS == 0 or is_utf8(data + start, size)
         store_int8(texts + row, 1 if is_text else 0)
         start = stop

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
+from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MESSAGES, Output
 
 if TYPE_CHECKING:
@@ -19,16 +20,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class LogTables:
+    """The tables of logs, as docs/tables.md has them."""
+
+    batches: DataFrame
+    record_sizes: DataFrame
+    keys: DataFrame
+    rewrites: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
 class AnalysisTables:
     """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
 
-    ``message`` gives the table of one message ("FetchRequest"), None where there is none.
+    ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
+    is None where no log segment was given.
     """
 
     frames: DataFrame
     connections: DataFrame
     records: DataFrame
     message: Callable[[str], DataFrame | None]
+    logs: LogTables | None = None
 
 
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
@@ -48,7 +61,10 @@ def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
     def message(name: str) -> DataFrame | None:
         return read(f"{MESSAGES}/{name}") if name in names else None
 
-    return AnalysisTables(read("frames"), read("connections"), read("records"), message)
+    logs = None
+    if LOG_TABLES[0].place in found.names:
+        logs = LogTables(*(read(one.place) for one in LOG_TABLES))
+    return AnalysisTables(read("frames"), read("connections"), read("records"), message, logs)
 
 
 def _read(spark: SparkSession, found: Output, name: str) -> DataFrame:

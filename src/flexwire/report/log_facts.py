@@ -1,0 +1,31 @@
+"""What the facts say of log segments, where an analysis was given some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """The figures of all logs that were read; the answers say the rest.
+
+    ``damaged`` counts the runs of bytes that are not a batch or do not read. ``directories`` may be
+    the first of ``directory_count``. ``left_out`` are directories of partitions that another
+    directory was read for, where the log ends later; they may be the first of ``left_out_count``.
+    Times are those of records, None where none has one.
+    """
+
+    topics: int
+    partitions: int
+    segments: int
+    bytes: int
+    batches: int
+    records: int
+    damaged: int = 0
+    damaged_bytes: int = 0
+    oldest_time_us: int | None = None
+    newest_time_us: int | None = None
+    directories: tuple[str, ...] = ()
+    directory_count: int = 0
+    left_out: tuple[str, ...] = ()
+    left_out_count: int = 0

@@ -1,0 +1,102 @@
+"""What would another codec, level or batch size save of what topics take on disk?
+
+A sample of each topic's batches was written again in each way when the log was read; here the ways
+are added up. What was not written is not estimated: a way that no sample is large enough for has no
+row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.batches import spark_schema
+from flexwire.tables.schema import Column, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
+
+COLUMNS = (
+    Column("topic", _STRING, "the topic"),
+    Column("rank", pa.int32(), "1 for the way that takes the fewest bytes of this topic, and on"),
+    Column("compression", _STRING, "the compression type"),
+    Column("level", pa.int32(), "its level", "where it has none; of lz4 at its fastest, which is "
+           "Kafka's default"),
+    Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
+           "one batch"),
+    Column("bytes", _LONG, "the bytes of the topic's batches as they are, control batches left "
+           "out"),
+    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample"),
+    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more"),
+    Column("saved_share", _DOUBLE, "the same as a share of ``bytes``"),
+    Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
+    Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``"),
+    Column("sampled_records", _LONG, "the records in the sample"),
+    Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
+)  # fmt: skip
+_WAY = ("compression", "level", "batch_size")
+
+
+def savings(tables: AnalysisTables) -> DataFrame:
+    """Give a row a topic and way of writing it: what a sample of it took, and what all would take.
+
+    The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
+    topics only. The time that a codec takes is not measured, nor what a producer could not collect
+    into such a batch within its linger.ms.
+    """
+    logs = tables.logs
+    if logs is None:
+        schema = spark_schema(schema_of(COLUMNS))
+        return tables.frames.sparkSession.createDataFrame([], schema)
+    batches = (
+        logs.batches.where("not is_control").groupBy("topic").agg(F.sum("size").alias("bytes"))
+    )
+    sums = ("sampled_bytes", "sampled_records", "written_bytes")
+    ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
+    estimated = F.round(F.col("bytes") * F.col("written_bytes") / F.col("sampled_bytes"))
+    found = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
+    order = Window.partitionBy("topic").orderBy("estimated_bytes", *_WAY)
+    found = found.withColumns(
+        {
+            "rank": F.row_number().over(order),
+            "saved_bytes": F.col("bytes") - F.col("estimated_bytes"),
+            "saved_share": 1 - F.col("estimated_bytes") / F.col("bytes"),
+            "sampled_share": F.col("sampled_bytes") / F.col("bytes"),
+        }
+    )
+    return found.select(*(one.name for one in COLUMNS))
+
+
+ANSWER = Answer(
+    "savings",
+    "What would another codec or batch size save?",
+    "A row a topic and way of writing it, from a sample that was really written so; each topic's "
+    "best way comes first.",
+    "Set compression.type, its level and batch.size in the producers of a topic that would save "
+    "much, and look at their processors: what a codec takes of these was not measured.",
+    "a topic and a way of writing it",
+    COLUMNS,
+    ("rank", "-saved_bytes", "topic"),
+    (
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("compression", "Codec", is_about=True),
+        ShownColumn("level", "Level", "count", is_about=True),
+        ShownColumn("batch_size", "Batch size", "bytes", is_about=True),
+        ShownColumn("bytes", "Now", "bytes"),
+        ShownColumn("estimated_bytes", "Then", "bytes"),
+        ShownColumn("saved_bytes", "Saved", "bytes"),
+        ShownColumn("saved_share", "Saved", "share"),
+        ShownColumn("sampled_share", "Sample", "share"),
+    ),
+    savings,
+    Picture("What the best ways would save", "saved_bytes"),
+)

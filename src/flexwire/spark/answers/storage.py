@@ -1,0 +1,155 @@
+"""What do topics take on disk, and what of it would compaction remove?
+
+Of the tables of logs, a row a topic. Every byte of every segment that was read is counted once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.batches import spark_schema
+from flexwire.tables.schema import Column, schema_of
+from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
+_NO_RECORD = "where no record was read"
+_NO_BATCH = "where no batch but control batches was read"
+
+COLUMNS = (
+    Column("topic", _STRING, "the topic"),
+    Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
+    Column("segments", _LONG, "in how many log segments these are"),
+    Column("bytes", _LONG, "the bytes of these segments"),
+    Column("batches", _LONG, "its batches, without control batches"),
+    Column("records", _LONG, "its records, without control records"),
+    Column("codecs", pa.list_(_STRING), "the compression types of these batches"),
+    Column("batch_bytes", _LONG, "the bytes of these batches as they are", _NO_BATCH),
+    Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH),
+    Column("compression_ratio", _DOUBLE, "how many times larger they are without", _NO_BATCH),
+    Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
+    Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH),
+    Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger", _NO_BATCH),
+    Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
+           _NO_RECORD),
+    Column("p50_record_bytes", _LONG, "half of the records are no larger; from 128 on to one part "
+           "in 64", _NO_RECORD),
+    Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise", _NO_RECORD),
+    Column("tombstones", _LONG, "records with a key and a null for their value"),
+    Column("keyed_records", _LONG, "records with a key"),
+    Column("superseded_records", _LONG, "records with a later record of the same key after them in "
+           "their partition: compaction would remove them, in time"),
+    Column("superseded_bytes", _LONG, "their bytes without compression"),
+    Column("superseded_share", _DOUBLE, "their share of all records", _NO_RECORD),
+    Column("transactional_share", _DOUBLE, "the share of records that are part of a transaction, "
+           "aborted ones too", _NO_RECORD),
+    Column("control_batches", _LONG, "control batches, which end transactions"),
+    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "where none has one"),
+    Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one"),
+    Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read"),
+    Column("damaged_bytes", _LONG, "their bytes"),
+)  # fmt: skip
+
+
+def storage(tables: AnalysisTables) -> DataFrame:
+    """Give a row a topic: its batches and records, their sizes and ages, what is superseded.
+
+    Superseded records are exact, by 128 bits of hash of the key: tasks reduced the keys of each
+    partition when its log was read. Which topics are compacted, and when, a log does not say; nor
+    is the active segment ever. Percentiles of batches are those of Spark's ``percentile_approx``.
+    """
+    logs = tables.logs
+    if logs is None:
+        schema = spark_schema(schema_of(COLUMNS))
+        return tables.frames.sparkSession.createDataFrame([], schema)
+    each = _of_batches(logs.batches)
+    quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
+    sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
+    sums = ("keyed_records", "superseded_records", "superseded_bytes")
+    keys = logs.keys.groupBy("topic").agg(*(F.sum(one).alias(one) for one in sums))
+    found = each.join(sizes, "topic", "left").join(keys, "topic", "left").na.fill(0, [*sums])
+    found = found.withColumns(
+        {
+            "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
+            "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
+            "p50_batch_bytes": F.get("batch_quantiles", F.lit(0)),
+            "p99_batch_bytes": F.get("batch_quantiles", F.lit(1)),
+            "mean_record_bytes": F.try_divide("record_bytes", "records"),
+            "p50_record_bytes": F.get("record_quantiles", F.lit(0)).cast("bigint"),
+            "p99_record_bytes": F.get("record_quantiles", F.lit(1)).cast("bigint"),
+            "superseded_share": F.try_divide("superseded_records", "records"),
+            "transactional_share": F.try_divide("transactional_records", "records"),
+        }
+    )
+    return found.select(*(one.name for one in COLUMNS))
+
+
+def _of_batches(batches: DataFrame) -> DataFrame:
+    """Give what the table of batches alone says."""
+    is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
+    size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
+    inflated = F.when(is_data, F.col("uncompressed_size"))
+    header = F.when(F.col("magic") == RECORD_BATCH, HEADER_SIZE).otherwise(0)
+    return batches.groupBy("topic").agg(
+        F.size(F.collect_set("partition")).cast("bigint").alias("partitions"),
+        F.size(F.collect_set("file")).cast("bigint").alias("segments"),
+        F.sum("size").alias("bytes"),
+        F.count_if(is_data).alias("batches"),
+        F.coalesce(F.sum(records), F.lit(0)).alias("records"),
+        F.array_sort(F.collect_set(F.when(is_data, F.col("compression")))).alias("codecs"),
+        F.sum(size).alias("batch_bytes"),
+        F.sum(inflated).alias("uncompressed_bytes"),
+        F.percentile_approx(size, [0.5, 0.99]).alias("batch_quantiles"),
+        F.sum(inflated - header).alias("record_bytes"),
+        F.coalesce(F.sum("tombstones"), F.lit(0)).alias("tombstones"),
+        F.sum(F.when(F.col("is_transactional"), records).otherwise(0)).alias(
+            "transactional_records"
+        ),
+        F.count_if("is_control").alias("control_batches"),
+        F.min(F.when(is_data, F.col("oldest_time"))).alias("oldest_time"),
+        F.max(F.when(is_data, F.col("newest_time"))).alias("newest_time"),
+        F.count_if(is_damage).alias("damaged"),
+        F.sum(F.when(is_damage, F.col("size")).otherwise(0)).alias("damaged_bytes"),
+    )
+
+
+ANSWER = Answer(
+    "storage",
+    "What do topics take on disk?",
+    "A row a topic, by its bytes; superseded records have a later one of the same key after them.",
+    "Small batches and a ratio near 1 are a producer's settings: raise linger.ms and batch.size, "
+    "and set compression.type; many superseded records ask for cleanup.policy=compact.",
+    "a topic",
+    COLUMNS,
+    ("-bytes", "topic"),
+    (
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("bytes", "Bytes", "bytes"),
+        ShownColumn("batches", "Batches", "count"),
+        ShownColumn("records", "Records", "count"),
+        ShownColumn("codecs", "Codecs"),
+        ShownColumn("uncompressed_bytes", "Uncompressed", "bytes"),
+        ShownColumn("p50_batch_bytes", "Batch, p50", "bytes"),
+        ShownColumn("p99_batch_bytes", "Batch, p99", "bytes"),
+        ShownColumn("p50_record_bytes", "Record, p50", "bytes"),
+        ShownColumn("p99_record_bytes", "Record, p99", "bytes"),
+        ShownColumn("tombstones", "Tombstones", "count"),
+        ShownColumn("superseded_share", "Superseded", "share"),
+        ShownColumn("transactional_share", "In transactions", "share"),
+        ShownColumn("oldest_time", "Oldest", "moment"),
+        ShownColumn("newest_time", "Newest", "moment"),
+        ShownColumn("damaged", "Damaged", "count"),
+    ),
+    storage,
+    Picture("Bytes on disk, by topic", "bytes"),
+)

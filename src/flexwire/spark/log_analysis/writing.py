@@ -1,0 +1,207 @@
+"""The tables of logs, written by tasks that each read some pieces, or merge some keys."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from flexwire.report.log_facts import LogFacts
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.compaction import compact, remove_parts
+from flexwire.spark.publishing.manifest import TABLES, part_name, settle
+from flexwire.spark.publishing.table_files import TableFiles
+from flexwire.spark.squeezing import squeezed, unsqueezed
+from flexwire.spark.tasks import use_one_thread
+from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
+from flexwire.tables.log_rows import LogRows, LogWork, key_row
+from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from flexwire.capture.logs.names import Partition
+    from flexwire.spark.log_analysis.planning import LogPlan
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.spark.publishing.places import Place
+    from flexwire.storage.place import Place as RangedPlace
+
+_KEPT: Final = "_logs"
+_RUNS: Final = f"{_KEPT}/runs"
+# A task merges about so many keys, in several rounds.
+_KEYS_OF_TASK: Final = 8 * MOST_HELD
+# So many directories the facts name.
+_DIRECTORIES: Final = 200
+_Merging = list[tuple["Partition", KeyWork]]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a task says of its rows."""
+
+    batches: int = 0
+    records: int = 0
+    damaged: int = 0
+    damaged_bytes: int = 0
+    oldest_us: int | None = None
+    newest_us: int | None = None
+    spilled: dict[int, int] = field(default_factory=dict)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take in rows of the table of batches."""
+        is_damage = rows.column("error").is_valid()
+        damage = rows.filter(is_damage) if is_damage.true_count else rows.slice(0, 0)
+        self.damaged += damage.num_rows
+        self.damaged_bytes += pc.sum(damage.column("size")).as_py() or 0
+        self.batches += rows.num_rows - damage.num_rows
+        self.records += pc.sum(rows.column("records")).as_py() or 0
+        self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
+
+    def merge(self, other: _Told) -> None:
+        """Take in what another task said; not its keys."""
+        self.batches += other.batches
+        self.records += other.records
+        self.damaged += other.damaged
+        self.damaged_bytes += other.damaged_bytes
+        self._see(other.oldest_us, other.newest_us)
+
+    def _see(self, oldest: int | None, newest: int | None) -> None:
+        if oldest is not None:
+            self.oldest_us = oldest if self.oldest_us is None else min(self.oldest_us, oldest)
+        if newest is not None:
+            self.newest_us = newest if self.newest_us is None else max(self.newest_us, newest)
+
+
+def _least(times: pa.Array) -> int | None:
+    found: int | None = pc.min(times).value
+    return found
+
+
+def _most(times: pa.Array) -> int | None:
+    found: int | None = pc.max(times).value
+    return found
+
+
+def write_log_tables(
+    spark: SparkSession, plan: LogPlan, drop: Drop, files: RangedPlace
+) -> LogFacts:
+    """Write the tables of logs to ``drop``, beside those that are there, and sum them up.
+
+    ``files`` is the drop's place; what lies there between tasks is read by ranges.
+    """
+    place = drop.place
+    others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
+    for number, work in enumerate(plan.works):
+        _keep(place, f"work-{number:06d}", work)
+    digest = partial(_digest, plan.digest, len(plan.works) > 1)
+    # A log without a byte has no piece, and its analysis its tables nevertheless.
+    read = run_tasks(spark, max(1, len(plan.works)), digest, drop)
+    committed: list[Committed[Any]] = [*read]
+    told = _Told()
+    spilled: dict[int, list[int]] = {}
+    for one in read:
+        told.merge(one.value)
+        for partition, keys in one.value.spilled.items():
+            spilled.setdefault(partition, []).append(keys)
+    merging = _merging(plan, spilled)
+    for number, some in enumerate(merging):
+        _keep(place, f"keys-{number:06d}", some)
+    committed += run_tasks(
+        spark, len(merging), partial(_merge, plan.digest, len(read), files), drop
+    )
+    written = compact(spark, committed, drop)
+    place.remove(one.name for one in place.entries(f"{_KEPT}/"))
+    remove_parts(place)
+    settle(place, drop.told(written), others)
+    return _facts(plan, told)
+
+
+def _digest(
+    digest: str,
+    is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    number: int,
+    drop: Drop,
+) -> _Told:
+    use_one_thread()
+    name = f"work-{number:06d}"
+    is_there = drop.place.exists(f"{_KEPT}/{name}")
+    work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
+    told, runs = _Told(), 0
+
+    def spill(partition: int, run: bytes) -> None:
+        nonlocal runs
+        drop.place.write(f"{_RUNS}/{partition:08d}/{number:06d}-{runs:06d}", run)
+        runs += 1
+
+    with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:
+        if number == 0:
+            for table, columns in LOG_SCHEMAS.items():
+                files.begin(table, columns)
+        rows_of = LogRows(work, spill)
+        for table, rows in rows_of:
+            files.write(table, rows)
+            if table == BATCHES:
+                told.add(rows)
+    told.spilled = rows_of.spilled
+    return told
+
+
+def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
+    """Give what tasks are to merge: the partitions of which there are several runs, or parts."""
+    tasks: list[_Merging] = []
+    held = _KEYS_OF_TASK
+    for partition, keys in sorted(spilled.items()):
+        for one in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
+            share = sum(keys) * (one.last - one.first)
+            if held >= _KEYS_OF_TASK:
+                tasks.append([])
+                held = 0
+            tasks[-1].append((plan.partitions[partition], one))
+            held += max(1, share >> 10)
+    return tasks
+
+
+def _merge(digest: str, before: int, place: RangedPlace, number: int, drop: Drop) -> None:
+    use_one_thread()
+    works: _Merging = _kept(drop.place, f"keys-{number:06d}")
+    name = part_name(digest, before + number, 0)
+    with TableFiles(drop, name, is_part=True) as tables:
+        for partition, work in works:
+            found = f"{_RUNS}/{work.partition:08d}/"
+            runs = [place.source(one) for one in sorted(place.entries(found))]
+            superseded = superseded_between(runs, work.first, work.last)
+            tables.write(KEYS, key_row(partition, superseded))
+
+
+def _facts(plan: LogPlan, told: _Told) -> LogFacts:
+    directories = dict.fromkeys(one.name.rpartition("/")[0] for one in plan.segments)
+    return LogFacts(
+        topics=len({one.topic for one in plan.partitions}),
+        partitions=len(plan.partitions),
+        segments=len(plan.segments),
+        bytes=plan.total,
+        batches=told.batches,
+        records=told.records,
+        damaged=told.damaged,
+        damaged_bytes=told.damaged_bytes,
+        oldest_time_us=told.oldest_us,
+        newest_time_us=told.newest_us,
+        directories=tuple(directories)[:_DIRECTORIES],
+        directory_count=len(directories),
+        left_out=plan.left_out[:_DIRECTORIES],
+        left_out_count=len(plan.left_out),
+    )
+
+
+def _keep(place: Place, name: str, value: object) -> None:
+    place.write(f"{_KEPT}/{name}", squeezed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+
+
+def _kept(place: Place, name: str) -> Any:
+    # Written by the driver of this analysis, in a directory of its own.
+    return pickle.loads(unsqueezed(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above

@@ -15,7 +15,7 @@ from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.squeezing import squeezed, unsqueezed
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
 from flexwire.tables.log_rows import LogRows, LogWork, key_row
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
@@ -127,7 +127,7 @@ def _digest(
     number: int,
     drop: Drop,
 ) -> _Told:
-    use_one_thread()
+    begin_task()
     name = f"work-{number:06d}"
     is_there = drop.place.exists(f"{_KEPT}/{name}")
     work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
@@ -167,7 +167,7 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
 
 
 def _merge(digest: str, before: int, place: RangedPlace, number: int, drop: Drop) -> None:
-    use_one_thread()
+    begin_task()
     works: _Merging = _kept(drop.place, f"keys-{number:06d}")
     name = part_name(digest, before + number, 0)
     with TableFiles(drop, name, is_part=True) as tables:

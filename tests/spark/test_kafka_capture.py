@@ -47,7 +47,7 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
     return CaptureOptions.parse({"path": str(path), **given})
 
 
-def rows_of(path: Path, **given: str) -> list[dict[str, Any]]:
+def rows_of(path: Path | str, **given: str) -> list[dict[str, Any]]:
     """What tasks give, as Spark runs them, without Spark."""
     return rows_asked(options(path, **given))
 

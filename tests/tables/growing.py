@@ -43,7 +43,7 @@ def grown(
 class Query:
     """A stream over a directory, as Spark drives it."""
 
-    def __init__(self, directory: Path, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+    def __init__(self, directory: Path | str, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
         self._directory = directory
         self._asked = asked
         self._wanted = wanted

@@ -283,6 +283,23 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
     assert sizes[0] == sizes[1]
 
 
+def test_of_hosts_that_show_the_same_connections_what_comes_second_is_repeated(
+    tmp_path: Path,
+) -> None:
+    shape = replace(SHAPES["CLEAN"], connections=2, files=1, compressed=0.0)
+    (file,) = write_capture(tmp_path / "here", 1, shape)
+    expected = at_once(tmp_path / "here").rows[FRAMES]
+    there = tmp_path / "there" / file.name
+    there.parent.mkdir()
+    shutil.copy(file, there)
+    query = Query(there.parent, ASKED)
+    query.run()
+    shutil.copy(file, there.with_name("z" + file.name))
+    query.run()
+    assert sorted(map(identity, query.rows[FRAMES])) == sorted(map(identity, expected))
+    assert len(batch_rows(there.parent)[FRAMES]) == len(expected)
+
+
 def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))
     total = sum(one.stat().st_size for one in files)

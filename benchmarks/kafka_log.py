@@ -1,13 +1,13 @@
 """``kafka-log`` to a noop sink, beside prebuilt Arrow batches of the same schema in the same run.
 
 ``python benchmarks/kafka_log.py [--mb 250] [--partitions 5] [--rounds 3] [--values text]``. The
-prebuilt batches are the first ones of the same log, given again and again by a data source that
-does nothing else: the transport's ceiling. Seconds are those of the processor, in Java and in all
-Python workers; of each case the least of all rounds, which take turns, as others use the machine
-too. What is told is what a row more takes: the difference between all partitions and the first, so
-that what a query takes to begin is no part of it. Partitions after the first are links to it. Only
-on a quiet machine: Spark ends workers that were idle for a minute, and their seconds are lost or
-new.
+prebuilt batches are some of the same log, given again and again by a data source that does nothing
+else, in as many tasks as the log has: the transport's ceiling. "from files" is the same with all
+batches of a task read from a file, as any source has to get its bytes from somewhere. Seconds are
+those of the processor, in Java and in all Python workers; of each case the least of all rounds,
+which take turns, as others use the machine too. What is told is what a row more takes: the
+difference between all partitions and the first, so that what a query takes to begin is no part of
+it. Partitions after the first are links to it.
 
 Records have keys, values of 200 bytes (random, or JSON that compresses) and one record header, in
 batches of 100. Under "codec" is what the codec's library takes alone for a million rows, in this
@@ -21,7 +21,6 @@ import os
 import tempfile
 import time
 import zlib
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +36,7 @@ from flexwire.capture.logs.columns import KAFKA_COLUMNS, LogRows
 from flexwire.columnar import encode_record_pieces
 from flexwire.columnar.record_schema import RECORD_COLUMNS
 from flexwire.spark.session import session
+from flexwire.spark.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ def codec(compression: str) -> Callable[[bytes, bytearray], object]:
 
 
 class Prebuilt(DataSource):
-    """Gives the batches of a file over and over, until it gave as many rows as it should."""
+    """Gives the batches of a file, in each task as often as it takes to have so many rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -145,18 +145,23 @@ class Prebuilt(DataSource):
         return DDL
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return PrebuiltReader(self.options["path"], int(self.options["rows"]))
+        given = self.options
+        return PrebuiltReader(given["path"], int(given["rows"]), int(given["tasks"]))
 
 
 class PrebuiltReader(DataSourceReader):
-    def __init__(self, path: str, rows: int) -> None:
-        self._path, self._rows = path, rows
+    def __init__(self, path: str, rows: int, tasks: int) -> None:
+        self._path, self._rows, self._tasks = path, rows, tasks
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(self._rows // 4)] * 4
+        return [InputPartition(self._rows)] * self._tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        begin_task()
         with pa.OSFile(self._path) as file:
+            if not partition.value:
+                yield from pa.ipc.open_stream(file)
+                return
             batches = list(pa.ipc.open_stream(file.read_buffer()))
         left = partition.value
         while left:
@@ -168,14 +173,30 @@ class PrebuiltReader(DataSourceReader):
                     return
 
 
-def prebuild(log: Path, path: Path) -> None:
-    """Write some batches as ``kafka-log`` gives them."""
-    rows = LogRows(SCHEMA)
-    [[piece, *_], *_] = plan([log], LogQuery())
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
-        # The first is small.
-        for batch in islice(read_piece(piece, rows.read), 1, 4):
-            out.write_batch(rows.records(piece, batch))
+class Built(NamedTuple):
+    """Batches as ``kafka-log`` gives them, some of a task's and all of them."""
+
+    some: Path
+    all: Path
+    rows: int
+    tasks: int
+
+
+def prebuild(log: Path, place: Path) -> Built:
+    """Write batches of the first task of a log; ``tasks`` is how many a partition has."""
+    rows, made = LogRows(SCHEMA), Built(place / "some.arrow", place / "all.arrow", 0, 0)
+    pieces, *others = [task for [task] in plan([log], LogQuery(partitions={0}))]
+    batches = [rows.records(pieces, one) for one in read_piece(pieces, rows.read)]
+    # The first is small.
+    for path, chosen in ((made.some, batches[1:4]), (made.all, batches)):
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
+            for one in chosen:
+                out.write_batch(one)
+    return made._replace(rows=sum(map(len, batches)), tasks=1 + len(others))
+
+
+# What each process had taken when it was last seen: those that ended were idle by then.
+SEEN: dict[int, float] = {}
 
 
 def cpu() -> float:
@@ -187,14 +208,14 @@ def cpu() -> float:
         except OSError:
             continue
         pid = int(entry.parent.name)
-        parents[pid], seconds[pid] = int(parts[1]), sum(map(int, parts[11:15])) / TICK
-    total = 0.0
+        parents[pid], seconds[pid] = int(parts[1]), sum(map(int, parts[11:13])) / TICK
     for pid, used in seconds.items():
         above = pid
         while above not in {0, os.getpid()}:
             above = parents.get(above, 0)
-        total += used if above else 0.0
-    return total
+        if above:
+            SEEN[pid] = used
+    return sum(SEEN.values())
 
 
 def timed(case: Callable[[], object]) -> float:
@@ -219,19 +240,25 @@ class Case(NamedTuple):
     codec: float = 0.0
 
 
-def cases(spark: SparkSession, root: Path, rows: dict[str, int], given: Any) -> Iterator[Case]:
+def cases(
+    spark: SparkSession, root: Path, rows: dict[str, int], built: Built, given: Any
+) -> Iterator[Case]:
     times = given.partitions
-    plain = rows["none"]
+    each = rows["none"] // built.tasks
 
-    def prebuilt(count: int) -> Callable[[], None]:
+    def prebuilt(path: Path, count: int, partitions: int) -> Callable[[], None]:
         frame = spark.read.format("prebuilt").option("rows", str(count))
-        return lambda: noop(frame.load(str(root / "prebuilt.arrow")))
+        frame = frame.option("tasks", str(partitions * built.tasks))
+        return lambda: noop(frame.load(str(path)))
 
     def log(compression: str, partitions: int, **options: str) -> Callable[[], None]:
         reader = spark.read.format("kafka-log").option("partitions", f"0-{partitions - 1}")
         return lambda: noop(reader.options(**options).load(str(root / compression)))
 
-    yield Case("prebuilt", plain, times, prebuilt(plain), prebuilt(times * plain))
+    few = (prebuilt(built.some, each, one) for one in (1, times))
+    yield Case("prebuilt", each * built.tasks, times, *few)
+    files = (prebuilt(built.all, 0, one) for one in (1, times))
+    yield Case("from files", built.rows * built.tasks, times, *files)
     for name, count in rows.items():
         inflating = codec_seconds(root / name / "orders-0" / f"{0:020}.log", name, count)
         cases = (log(name, one, includeHeaders="true") for one in (1, times))
@@ -258,10 +285,10 @@ def main() -> None:
             one: write_log(root, given.mb, one, given.values, SUMMED * given.partitions)
             for one in given.compressions.split(",")
         }
-        prebuild(root / "none", root / "prebuilt.arrow")
+        built = prebuild(root / "none", root)
         spark = session("kafka-log", master=given.master, memory="2g")
         spark.dataSource.register(Prebuilt)
-        todo = [*cases(spark, root, rows, given)]
+        todo = [*cases(spark, root, rows, built, given)]
         seconds: dict[str, list[tuple[float, float]]] = {one.name: [] for one in todo}
         for _ in range(given.rounds + 1):
             for one in todo:

@@ -6,6 +6,7 @@ Spark takes no dictionaries, no unsigned integers and no milliseconds, so there 
 
 from __future__ import annotations
 
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,11 @@ BATCH_COLUMNS = {
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
     """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
+    return _schema_of(tuple(columns))
+
+
+@cache
+def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
     known = RECORD_COLUMNS | BATCH_COLUMNS
     return pa.schema([(name, known[name]) for name in columns])
 

@@ -145,6 +145,8 @@ class RecordReader:
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
+        # Where scanning found what is not for the kernels.
+        self._other = -1
         self._inflater = Inflater(self._data, wanted.max_inflated)
         self.hints = Hints() if hints is None else hints
         # Whether the kernel checks crcs, which is soonest.
@@ -168,7 +170,8 @@ class RecordReader:
 
     def _advance(self) -> None:
         """Read the next group of batches, or the next batch that is not for the kernels."""
-        if not len(self._found) and self._scan_kernel is not None:
+        is_scanned = len(self._found) > 0 or self.position == self._other
+        if self._scan_kernel is not None and not is_scanned:
             self._found = self._scan(self._scan_kernel)
             self._skip(self._found)
         if len(self._found):
@@ -184,7 +187,6 @@ class RecordReader:
     def _scan(self, scan: Kernel) -> Words:
         """Find the next batches; none where the next is not for the kernels."""
         table = allocate(_TABLE * L.BATCH).view(np.int64).reshape(_TABLE, -1)
-        table[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
         words = np.zeros(L.SCAN // _WORD, np.int64)
         for word, value in (
             (L.S_DATA, address(self._data)),
@@ -194,9 +196,12 @@ class RecordReader:
             (L.S_CAPACITY, _TABLE),
         ):
             words[word // _WORD] = value
-        scan(address(words), 0, 0)
+        if scan(address(words), 0, 0) == L.OTHER:
+            self._other = int(words[L.S_POSITION // _WORD])
         self._kernel_checks = bool(words[L.S_CRC // _WORD])
-        return table[: int(words[L.S_COUNT // _WORD])]
+        found = table[: int(words[L.S_COUNT // _WORD])]
+        found[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
+        return found
 
     def _skip(self, table: Words) -> None:
         """Mark the batches that are outside of what is wanted."""

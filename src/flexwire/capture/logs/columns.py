@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
@@ -47,6 +46,11 @@ LOG_COLUMNS: Final = {
 that has it has only the columns of its place."""
 
 _TIMESTAMP_TYPE = "timestampType"
+_LAST_ASCII: Final = 0x7F
+# By the lengths of their names.
+_TYPE_NUMBERS = np.zeros(1 + max(map(len, TimestampType)), np.int32)
+_TYPE_NUMBERS[len(TimestampType.NO_TIMESTAMP_TYPE)] = -1
+_TYPE_NUMBERS[len(TimestampType.LOG_APPEND_TIME)] = 1
 _FROM = {_TIMESTAMP_TYPE: "timestamp_type"}
 # A column of something, where nothing is asked for of the records but how many they are.
 _LEAST = "magic"
@@ -112,9 +116,10 @@ def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
 
 def _type_numbers(types: pa.Array) -> pa.Array:
     """Give types of timestamps as Kafka's Java numbers them: -1 for none, 0, 1."""
-    is_append = pc.equal(types, TimestampType.LOG_APPEND_TIME.value).cast(pa.int32())
-    is_none = pc.equal(types, TimestampType.NO_TIMESTAMP_TYPE.value)
-    return pc.if_else(is_none, -1, is_append).cast(pa.int32()) if is_none.true_count else is_append
+    # No two have names of one length, and lengths are compared many times as soon.
+    ends = np.frombuffer(types.buffers()[1], np.int32)[types.offset :][: len(types) + 1]
+    numbers = _TYPE_NUMBERS[np.diff(ends)]
+    return pa.Array.from_buffers(pa.int32(), len(types), [None, pa.py_buffer(numbers)])
 
 
 def _with_texts(headers: pa.Array) -> pa.Array:
@@ -131,6 +136,9 @@ def _with_texts(headers: pa.Array) -> pa.Array:
 
 
 def _texts(keys: pa.Array) -> pa.Array:
+    data = keys.buffers()[2]
+    if data is None or np.frombuffer(data, np.uint8).max(initial=0) <= _LAST_ASCII:
+        return pa.Array.from_buffers(pa.string(), len(keys), keys.buffers(), offset=keys.offset)
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

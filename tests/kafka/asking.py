@@ -10,10 +10,16 @@ from flexwire.protocol.headers import request_header_version, response_header_ve
 from flexwire.schema.catalog import catalog
 
 
-def ask(address: str, api: str, release: str, **form: Any) -> dict[str, Any]:
-    """Send a request in the newest version of a release, and give the response, as JSON."""
+def ask(
+    address: str, api: str, release: str, most: int | None = None, **form: Any
+) -> dict[str, Any]:
+    """Send a request in the newest version of a release, and give the response, as JSON.
+
+    ``most`` is another version, where a later one is not wanted.
+    """
     request, response = message(f"{api}Request"), message(f"{api}Response")
     version = catalog().entry(f"{api}Request").releases[catalog().release(release)].highest
+    version = version if most is None else min(version, most)
     api_key = catalog().entry(f"{api}Request").api_key
     assert api_key is not None
     host, port = address.split(":")

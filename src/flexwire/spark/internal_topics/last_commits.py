@@ -43,6 +43,10 @@ def last_commits(log: InternalLog) -> DataFrame:
         events = plain.where(~F.col("is_transactional")).unionByName(_with_outcome(log))
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
     is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
+    hides = F.col(HIDES)
+    if log.incomplete:
+        # It may have ended before the log was compacted, and then taken what it replaced.
+        hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.incomplete)
     record = F.struct("commit", "at", "end", "is_tombstone")
     pending = F.struct(
         F.col("at").alias("log_offset"),
@@ -57,7 +61,7 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max_by(record, F.when(is_before & is_committed, F.col("end"))).alias("ended"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        F.bool_or(HIDES).alias(HIDES),
+        F.bool_or(hides).alias(HIDES),
     )
     return _decided(found, log)
 

@@ -1,0 +1,39 @@
+"""docs/internal-topics.md does what it shows, and has every view."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "internal-topics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+@pytest.mark.cluster  # its queries take a quarter of a minute
+def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
+    # One that runs is the one that the page asks for.
+    assert spark.range(1).count() == 1
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(PAGE):
+        assert block.language == "python"
+        assert "assert " in block.text
+        program = compile("\n" * block.line + block.text, "docs/internal-topics.md", "exec")
+        with contextlib.chdir(tmp_path):
+            exec(program, names)  # noqa: S102 - the page is ours
+
+
+@pytest.mark.spark
+def test_the_page_has_every_public_name() -> None:
+    from flexwire.spark import internal_topics  # noqa: PLC0415 - it imports PySpark
+
+    # Those of the cluster's own topic are on its part of the page.
+    names = [one for one in internal_topics.__all__ if "cluster" not in one]
+    assert [one for one in names if f"`{one}" not in PAGE and f"import {one}" not in PAGE] == []

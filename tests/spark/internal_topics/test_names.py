@@ -1,0 +1,59 @@
+"""Messages and fields that views name are those of the catalog: a renamed one fails here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.columnar import message_type
+from flexwire.protocol.internal_topics import InternalTopic, state_names
+from flexwire.tables.typed_records import TypedRecords
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+pytestmark = pytest.mark.spark
+
+
+def view(name: str) -> Any:
+    """The file of a view; the package has the function of the same name."""
+    return import_module(f"flexwire.spark.internal_topics.{name}")
+
+
+def fields(kind: pa.DataType) -> list[str]:
+    return [one.name for one in kind]
+
+
+def test_records_and_keys_are_in_the_catalog() -> None:
+    last_commits, groups, transactions = map(view, ("last_commits", "groups", "transactions"))
+    share_state, remote_segments = map(view, ("share_state", "remote_segments"))
+    named = {
+        InternalTopic.CONSUMER_OFFSETS: (*last_commits.RECORDS, *groups.RECORDS),
+        InternalTopic.TRANSACTIONS: (transactions.RECORD,),
+        InternalTopic.SHARE_STATE: share_state.RECORDS,
+        InternalTopic.REMOTE_LOG: remote_segments.RECORDS,
+    }
+    # It refuses a record that the topic does not have.
+    kinds = {topic: TypedRecords(topic, records).schema for topic, records in named.items()}
+    commits = kinds[InternalTopic.CONSUMER_OFFSETS]
+    for record in last_commits.RECORDS:
+        kind = commits.field(record).type
+        assert {*last_commits.KEY} <= {*fields(kind.field("key").type)}
+        assert {*last_commits.VALUE} <= {*fields(kind.field("value").type)}
+    share = kinds[InternalTopic.SHARE_STATE]
+    for record in share_state.RECORDS:
+        assert {*share_state.KEY} <= {*fields(share.field(record).type.field("key").type)}
+    remote = kinds[InternalTopic.REMOTE_LOG]
+    for record in remote_segments.RECORDS:
+        assert {remote_segments.ID, remote_segments.STATE} <= {*fields(remote.field(record).type)}
+
+
+def test_states_and_opened_fields_are_kafka_s() -> None:
+    states = {*state_names(view("transactions").VALUE)}
+    assert {*view("hanging_transactions").OPEN} < states
+    for name, (message, field) in view("consumer_protocol").OPENED.items():
+        assert field in fields(message_type(message))
+        members = message_type("GroupMetadataValue").field("members").type.value_type
+        assert name in fields(members)

@@ -16,6 +16,7 @@ from flexwire.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
+    from flexwire.report.log_facts import LogFacts
     from flexwire.spark.analyze import Analysis
 
 
@@ -113,11 +114,12 @@ def analyze(
     answers: str | None,
     **others: Any,
 ) -> None:
-    """Decode captures on Spark: tables and a report.
+    """Decode captures and logs on Spark: tables and a report.
 
-    PATHS are captures (pcap or pcapng, also gzipped), directories of them, and patterns; here, or
-    in an object store as s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with
-    every connection, frame, message and record as Parquet, facts.json, and report.html, which opens
+    PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, directories of
+    either (a broker's log.dirs, those of partitions), and patterns; here, or in an object store as
+    s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with every connection, frame,
+    message, record, and batch of a log as Parquet, facts.json, and report.html, which opens
     offline. Who breaks on which release is in the report, in audit.csv and in audit.json. What
     operators ask of their traffic is in the report, in tables/answers/ and in answers/ as CSV.
 
@@ -168,6 +170,11 @@ def _tell(done: Analysis) -> None:
         print("This input is in the tables already; nothing was done. Its report says:")
     others = done.facts.connections
     totals = done.facts.totals
+    if done.facts.logs is not None:
+        print(_of_logs(done.facts.logs))
+    if not done.facts.has_traffic:
+        _tell_where(done)
+        return
     print(
         f"{totals.frames:,} frames on {totals.connections:,} connections, {totals.bytes:,} bytes;"
         f" {totals.decode_failures:,} did not decode"
@@ -180,6 +187,19 @@ def _tell(done: Analysis) -> None:
     for note in done.notes:
         print(note)
     print_audit(done.facts)
+    _tell_where(done)
+
+
+def _of_logs(logs: LogFacts) -> str:
+    damaged = f"; {logs.damaged:,} places are damaged" * bool(logs.damaged)
+    others = f"; {logs.left_out_count:,} directories were left out, the report says why"
+    return (
+        f"{logs.records:,} records in {logs.batches:,} batches of {logs.partitions:,} partitions, "
+        f"{logs.bytes:,} bytes{damaged}{others * bool(logs.left_out_count)}"
+    )
+
+
+def _tell_where(done: Analysis) -> None:
     print(f"Tables: {done.output.where('tables')}")
     print(f"Report: {done.output.where('report.html')}")
 

@@ -137,8 +137,10 @@ class BatchDigests:
         """Hear that batches of the table, from the ``first`` row on, were done with."""
         digests = self._digests[first : first + len(batches)]
         kept = batches[:, L.B_SKIP // _WORD] == 0
+        # Of the others there may be none that is wanted either.
+        kept &= (digests[:, D.G_RECORDS // _WORD] > 0) | (batches[:, L.B_COUNT // _WORD] == 0)
         if not kept.all():
-            self._skip(batches[~kept])
+            self._skip(batches[~kept, L.B_POSITION // _WORD], batches[~kept, L.B_SIZE // _WORD])
         batches, digests = batches[kept], digests[kept]
         rows = {name: batches[:, word // _WORD].copy() for name, word in _OF_HEADER.items()}
         rows |= {name: digests[:, word // _WORD].copy() for name, word in _OF_RECORDS.items()}
@@ -149,9 +151,8 @@ class BatchDigests:
         rows["uncompressed_size"] = inflated + HEADER_SIZE
         self._hold(rows, len(batches))
 
-    def _skip(self, batches: Words) -> None:
-        positions = batches[:, L.B_POSITION // _WORD] + self.at
-        self.skipped.append(np.stack([positions, batches[:, L.B_SIZE // _WORD]]))
+    def _skip(self, positions: Words, sizes: Words) -> None:
+        self.skipped.append(np.stack([positions + self.at, sizes]))
 
     def _hold(self, rows: dict[str, Words], count: int) -> None:
         if count:
@@ -160,6 +161,9 @@ class BatchDigests:
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
         """Take in a batch that was read into objects, of which some records are wanted; True."""
+        if batch.records and not records:
+            self._skip(np.array([batch.position]), np.array([batch.size]))
+            return True
         size, each = extents(batch)
         kept = {*map(id, records)}
         sizes = [one for one, record in zip(each, batch.records, strict=True) if id(record) in kept]

@@ -123,6 +123,7 @@ _BY_OBJECTS = (
     "captured at once can be joined first, with mergecap."
 )
 DEFAULT_ANSWERS = ALL
+TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
@@ -193,7 +194,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     memory: str = "2g",
     worker_memory: str | None = None,
     show_credentials: bool = False,
-    title: str = "Kafka traffic",
+    title: str = TITLE,
     ports: Iterable[int] = (),
     brokers: Iterable[str] = (),
     releases: Iterable[str] = (),
@@ -208,8 +209,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. What
-    is not a capture fails the analysis; with ``skip_unreadable`` the report says what was left out.
+    ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. Log
+    segments of brokers become tables of their own, whose names begin with "log_". What else is not
+    a capture fails the analysis; with ``skip_unreadable`` the report says what was left out.
     What does not decode is a row with its bytes. Credentials, and bytes that may hold some, are
     withheld unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole,
     once this one is complete; with ``format`` "delta" and ``append`` tables grow, and the report is
@@ -314,7 +316,8 @@ def _run(
             notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else gzip_note(files)
             facts = unreadable.told(job.measure(sums))
             if logs:
-                facts = replace(facts, logs=job.write_logs(logs))
+                title = facts.title if files or how.title != TITLE else TITLE_OF_LOGS
+                facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):

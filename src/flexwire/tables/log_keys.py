@@ -47,8 +47,10 @@ class Superseded(NamedTuple):
 
 def last_of_each(keys: Words) -> tuple[Words, Superseded]:
     """Give the keys in order of their hashes, of each only that with the highest offset."""
-    found = keys[np.argsort(keys["hash"], kind="stable")]
+    found = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(found)
+    if not is_same.any() and not (found["hash"][1:] == found["hash"][:-1]).any():
+        return found, Superseded()
     is_alike = found["hash"][1:] == found["hash"][:-1]
     is_later = found["offset"][1:] >= found["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
@@ -57,7 +59,27 @@ def last_of_each(keys: Words) -> tuple[Words, Superseded]:
         is_same = _is_same(found)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
     gone = found["size"][~is_last]
-    return found[is_last], Superseded(0, len(gone), int(gone.sum()))
+    return _taken(found, np.flatnonzero(is_last)), Superseded(0, len(gone), int(gone.sum()))
+
+
+def _by_hash(hashes: Words) -> Words:
+    """Give the order of hashes; of two that are the same the first comes first."""
+    # To sort words takes a seventh of what finding an order takes. The row stands in the last bits
+    # of each, and seldom do two hashes differ in these alone.
+    rows = np.uint64((1 << len(hashes).bit_length()) - 1)
+    words = (hashes & ~rows) | np.arange(len(hashes), dtype=np.uint64)
+    words.sort()
+    order: Words = (words & rows).astype(np.int64)
+    sorted_hashes = hashes[order]
+    if (sorted_hashes[1:] < sorted_hashes[:-1]).any():
+        return np.argsort(hashes, kind="stable")
+    return order
+
+
+def _taken(keys: Words, rows: Words) -> Words:
+    """Give some rows; without looking at their fields, in half the time."""
+    whole = np.ascontiguousarray(keys).view(f"V{KEYS_DTYPE.itemsize}")
+    return whole.take(rows).view(KEYS_DTYPE)
 
 
 def _is_same(keys: Words) -> Words:
@@ -70,12 +92,12 @@ class KeyRuns:
     """The keys of one partition that a task sees; what it cannot hold goes to ``spill``, in runs.
 
     Attributes:
-        spilled: how many keys are in runs.
+        spilled: how many keys each run has.
         found: what was superseded so far.
     """
 
     def __init__(self, spill: Callable[[bytes], None]) -> None:
-        self.spilled = 0
+        self.spilled: list[int] = []
         self.found = Superseded()
         self._spill = spill
         self._held: list[Words] = []
@@ -87,34 +109,32 @@ class KeyRuns:
         self.found = self.found.plus(Superseded(len(keys)))
         if self._count > MOST_HELD:
             self._merge()
-            # Otherwise the same would be sorted again and again.
-            if self._count > MOST_HELD // 2:
-                self._write()
 
     def _add(self, keys: Words) -> None:
         kept, superseded = last_of_each(keys)
         self.found = self.found.plus(superseded)
-        self._held.append(kept)
-        self._count += len(kept)
+        if len(kept) > MOST_HELD // 4:
+            # Most of them stand once, and to sort them again with others would find little.
+            self._write(kept)
+        else:
+            self._held.append(kept)
+            self._count += len(kept)
 
     def _merge(self) -> None:
-        held, self._count = self._held, 0
-        self._held = []
+        held, self._held, self._count = self._held, [], 0
         if held:
             self._add(np.concatenate(held))
 
-    def _write(self) -> None:
-        if self._count:
-            (keys,) = self._held
-            self._spill(packed(keys))
-            self.spilled += self._count
-        self._held, self._count = [], 0
+    def _write(self, keys: Words) -> None:
+        self._spill(packed(keys))
+        self.spilled.append(len(keys))
 
     def close(self, *, is_whole: bool) -> None:
         """Be done. A partition that is ``whole`` has no keys but these: no run may be needed."""
         self._merge()
         if not is_whole or self.spilled:
-            self._write()
+            for keys in self._held:
+                self._write(keys)
         self._held, self._count = [], 0
 
 

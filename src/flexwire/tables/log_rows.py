@@ -75,11 +75,11 @@ class LogRows:
     """Gives the rows of a task. ``spill`` is given runs of keys, each with its partition's number.
 
     Attributes:
-        spilled: how many keys of which partition are in runs.
+        spilled: how many keys each run of a partition has.
     """
 
     def __init__(self, work: LogWork, spill: Callable[[int, bytes], None]) -> None:
-        self.spilled: dict[int, int] = {}
+        self.spilled: dict[int, list[int]] = {}
         self._work = work
         self._spill = spill
 

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MESSAGES, Output
+from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.tables.schema import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,13 @@ class AnalysisTables:
     records: DataFrame
     message: Callable[[str], DataFrame | None]
     logs: LogTables | None = None
+
+
+def without_rows(tables: AnalysisTables, columns: tuple[Column, ...]) -> DataFrame:
+    """Give an answer without rows, where there is nothing to ask; no table is read for it."""
+    schema = spark_schema(schema_of(columns))
+    nothing = (F.lit(None).cast(one.dataType).alias(one.name) for one in schema)
+    return tables.frames.sparkSession.range(0).select(*nothing)
 
 
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.batches import spark_schema
-from flexwire.tables.schema import Column, schema_of
+from flexwire.spark.answers.reading import without_rows
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,8 +55,7 @@ def savings(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        schema = spark_schema(schema_of(COLUMNS))
-        return tables.frames.sparkSession.createDataFrame([], schema)
+        return without_rows(tables, COLUMNS)
     batches = (
         logs.batches.where("not is_control").groupBy("topic").agg(F.sum("size").alias("bytes"))
     )

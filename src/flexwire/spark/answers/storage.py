@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.batches import spark_schema
-from flexwire.tables.schema import Column, schema_of
+from flexwire.spark.answers.reading import without_rows
+from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def storage(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        schema = spark_schema(schema_of(COLUMNS))
-        return tables.frames.sparkSession.createDataFrame([], schema)
+        return without_rows(tables, COLUMNS)
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
@@ -99,6 +98,7 @@ def _of_batches(batches: DataFrame) -> DataFrame:
     is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
     size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
     inflated = F.when(is_data, F.col("uncompressed_size"))
+    codec = F.when(is_data, F.col("compression"))
     header = F.when(F.col("magic") == RECORD_BATCH, HEADER_SIZE).otherwise(0)
     return batches.groupBy("topic").agg(
         F.size(F.collect_set("partition")).cast("bigint").alias("partitions"),
@@ -106,7 +106,7 @@ def _of_batches(batches: DataFrame) -> DataFrame:
         F.sum("size").alias("bytes"),
         F.count_if(is_data).alias("batches"),
         F.coalesce(F.sum(records), F.lit(0)).alias("records"),
-        F.array_sort(F.collect_set(F.when(is_data, F.col("compression")))).alias("codecs"),
+        F.array_sort(F.collect_set(codec)).cast("array<string>").alias("codecs"),
         F.sum(size).alias("batch_bytes"),
         F.sum(inflated).alias("uncompressed_bytes"),
         F.percentile_approx(size, [0.5, 0.99]).alias("batch_quantiles"),

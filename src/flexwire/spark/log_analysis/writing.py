@@ -14,11 +14,11 @@ from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
 from flexwire.spark.publishing.table_files import TableFiles
-from flexwire.spark.squeezing import squeezed, unsqueezed
 from flexwire.spark.tasks import begin_task
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
 from flexwire.tables.log_rows import LogRows, LogWork, key_row
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
+from flexwire.tables.squeezing import squeezed, unsqueezed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class _Told:
     damaged_bytes: int = 0
     oldest_us: int | None = None
     newest_us: int | None = None
-    spilled: dict[int, int] = field(default_factory=dict)
+    spilled: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take in rows of the table of batches."""
@@ -107,7 +107,7 @@ def write_log_tables(
     for one in read:
         told.merge(one.value)
         for partition, keys in one.value.spilled.items():
-            spilled.setdefault(partition, []).append(keys)
+            spilled.setdefault(partition, []).extend(keys)
     merging = _merging(plan, spilled)
     for number, some in enumerate(merging):
         _keep(place, f"keys-{number:06d}", some)
@@ -156,6 +156,9 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
     tasks: list[_Merging] = []
     held = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):
+        if len(keys) == 1:
+            # All in it are different.
+            continue
         for one in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
             share = sum(keys) * (one.last - one.first)
             if held >= _KEYS_OF_TASK:

@@ -1,0 +1,207 @@
+"""Logs become tables and answers, beside captures and alone, and a report of what there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+
+from flexwire.errors import CaptureError
+from flexwire.records import Record, decode_batches
+from flexwire.report import render
+from flexwire.spark.analyze import Analysis, analyze
+from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.answers.savings import ANSWER as SAVINGS
+from flexwire.spark.answers.storage import ANSWER as STORAGE
+from flexwire.spark.batches import spark_schema
+from flexwire.spark.log_analysis import planning
+from flexwire.tables.log_schema import LOG_SCHEMAS
+from flexwire.tables.schema import schema_of
+from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+HOSTILE = "<script>alert(1)</script>"
+# In each of two partitions 40 keys, four times over; the rest by hand.
+KEYS, TIMES = 40, 4
+
+
+def segments(partition: int) -> list[MadeSegment]:
+    made, offset = [], 0
+    for turn in range(TIMES):
+        segment = MadeSegment(offset)
+        for first in range(0, KEYS, 10):
+            records = [
+                Record(
+                    offset + at,
+                    TIME + offset + at,
+                    b"key %d" % (first + at),
+                    # Of the last turn the first ten are tombstones.
+                    None if turn == TIMES - 1 and first == 0 else b"value " * 100,
+                    [],
+                )
+                for at in range(10)
+            ]
+            offset += 10
+            segment.add(
+                records,
+                compression="none" if partition else "gzip",
+                producer_id=7,
+                is_transactional=partition == 0,
+            )
+        if partition == 0:
+            segment.end(offset, 7, COMMIT)
+            offset += 1
+        made.append(segment)
+    return made
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    root: Path = tmp_path_factory.mktemp("logs")
+    both = {partition: segments(partition) for partition in (0, 1)}
+    both[1][0].data += b"not a batch" * 3
+    for partition, made in both.items():
+        write_log(root / "data" / f"orders-{partition}", made)
+    # An older copy of the first, and something that a broker deletes.
+    write_log(root / "data" / "old" / "orders-0", both[0][:1])
+    write_log(root / "data" / f"orders-9.{'0' * 32}-delete", both[0])
+    (root / "data" / "meta.properties").write_text("version=1")
+    # So that a partition is read by several tasks, and its keys are merged by others.
+    with patch.object(planning, "_LEAST_TASK", 50_000), patch.object(planning, "_OPENING", 0):
+        return analyze([root / "data"], root / "out", spark=spark)
+
+
+def tables_of(spark: SparkSession, done: Analysis) -> AnalysisTables:
+    return open_tables(spark, str(done.output.place))
+
+
+def asked(spark: SparkSession, done: Analysis, answer: Any) -> list[dict[str, Any]]:
+    rows = answer.ordered(answer.ask(tables_of(spark, done)))
+    assert typed(rows) == typed_columns(answer)
+    shown = [one.name for one in answer.shown]
+    assert {*shown, *(one.removeprefix("-") for one in answer.order)} <= {*rows.columns}
+    return [row.asDict() for row in rows.collect()]
+
+
+def typed_columns(answer: Any) -> list[Any]:
+    return [(one.name, one.dataType) for one in spark_schema(schema_of(answer.columns))]
+
+
+def typed(rows: DataFrame) -> list[Any]:
+    return [(one.name, one.dataType) for one in rows.schema]
+
+
+def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> None:
+    [row] = asked(spark, done, STORAGE)
+    sizes = {one: sum(len(part.data) for part in segments(one)) for one in (0, 1)}
+    records = 2 * KEYS * TIMES
+    assert (row["topic"], row["partitions"], row["segments"]) == ("orders", 2, 2 * TIMES)
+    assert row["bytes"] == sum(sizes.values()) + 33 == row["batch_bytes"] + 33 + TIMES * 78
+    assert (row["batches"], row["records"]) == (2 * TIMES * KEYS // 10, records)
+    assert row["codecs"] == ["gzip", "none"]
+    assert (row["tombstones"], row["keyed_records"]) == (20, records)
+    assert row["superseded_records"] == records - 2 * KEYS
+    assert row["superseded_share"] == row["superseded_records"] / records
+    # Three of four turns are superseded, 600 bytes and a key each; lengths take two bytes.
+    keys = 3 * 2 * sum(len(b"key %d" % one) for one in range(KEYS))
+    least = keys + 3 * 2 * KEYS * (600 + 7)
+    assert least + 3 * 2 * KEYS * 2 <= row["superseded_bytes"] <= least + 3 * 2 * KEYS * 3
+    assert (row["transactional_share"], row["control_batches"]) == (0.5, TIMES)
+    assert (row["damaged"], row["damaged_bytes"]) == (1, 33)
+    assert row["uncompressed_bytes"] == 2 * (sizes[1])
+    assert row["compression_ratio"] == row["uncompressed_bytes"] / row["batch_bytes"]
+    plain = [one for part in segments(1) for one in decode_batches(bytes(part.data))]
+    assert row["p99_batch_bytes"] == max(one.size for one in plain)
+    assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
+    # Of 614 and 615 bytes, as far as classes tell, which are 8 apart there.
+    assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
+    assert row["oldest_time"].timestamp() * 1000 == TIME
+    assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
+
+
+def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analysis) -> None:
+    rows = asked(spark, done, SAVINGS)
+    assert {row["batch_size"] for row in rows} == {16 << 10}
+    best = rows[0]
+    assert (best["rank"], best["topic"]) == (1, "orders")
+    assert best["estimated_bytes"] == min(row["estimated_bytes"] for row in rows)
+    for row in rows:
+        assert row["bytes"] - row["estimated_bytes"] == row["saved_bytes"]
+        assert 0 < row["sampled_share"] <= 1
+        share = row["written_bytes"] / row["sampled_bytes"]
+        assert row["estimated_bytes"] == round(row["bytes"] * share)
+    plain = next(row for row in rows if row["compression"] == "none")
+    assert plain["rank"] == len(rows)
+    assert plain["saved_bytes"] < 0 < best["saved_bytes"]
+
+
+def test_the_tables_are_whole_and_the_facts_are_theirs(done: Analysis) -> None:
+    logs = done.facts.logs
+    assert logs is not None
+    found = {name: done.output.table(name) for name in LOG_SCHEMAS}
+    assert {name: table.schema for name, table in found.items()} == LOG_SCHEMAS
+    batches = found["log_batches"].to_pylist()
+    assert sum(row["size"] for row in batches) == logs.bytes
+    assert (logs.topics, logs.partitions, logs.segments) == (1, 2, 8)
+    assert (logs.batches, logs.damaged, logs.damaged_bytes) == (len(batches) - 1, 1, 33)
+    assert logs.records == 2 * KEYS * TIMES + TIMES
+    assert [one.rpartition("/data/")[2] for one in logs.left_out] == ["old/orders-0"]
+    assert len(found["log_keys"]) > 2, "several tasks found something"
+    assert len(done.output.table("frames")) == 0
+    place = done.output.place.path
+    assert place is not None
+    assert {one.name for one in place.iterdir()} == {
+        *("tables", "report.html", "facts.json", "audit.csv", "audit.json")
+    }
+
+
+def test_a_report_of_logs_says_nothing_of_traffic(done: Analysis) -> None:
+    page = render(done.facts)
+    assert done.facts.title == "Kafka logs"
+    for word in ("Who breaks", "No frame was captured", "Latencies", "No capture file", "Frames"):
+        assert word not in page
+    assert "324 records" in page
+    assert "8 log segments" in page
+    assert "old/orders-0" in page.replace("<wbr>", "")
+
+
+@pytest.mark.slow
+def test_logs_beside_a_capture(spark: SparkSession, tmp_path: Path) -> None:
+    from tests.capture.interleaved import Shape, write_capture  # noqa: PLC0415 - one test alone needs it
+
+    capture = write_capture(tmp_path, 1, Shape(connections=2))
+    write_log(tmp_path / "logs" / f"{HOSTILE.replace('/', '')}-0", segments(0))
+    done = analyze([*capture, tmp_path / "logs"], tmp_path / "out", spark=spark)
+    assert done.facts.logs is not None
+    assert done.facts.totals.frames > 0
+    assert len(done.output.table("frames")) == done.facts.totals.frames
+    page = render(done.facts)
+    assert "Who breaks" in page
+    assert "log segments" in page
+    assert "<script>alert" not in page
+    tables = open_tables(spark, tmp_path / "out")
+    assert [row.topic for row in STORAGE.ask(tables).collect()] == [HOSTILE.replace("/", "")]
+
+
+def test_without_logs_no_row(spark: SparkSession, done: Analysis) -> None:
+    tables = tables_of(spark, done)
+    none = AnalysisTables(tables.frames, tables.connections, tables.records, tables.message)
+    for answer in (STORAGE, SAVINGS):
+        rows = answer.ordered(answer.ask(none))
+        assert typed(rows) == typed_columns(answer)
+        assert rows.collect() == []
+
+
+@pytest.mark.parametrize("how", [{"by_objects": True}, {"format": "delta"}])
+def test_what_does_not_take_logs_says_so(tmp_path: Path, how: dict[str, Any]) -> None:
+    write_log(tmp_path / "orders-0", segments(0))
+    with pytest.raises(CaptureError, match="a file of a log, which"):
+        analyze([tmp_path], tmp_path / "out", **how)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,140 @@
+"""docs/answers.md says of every answer what it asks, and every answer is what the report can show.
+
+Write it anew with ``python -m tests.docs.test_answers_page``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from flexwire.report.charts import PARTS
+from flexwire.spark import answers
+from flexwire.spark.answers import ANSWERS
+from flexwire.spark.answers.asking import MOST_ROWS, SHOWN_ROWS
+from tests.docs.test_tables_page import code, spark_type
+from tests.each import each
+from tests.spark.asked import BUSY, TALKERS
+
+if TYPE_CHECKING:
+    from flexwire.report.answer_facts import Kind
+    from flexwire.spark.answers.answer import Answer
+
+PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
+HEAD = f"""# Answers
+
+What operators ask of their traffic, and what `flexwire analyze` answers without being asked. Each
+answer is a part of the report, a table `answers/NAME`, and `answers/NAME.csv` to send round, in
+which no cell is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV at
+most the first {MOST_ROWS:,}, the most important ones; what is beyond that is counted.
+
+`--answers NAME,NAME` asks only some, `--answers none` nothing. One that fails is said in the report
+and on the terminal, and all else is as it would be; where it was named, the exit code is 1. With
+Delta tables both are in the directory of the run, the table as answers/NAME.parquet: they are about
+its input alone.
+
+```
+flexwire analyze CAPTURE --out OUT --labels teams.csv
+flexwire answers OUT                         # prints them again
+flexwire answers OUT NAME --format csv
+```
+
+Each is one function of tables in one file of plain DataFrame code, which is
+`flexwire/spark/answers/NAME.py`. It gives a DataFrame that can be filtered and joined further:
+```python
+from flexwire.spark.answers.reading import open_tables
+
+tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
+tables.frames.groupBy("client_id").count().show()
+```
+To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
+`analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
+report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
+`flexwire.spark.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
+"""
+# Which types of columns the report can show as what.
+SHOWN_AS: dict[Kind, tuple[str, ...]] = {
+    "text": ("string", "list<", "binary"),
+    "count": ("int", "double"),
+    "bytes": ("int", "double"),
+    "us": ("int", "double"),
+    "moment": ("timestamp", "date32"),
+    "share": ("double",),
+    "flag": ("bool",),
+}
+
+
+def page() -> str:
+    """Write the page."""
+    return HEAD + "".join(map(section, ANSWERS))
+
+
+def section(answer: Answer) -> str:
+    lines = [
+        f"| `{one.name}` | {spark_type(one.type)} | {code(one.meaning)} | {code(one.null)} |"
+        for one in answer.columns
+    ]
+    function = inspect.unwrap(answer.ask)
+    told = inspect.getdoc(function) or ""
+    return "\n".join([
+        f"\n## `{answer.name}`: {answer.question}",
+        code(answer.meaning),
+        "",
+        code(told),
+        "",
+        f"**What to do:** {code(answer.advice)}",
+        "```python",
+        f"from flexwire.spark.answers.{answer.name} import {answer.name}",
+        "",
+        f'{answer.name}(open_tables(spark, "OUT")).show()',
+        "```",
+        f"One row {answer.row.removeprefix('One row ').removesuffix('.')}, in the order of "
+        + ", ".join(f"`{one}`" for one in answer.order) + ".",
+        "",
+        "| column | type | what | null |",
+        "|---|---|---|---|",
+        *lines,
+        "",
+    ])  # fmt: skip
+
+
+def test_the_page_is_what_the_answers_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_no_two_answers_have_one_name_and_each_can_be_imported() -> None:
+    names = [one.name for one in ANSWERS]
+    assert len(names) == len({*names})
+    for one in ANSWERS:
+        assert one.ask.__name__ == one.name
+        assert one.ask.__module__ == f"{answers.__name__}.{one.name}"
+
+
+@each("answer", (*ANSWERS, TALKERS, BUSY))
+def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
+    types = {one.name: one.type for one in answer.columns}
+    assert len(types) == len(answer.columns)
+    assert {one.removeprefix("-") for one in answer.order} <= {*types}
+    assert answer.question.endswith("?")
+    assert answer.meaning.endswith(".")
+    assert answer.advice.endswith(".")
+    for one in answer.columns:
+        assert one.meaning
+        assert "|" not in one.meaning + one.null
+    shown = {one.name: one for one in answer.shown}
+    assert len(shown) == len(answer.shown)
+    for name, column in shown.items():
+        assert str(types[name]).startswith(SHOWN_AS[column.kind]), name
+    assert any(one.is_about for one in answer.shown)
+    picture = answer.picture
+    if picture is not None:
+        assert {picture.value, *picture.parts} <= {*shown}
+        assert len(picture.parts) <= len(PARTS)
+        assert picture.over is None or pa.types.is_temporal(types[picture.over])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from flexwire.tables.reading import Output
 
@@ -24,12 +25,19 @@ class AnalysisTables:
     """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
 
     ``message`` gives the table of one message ("FetchRequest"), None where there is none.
+    ``narrow`` gives the same with these columns only, where tables are read from files: of what is
+    in arrays of arrays, Spark by itself reads every field.
     """
 
     frames: DataFrame
     connections: DataFrame
     records: DataFrame
     message: Callable[[str], DataFrame | None]
+    narrow: Callable[[str, StructType], DataFrame | None] | None = None
+
+    def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
+        """The table of one message, of which no other columns than these are needed."""
+        return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
 
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
@@ -44,12 +52,17 @@ def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
     def message(name: str) -> DataFrame | None:
         return read(f"{MESSAGES}/{name}") if name in names else None
 
-    return AnalysisTables(read("frames"), read("connections"), read("records"), message)
+    def narrow(name: str, columns: StructType) -> DataFrame | None:
+        return read(f"{MESSAGES}/{name}", columns) if name in names else None
+
+    return AnalysisTables(read("frames"), read("connections"), read("records"), message, narrow)
 
 
-def _read(spark: SparkSession, found: Output, name: str) -> DataFrame:
+def _read(
+    spark: SparkSession, found: Output, name: str, columns: StructType | None = None
+) -> DataFrame:
     schema = found.schema(name)
     if found.place.path is None:
         return read_stored(spark, found, name, schema)
     # Spark's own reader of Parquet reads only the columns that an answer names.
-    return spark.read.schema(spark_schema(schema)).parquet(found.where(f"tables/{name}"))
+    return spark.read.schema(columns or spark_schema(schema)).parquet(found.where(f"tables/{name}"))

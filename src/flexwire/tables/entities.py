@@ -28,17 +28,18 @@ def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     found: dict[tuple[tuple[str, ...], str], None] = {}
     for spec in catalog().entry(message).all_specs():
         structs = spec.structs()
-        for path, one in _fields(spec.fields, structs, ()):
+        for path, one in fields_with_paths(spec.fields, structs, ()):
             if one.entity_type in _ENTITIES and one.type.name == "string":
                 found[path, _ENTITIES[one.entity_type]] = None
     return tuple(found)
 
 
-def _fields(
+def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
+    """The fields with those in their structures, and by which columns one comes to each."""
     for one in fields:
         path = (*above, one.attribute)
         yield path, one
         if one.type.is_struct:
-            yield from _fields(structs[one.type.name], structs, path)
+            yield from fields_with_paths(structs[one.type.name], structs, path)

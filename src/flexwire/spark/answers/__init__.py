@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
+from flexwire.spark.answers.chargeback import chargeback, read_labels
+from flexwire.spark.answers.connections import ANSWER as CONNECTIONS
+from flexwire.spark.answers.connections import connections
+from flexwire.spark.answers.errors import ANSWER as ERRORS
+from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.groups import ANSWER as GROUPS
+from flexwire.spark.answers.groups import groups
 from flexwire.spark.answers.judging import audit_rows, gather_audit
+from flexwire.spark.answers.lag import ANSWER as LAG
+from flexwire.spark.answers.lag import lag
+from flexwire.spark.answers.latency import ANSWER as LATENCY
+from flexwire.spark.answers.latency import latency, slowest
+from flexwire.spark.answers.savings import ANSWER as SAVINGS
+from flexwire.spark.answers.savings import savings
+from flexwire.spark.answers.storage import ANSWER as STORAGE
+from flexwire.spark.answers.storage import storage
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
@@ -27,11 +43,30 @@ __all__ = [
     "audit",
     "audit_rows",
     "audit_tables",
+    "chargeback",
+    "connections",
+    "errors",
     "gather_audit",
+    "groups",
+    "lag",
+    "latency",
+    "read_labels",
+    "savings",
+    "slowest",
+    "storage",
     "tables_to_audit",
 ]
 
-ANSWERS: tuple[Answer, ...] = ()
+ANSWERS: tuple[Answer, ...] = (
+    CHARGEBACK,
+    LATENCY,
+    ERRORS,
+    CONNECTIONS,
+    GROUPS,
+    LAG,
+    STORAGE,
+    SAVINGS,
+)
 """Every answer that `analyze` gives, in the order of the report."""
 
 

@@ -6,22 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
-
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MESSAGES, Output
-from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from flexwire.tables.schema import Column
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,9 @@ class AnalysisTables:
     """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
 
     ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
-    is None where no log segment was given.
+    is None where no log segment was given. ``narrow`` gives the table of a message with these
+    columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
+    reads every field.
     """
 
     frames: DataFrame
@@ -47,13 +45,11 @@ class AnalysisTables:
     records: DataFrame
     message: Callable[[str], DataFrame | None]
     logs: LogTables | None = None
+    narrow: Callable[[str, StructType], DataFrame | None] | None = None
 
-
-def without_rows(tables: AnalysisTables, columns: tuple[Column, ...]) -> DataFrame:
-    """Give an answer without rows, where there is nothing to ask; no table is read for it."""
-    schema = spark_schema(schema_of(columns))
-    nothing = (F.lit(None).cast(one.dataType).alias(one.name) for one in schema)
-    return tables.frames.sparkSession.range(0).select(*nothing)
+    def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
+        """The table of one message, of which no other columns than these are needed."""
+        return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
 
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
@@ -73,16 +69,22 @@ def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
     def message(name: str) -> DataFrame | None:
         return read(f"{MESSAGES}/{name}") if name in names else None
 
+    def narrow(name: str, columns: StructType) -> DataFrame | None:
+        return read(f"{MESSAGES}/{name}", columns) if name in names else None
+
     logs = None
     if LOG_TABLES[0].place in found.names:
         logs = LogTables(*(read(one.place) for one in LOG_TABLES))
-    return AnalysisTables(read("frames"), read("connections"), read("records"), message, logs)
+    traffic = read("frames"), read("connections"), read("records")
+    return AnalysisTables(*traffic, message, logs, narrow)
 
 
-def _read(spark: SparkSession, found: Output, name: str) -> DataFrame:
+def _read(
+    spark: SparkSession, found: Output, name: str, columns: StructType | None = None
+) -> DataFrame:
     schema = found.schema(name)
     # Of Delta tables some files count, and not others beside them; in a store it has no keys.
     if type(found) is not Output or found.place.path is None:
         return read_stored(spark, found, name, schema)
     # Spark's own reader of Parquet reads only the columns that an answer names.
-    return spark.read.schema(spark_schema(schema)).parquet(found.where(f"tables/{name}"))
+    return spark.read.schema(columns or spark_schema(schema)).parquet(found.where(f"tables/{name}"))

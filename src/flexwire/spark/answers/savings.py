@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.reading import without_rows
+from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def savings(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        return without_rows(tables, COLUMNS)
+        return no_rows(tables.frames, COLUMNS)
     batches = (
         logs.batches.where("not is_control").groupBy("topic").agg(F.sum("size").alias("bytes"))
     )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.reading import without_rows
+from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
 
@@ -70,7 +70,7 @@ def storage(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        return without_rows(tables, COLUMNS)
+        return no_rows(tables.frames, COLUMNS)
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))

@@ -1,0 +1,231 @@
+"""Chargeback: which client, and which team, has how many bytes of which topic, by day."""
+
+from __future__ import annotations
+
+import csv
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.arguments import refuse
+from flexwire.errors import ArgumentError, short
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.carried import ANSWERED_WITH, carried_topics
+from flexwire.spark.answers.topic_names import with_topic_names
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.answer import Ask
+    from flexwire.spark.answers.reading import AnalysisTables
+
+LABELS_HEADER: Final = ("client_id", "team")
+"""The header of a file of labels."""
+
+COLUMNS: Final = (
+    Column("day", pa.date32(), "the day in UTC on which these frames were captured"),
+    Column(
+        "team", pa.string(), "whose client it is, as the labels say",
+        "without labels, and where none is of this client",
+    ),
+    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    Column(
+        "topic", pa.string(), "the topic whose record batches these bytes are",
+        "of what is not in record batches; where only the topic's id is known",
+    ),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known, and where no topic is",
+    ),
+    Column(
+        "requests", pa.int64(), "the requests that carried records of the topic or were answered "
+        "with some; without a topic those that carried no record and were answered with none",
+    ),
+    Column("sent_bytes", pa.int64(), "bytes that the client sent"),
+    Column("received_bytes", pa.int64(), "bytes that the client was sent"),
+    Column("bytes", pa.int64(), "both together"),
+)  # fmt: skip
+
+_PRINCIPAL: Final = "principal"
+_FRAME: Final = ("connection", "direction", "frame_index")
+
+
+def chargeback(
+    tables: AnalysisTables, labels: Mapping[str, str] | str | Path | None = None
+) -> DataFrame:
+    """Bytes and requests by day, client and topic: a row each, and one for what has no topic.
+
+    A topic's bytes are those of its record batches, as they are on the wire, each batch once. What
+    is left of a client's frames (lengths, headers, the other fields, and all other requests and
+    responses) has no topic. So the bytes of all rows together are those of all Kafka frames.
+    A request with records of several topics counts for each. A request of an API whose responses
+    carry records counts on the day of its response, if that was captured.
+
+    ``labels`` map client ids to teams, in a mapping or in a file for `read_labels`; in a client id
+    "*" stands for any characters and "?" for one, and the first that fits says the team. Tables
+    of frames that know the principal get a column of it after ``client_id``.
+
+    It does not know what repeated segments took, and of withheld records no topic.
+    """
+    teams = read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
+    who = ["client_id", *([_PRINCIPAL] if _PRINCIPAL in tables.frames.columns else [])]
+    parts = [_frames(tables.frames, who)]
+    carried = carried_topics(tables)
+    if carried is not None:
+        parts += _by_topic(with_topic_names(carried, tables), tables.frames, who)
+    summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
+        "day", *who, "topic", "topic_id"
+    )
+    totals = summed.agg(
+        *(F.sum(name).alias(name) for name in ("requests", "sent_bytes", "received_bytes"))
+    )
+    return totals.where("requests > 0 or sent_bytes > 0 or received_bytes > 0").select(
+        "day",
+        _team(teams).alias("team"),
+        *who,
+        "topic",
+        "topic_id",
+        "requests",
+        "sent_bytes",
+        "received_bytes",
+        (F.col("sent_bytes") + F.col("received_bytes")).alias("bytes"),
+    )
+
+
+def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
+    """All that a client sent and was sent, by day."""
+    is_request = F.col("direction") == "request"
+    answers = [name.removesuffix("Response") for name in ANSWERED_WITH]
+    # Of these the response carries the records, and so it is counted where it is.
+    is_late = F.coalesce(F.col("api_name").isin(answers), F.lit(False))
+    is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
+    is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
+    kafka = frames.where("outcome <> 'not Kafka'")
+    return kafka.groupBy(_day().alias("day"), *who).agg(
+        F.lit(None).cast("string").alias("topic"),
+        F.lit(None).cast("string").alias("topic_id"),
+        F.count_if(F.coalesce(is_counted, is_request)).alias("requests"),
+        F.sum(F.when(is_request, F.col("size")).otherwise(0)).alias("sent_bytes"),
+        F.sum(F.when(~is_request, F.col("size")).otherwise(0)).alias("received_bytes"),
+    )
+
+
+def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
+    """What of it is in record batches: added to the topic, and taken from what has none."""
+    if _PRINCIPAL in who:
+        carried = carried.join(frames.select(*_FRAME, _PRINCIPAL), list(_FRAME))
+    is_request = F.col("direction") == "request"
+    bytes_ = F.col("record_bytes")
+    by: list[SparkColumn | str] = [_day().alias("day"), *who]
+    sums = (
+        F.sum(F.when(is_request, bytes_).otherwise(0)).alias("sent_bytes"),
+        F.sum(F.when(~is_request, bytes_).otherwise(0)).alias("received_bytes"),
+    )
+    requests = F.count("*").alias("requests")
+    first = F.count_if("is_first").alias("first")
+    topics = carried.groupBy(*by, "topic", "topic_id").agg(requests, first, *sums)
+    nothing = F.lit(None).cast("string")
+    return [
+        topics.drop("first"),
+        topics.select(
+            "day",
+            *who,
+            nothing.alias("topic"),
+            nothing.alias("topic_id"),
+            (-F.col("first")).alias("requests"),
+            (-F.col("sent_bytes")).alias("sent_bytes"),
+            (-F.col("received_bytes")).alias("received_bytes"),
+        ),
+    ]
+
+
+def _day() -> SparkColumn:
+    # Whatever the time zone of the session is.
+    return F.date_from_unix_date(F.floor(F.unix_micros("time") / 86_400_000_000).cast("int"))
+
+
+def _team(labels: Mapping[str, str]) -> SparkColumn:
+    """The team of the first label that fits, in their order."""
+    found = F.lit(None).cast("string")
+    for pattern, team in reversed(list(labels.items())):
+        found = F.when(_fits(pattern), F.lit(team)).otherwise(found)
+    return found
+
+
+def _fits(pattern: str) -> SparkColumn:
+    if not {"*", "?"} & {*pattern}:
+        return F.col("client_id") == F.lit(pattern)
+    words = {"*": ".*", "?": "."}
+    return F.col("client_id").rlike(
+        "(?s)^" + "".join(words.get(one) or _literal(one) for one in pattern) + r"\z"
+    )
+
+
+def _literal(one: str) -> str:
+    return one if one.isalnum() or one == "_" else f"\\x{{{ord(one):x}}}"
+
+
+def read_labels(path: str | Path) -> dict[str, str]:
+    """Read a CSV of labels with the header ``client_id,team``: by pattern its team, in their order.
+
+    Raises `ArgumentError` for a file that does not read, and says in which line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        lines = csv.reader(text.splitlines(), strict=True)
+        rows = [(lines.line_num, row) for row in lines if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ArgumentError(f"{path}: expected a CSV of labels, got {error}") from None
+    header = ",".join(LABELS_HEADER)
+    if not rows or tuple(name.strip() for name in rows[0][1]) != LABELS_HEADER:
+        got = short(",".join(rows[0][1])) if rows else "an empty file"
+        raise ArgumentError(f"{path}:1: expected the header {header}, got {got}")
+    labels: dict[str, str] = {}
+    for line, row in rows[1:]:
+        if len(row) != len(LABELS_HEADER) or not row[1].strip():
+            raise refuse(f"{path}:{line}", "a client id and its team", ",".join(row))
+        client_id, team = row[0].strip(), row[1].strip()
+        if labels.setdefault(client_id, team) != team:
+            raise ArgumentError(
+                f"{path}:{line}: expected one team of {short(client_id)}, got "
+                f"{short(labels[client_id])} and {short(team)}"
+            )
+    return labels
+
+
+def labelled_chargeback(path: str | Path) -> Ask:
+    """What `analyze` asks where a file of labels is given, which is read now."""
+    return partial(chargeback, labels=read_labels(path))
+
+
+ANSWER: Final = Answer(
+    "chargeback",
+    question="Who moves how many bytes, and of which topics?",
+    meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
+    "batches, and what is left of a client's frames has no topic.",
+    advice="Give a file of labels, a line for each client id with its team, and charge each team "
+    "for its rows; look at clients with many bytes without a topic first.",
+    row="a day, client and topic",
+    columns=COLUMNS,
+    order=("-bytes", "day", "client_id", "topic", "topic_id"),
+    shown=(
+        ShownColumn("day", "Day", "moment"),
+        ShownColumn("team", "Team"),
+        ShownColumn("client_id", "Client id", is_about=True),
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("requests", "Requests", "count"),
+        ShownColumn("sent_bytes", "Sent", "bytes"),
+        ShownColumn("received_bytes", "Received", "bytes"),
+        ShownColumn("bytes", "Bytes", "bytes"),
+    ),
+    ask=chargeback,
+    picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
+)

@@ -1,0 +1,160 @@
+"""Errors: which error codes responses had, by client, API and topic, over time."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.arguments import to_int
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.schema.catalog import catalog
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.error_codes import body_of, columns_of
+from flexwire.spark.answers.topic_names import with_topic_names
+from flexwire.tables.error_places import error_places
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+COLUMNS: Final = (
+    Column("time", MOMENT, "when the span of time begins that these are in"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    Column("api_name", pa.string(), 'the API: "Fetch"'),
+    Column(
+        "topic", pa.string(), "the topic that the error is about",
+        "where it is about none, and where only the topic's id is known",
+    ),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known, and where it is about no topic",
+    ),
+    Column("error_code", pa.int32(), "the error code"),
+    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code"),
+    Column(
+        "is_retriable", pa.bool_(), "whether the same may succeed later", "where it has no name"
+    ),
+    Column("field", pa.string(), 'where it stands: "topics[].partitions[].error_code"'),
+    Column("errors", pa.int64(), "how often it is there; a response may have it many times"),
+    Column("responses", pa.int64(), "in how many responses"),
+)  # fmt: skip
+
+
+def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
+    """Error codes other than 0 in responses, by spans of so many seconds: a row each that was seen.
+
+    Every error code of every response is looked at: where one stands, its spec says. It is about
+    the topic of the structure that it is in, or of the next one around it that names one.
+
+    It does not know errors without a response, as where a broker closes the connection; nor the
+    error codes of responses that do not decode. That a code was answered does not mean that
+    something is wrong: a client that joins a group first gets MEMBER_ID_REQUIRED.
+    """
+    width = to_int(seconds, "seconds", least=1) * 1_000_000
+    parts = [
+        one
+        for name in catalog().names()
+        if error_places(name) and (one := _errors_of(tables, name, width)) is not None
+    ]
+    if not parts:
+        parts = [_none(tables)]
+    found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
+    about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
+    by_response = found.groupBy("connection", "frame_index", *about).agg(
+        F.count("*").alias("times")
+    )
+    each = by_response.groupBy(*about).agg(
+        F.sum("times").alias("errors"), F.count("*").alias("responses")
+    )
+    return each.select(
+        F.timestamp_micros("us").alias("time"),
+        "client_id",
+        "api_name",
+        "topic",
+        "topic_id",
+        F.col("code").alias("error_code"),
+        _named({code: F.lit(name) for code, name in ERROR_NAMES.items()}).alias("error_name"),
+        _named({code: F.lit(code in RETRIABLE) for code in ERROR_NAMES}).alias("is_retriable"),
+        "field",
+        "errors",
+        "responses",
+    )
+
+
+def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
+    """A row for each error in the responses of one message; None where there is no table."""
+    whole = tables.message(message)
+    if whole is None:
+        return None
+    columns = ("connection", "frame_index", "client_id", "time")
+    table = tables.narrowed(message, columns_of(whole, message, columns))
+    if table is None:
+        return None
+    body = body_of(table, message)
+    # Nearly all responses have no error, and nothing is made of these. As a filter it would come
+    # after the one that Spark makes of `inline`, which asks for the errors of each.
+    found = F.when(body.has_error(), body.errors())
+    api_name = catalog().entry(message).type.api_name(message)
+    return table.select(
+        *columns[:3],
+        (F.floor(F.unix_micros("time") / width) * width).alias("us"),
+        F.lit(api_name).alias("api_name"),
+        F.inline(found),
+    )
+
+
+def _none(tables: AnalysisTables) -> DataFrame:
+    """The same without a row."""
+    nothing = F.lit(None)
+    return tables.frames.where("false").select(
+        "connection",
+        "frame_index",
+        "client_id",
+        F.unix_micros("time").alias("us"),
+        "api_name",
+        *(nothing.cast("string").alias(name) for name in ("field", "topic", "topic_id")),
+        nothing.cast("int").alias("code"),
+    )
+
+
+def _named(names: Mapping[int, SparkColumn]) -> SparkColumn:
+    """What is said of the code of a row; null of one that is not in the list."""
+    pairs = chain.from_iterable((F.lit(code), value) for code, value in names.items())
+    return F.create_map(*pairs)[F.col("code")]
+
+
+ANSWER: Final = Answer(
+    "errors",
+    question="Which errors did brokers answer, to whom, and when?",
+    meaning="Error codes in responses by client, API and topic; a response has as many as it has "
+    "partitions or topics that failed.",
+    advice="Look for codes that go on after their cause is gone, and for those that no retry "
+    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does.",
+    row="a span of time, client, API, topic, error code and field",
+    columns=COLUMNS,
+    order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
+    shown=(
+        ShownColumn("time", "From", "moment"),
+        ShownColumn("client_id", "Client id", is_about=True),
+        ShownColumn("api_name", "API", is_about=True),
+        ShownColumn("topic", "Topic"),
+        ShownColumn("error_name", "Error", is_about=True),
+        ShownColumn("error_code", "Code", "count"),
+        ShownColumn("is_retriable", "Worth a retry", "flag"),
+        ShownColumn("errors", "Errors", "count"),
+        ShownColumn("responses", "Responses", "count"),
+    ),
+    ask=errors,
+    picture=Picture("Errors over time", "errors", over="time"),
+)

@@ -1,0 +1,36 @@
+"""The names of topics of which a message has only the id, from Metadata responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+# What a uuid that nobody set is as text.
+_NO_ID: Final = "A" * 22
+
+
+def known_id(topic_id: Column) -> Column:
+    """The id of a topic, null where none is set."""
+    return F.nullif(topic_id, F.lit(_NO_ID))
+
+
+def with_topic_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known."""
+    table = tables.message(TOPIC_NAMES_MESSAGE)
+    if table is not None:
+        # So Spark reads these two columns of the topics, and not their partitions.
+        pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
+        told = table.select(F.inline(pairs)).where("topic_id is not null and name is not null")
+        # Spark sorts what it takes the greatest text of: that is done with few.
+        names = told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
+        rows = rows.join(names, "topic_id", "left")
+        rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
+    return rows.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))

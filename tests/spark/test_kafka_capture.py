@@ -13,9 +13,17 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 
+import flexwire
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.turns import Told
-from flexwire.errors import ArgumentError, CaptureError, FlexwireError
+from flexwire.errors import (
+    ArgumentError,
+    CaptureError,
+    FlexwireError,
+    SpecError,
+    UnknownMessageError,
+)
+from flexwire.schema.catalog import Catalog, using_carried
 from flexwire.spark import register
 from flexwire.spark.batches import BATCH_ROWS, spark_schema
 from flexwire.spark.formats import kafka_capture_kept
@@ -32,6 +40,7 @@ from flexwire.tables.message_schema import table_schema
 from flexwire.tables.squeezing import unsqueezed
 from flexwire.tables.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from tests.capture.interleaved import SHAPES, write_capture
+from tests.schema.own import own_catalog
 from tests.spark.traffic import Traffic, made, nested
 
 if TYPE_CHECKING:
@@ -252,6 +261,41 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
         kept.keep(name, known)
     found = kept.ranges(3)
     assert [unsqueezed(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
+
+
+@pytest.mark.cluster  # its classes are made, and all its specs packed: seconds
+def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_named(
+    tmp_path: Path,
+) -> None:
+    own, captures = own_catalog(tmp_path), tmp_path / "captures"
+    traffic = Traffic(captures)
+    connection = traffic.connect()
+    with using_carried(Catalog(own).carried):
+        for number in range(3):
+            ping = flexwire.message("PingRequest")(text=f"hello {number}")
+            traffic.exchange(connection, ping, made("PingResponse"), 0, number)
+    traffic.close()
+    read = {"rows": "messages", "message": "PingRequest", "catalog": str(own)}
+    expected = [f"hello {number}" for number in range(3)]
+    for size in ("128m", "1"):
+        rows = rows_of(captures, **read, maxPartitionBytes=size)
+        assert [row["body"]["text"] for row in rows] == expected
+    assert {row["outcome"] for row in rows_of(captures, catalog=str(own))} == {"decoded"}
+    asked = options(captures, **read)
+    stream = CaptureStreamReader(asked, spark_schema(asked.schema()))
+    (task,) = stream.partitions({}, stream.latestOffset({}))
+    (batch,) = stream.read(task)
+    assert [row["text"] for row in batch["body"].to_pylist()] == expected
+    # Spark's workers are used again.
+    reader = CaptureReader(options(captures), spark_schema(options(captures).schema()))
+    (part,) = reader.partitions()
+    with using_carried(Catalog(own).carried):
+        outcomes = [one for rows in reader.read(part) for one in rows["outcome"].to_pylist()]
+    assert set(outcomes) == {"not Kafka"}
+    with pytest.raises(UnknownMessageError, match="PingRequest"):
+        options(captures, message="PingRequest")
+    with pytest.raises(SpecError, match="nowhere"):
+        options(captures, catalog=str(tmp_path / "nowhere"))
 
 
 def test_what_is_no_capture_fails_a_query_or_is_counted(capture: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from flexwire.schema.releases import find_release
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.resources.abc import Traversable
 
 INDEX = "index.json"
@@ -92,6 +93,17 @@ def use_carried(carried: Carried | None) -> None:
     archive = zipfile.ZipFile(io.BytesIO(packed))
     archive.filename = place
     _activate(Catalog(zipfile.Path(archive), carried=carried))
+
+
+@contextmanager
+def using_carried(carried: Carried | None) -> Iterator[None]:
+    """Make it that of this process for a while."""
+    before = catalog().carried
+    use_carried(carried)
+    try:
+        yield
+    finally:
+        use_carried(before)
 
 
 def per_catalog(cached: _C) -> _C:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
+from flexwire.schema.catalog import using_carried
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.columns import chosen
 from flexwire.spark.formats.kafka_capture_options import CaptureOptions
@@ -60,8 +61,11 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
-        return plan(self._options)
+        with using_carried(self._options.carried):
+            return plan(self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return CaptureRows(self._schema).batches(rows_of(partition, self._options))
+        # A worker may have had a query before that has another catalog.
+        with using_carried(self._options.carried):
+            yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from flexwire.arguments import refuse
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.logs.query import PIECE_BYTES
 from flexwire.errors import ArgumentError
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import Catalog, catalog, using_carried
 from flexwire.spark.formats.options import Options
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.tables import schema
@@ -22,6 +23,8 @@ from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from flexwire.schema.catalog import Carried
 
 CONNECTIONS, PACKETS = "connections", "packets"
 KINDS: Final = (FRAMES, MESSAGES, RECORDS, CONNECTIONS, PACKETS)
@@ -38,6 +41,7 @@ ACCEPTED: Final = {
     "includeRecordBytes": "`true` gives messages the bytes of their records, and not their sizes",
     "showCredentials": "`true` shows what may be credentials",
     "skipUnreadable": "`true` reads the rest where files are not captures",
+    "catalog": "a directory that `flexwire schema import` wrote, with message specs of one's own",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
     "maxBytesPerTrigger": "of a stream: how many bytes of files a batch has at the most",
     "maxFilesPerTrigger": "of a stream: of how many files a batch has anything at the most",
@@ -50,8 +54,12 @@ _MICROSECONDS: Final = 1000
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What the options of a read say; ``asked`` has no files yet."""
+    """What the options of a read say; ``asked`` has no files yet.
 
+    Rows are decoded by the catalog that is ``carried``, None for that of flexwire.
+    """
+
+    carried: Carried | None
     paths: list[str]
     kind: str
     asked: Asked
@@ -64,6 +72,13 @@ class CaptureOptions:
     def parse(cls, given: Mapping[str, str]) -> CaptureOptions:
         """Read the options; `ArgumentError` for what they do not take."""
         options = Options(given, ACCEPTED)
+        own = options.text("catalog")
+        carried = catalog().carried if own is None else Catalog(Path(own)).carried
+        with using_carried(carried):
+            return cls._parse(options, carried)
+
+    @classmethod
+    def _parse(cls, options: Options, carried: Carried | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
         asked = Asked(
@@ -76,6 +91,7 @@ class CaptureOptions:
             skip_unreadable=options.flag("skipUnreadable"),
         )
         return cls(
+            carried,
             options.paths(),
             kind,
             asked,
@@ -100,7 +116,8 @@ class CaptureOptions:
         """The columns of a read whose user gives no schema."""
         if self.message is not None:
             asked = self.asked
-            return table_schema(self.message, asked.release, record_bytes=asked.record_bytes)
+            with using_carried(self.carried):
+                return table_schema(self.message, asked.release, record_bytes=asked.record_bytes)
         return _SCHEMAS[self.kind]
 
 

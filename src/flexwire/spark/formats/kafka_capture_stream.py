@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from flexwire.errors import ArgumentError
+from flexwire.schema.catalog import using_carried
 from flexwire.spark.formats.columns import chosen
 from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
 from flexwire.spark.formats.kafka_capture_rows import CaptureRows
@@ -94,7 +95,8 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One for each task of a batch."""
-        return [StretchTask(one) for one in self._follower.stretches(start, end)]
+        with using_carried(self._options.carried):
+            return [StretchTask(one) for one in self._follower.stretches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -102,5 +104,6 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark has a task of its own where there is nothing to read.
         if isinstance(partition, StretchTask):
             asked, wanted = self._options.asked, self._options.wanted
-            found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
-            yield from CaptureRows(self._schema).batches(found)
+            with using_carried(self._options.carried):
+                found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
+                yield from CaptureRows(self._schema).batches(found)

@@ -177,8 +177,8 @@ class Coordinated:
         }
         told = self._said("DescribeTransactions", transactionalIds=[*IDS])
         said.transactions = told["transactionStates"]
-        wanted = [{"name": "paid", "partitionIndexes": [0]}]
-        told = self._said("DescribeProducers", topics=wanted)
+        paid = [{"name": "paid", "partitionIndexes": [0]}]
+        told = self._said("DescribeProducers", topics=paid)
         said.producers = told["topics"][0]["partitions"][0]["activeProducers"]
         for topic, count in TOPICS.items():
             said.ends |= {(topic, one): at for one, at in self._ends(topic, count).items()}

@@ -178,9 +178,10 @@ def test_what_is_ordinary_is_left_to_kernels(monkeypatch: pytest.MonkeyPatch) ->
     key = int16(1) + message("OffsetCommitKey")().encode(0)
     value = int16(3) + message("OffsetCommitValue")().encode(3)
     monkeypatch.setattr("flexwire.tables.typed_records.decode_key", fail)
-    found = decoded(OFFSETS, [(key, value), (key, None)], ["OffsetCommit"])
-    assert found["error"].null_count == 2
-    assert found["OffsetCommit"].null_count == 0
+    other = int16(2) + message("GroupMetadataKey")().encode(0)
+    found = decoded(OFFSETS, [(key, value), (key, None), (other, None)], ["OffsetCommit"])
+    assert found["error"].null_count == 3
+    assert found["OffsetCommit"].is_valid().to_pylist() == [True, True, False]
 
 
 def test_what_is_not_asked_for_is_only_told() -> None:

@@ -21,18 +21,21 @@ pytestmark = pytest.mark.spark
 def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, f"__consumer_offsets-0/{BASE}.log").parent
     reader = spark.read.format("kafka-log").option("includeBatch", "true")
-    rows = reader.load(str(path)).select(
-        "key", "value", "topic", "partition", "offset", "timestamp", "is_transactional"
+    # Columns that are never null, as Spark has it of constants, pass through too.
+    rows = reader.load(str(path)).selectExpr(
+        *("key", "value", "topic", "partition", "offset", "timestamp", "is_transactional"),
+        "array(struct(1 as one)) as more",
     )
     made = internal_records(rows, "__consumer_offsets", ["OffsetCommit"])
     assert made.columns == [
-        *("partition", "offset", "timestamp", "is_transactional"),
+        *("partition", "offset", "timestamp", "is_transactional", "more"),
         *("type", "message", "version", "release", "is_tombstone", "error", "OffsetCommit"),
     ]
     found = {row.offset: row for row in made.collect()}
     # The marker at offset 1 is a control record, which `kafka-log` does not give.
     assert sorted(found) == [0, *range(2, 27)]
     assert found[0].is_transactional
+    assert found[0].more == [(1,)]
     assert found[0].OffsetCommit.key[:3] == ("tx-group", "orders-none", 0)
     assert found[0].OffsetCommit.value[:4] == (7, -1, "tx", 1795252746012)
     assert (found[2].message, found[2].version, found[2].OffsetCommit) == ("GroupMetadata", 3, None)

@@ -173,10 +173,11 @@ def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
     assert "(+38,976 characters)" in page
 
 
-# Not figures of their own: moments, what stands in runs ("7 to 9"), and what only a picture shows.
+# Not figures of their own: moments, what stands in runs ("7 to 9"), what only a picture shows, and
+# what is shown less those that are named.
 UNNUMBERED = {
     "api_key", "version", "versions", "tag", "magic", "releases", "utf8_share", "is_id",
-    "asked",
+    "asked", "topic_count",
 }  # fmt: skip
 PICTURED = {"timeline", "histogram"}
 

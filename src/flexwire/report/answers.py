@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.report import charts, units
-from flexwire.report.tables import Cell, Column, Table, build, number, size, text
+from flexwire.report.bars import bars
+from flexwire.report.tables import ROW_LIMIT, Cell, Column, Table, build, number, size, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from flexwire.report.answer_facts import AnswerFacts, Kind, ShownColumn, Unanswered
     from flexwire.report.facts import Facts
     from flexwire.report.tables import Kind as TableKind
 
-# A label names all that tells rows apart, so it needs more room than a client or an API.
-WIDE: Final = charts.Size(1060, 400, 130)
-NARROW: Final = charts.Size(350, 0, 44)
 _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
@@ -44,12 +42,22 @@ class Part:
     failed: str = ""
 
 
-def parts(facts: Facts) -> list[Part]:
-    """The sections, in the order in which answers were asked; none for what was not seen."""
+def parts(
+    facts: Facts, pictures: Mapping[str, charts.Chart | None], rows: int = ROW_LIMIT
+) -> list[Part]:
+    """The sections, in the order in which answers were asked; none for what was not seen.
+
+    ``pictures`` are those that `chart` made, by name; tables have so many ``rows`` at most.
+    """
     return [
-        *(_part(one) for one in facts.answers if one.rows),
+        *(_part(one, pictures[one.name], rows) for one in facts.answers if one.rows),
         *(_failed(one) for one in facts.unanswered),
     ]
+
+
+def chart(answer: AnswerFacts) -> charts.Chart | None:
+    """The picture of an answer; None where it has none, or nothing to draw."""
+    return _time_chart(answer) or _bar_chart(answer)
 
 
 def unseen(facts: Facts) -> str:
@@ -65,30 +73,30 @@ def _failed(one: Unanswered) -> Part:
     return Part(one.name, _label(one.name), one.question, failed=one.reason)
 
 
-def _part(answer: AnswerFacts) -> Part:
-    chart = _time_chart(answer) or _bar_chart(answer)
+def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
+    table = _table(answer).first(rows)
     return Part(
         answer.name,
         _label(answer.name),
         answer.question,
         answer.meaning,
         answer.advice,
-        chart,
-        "" if chart is None or answer.picture is None else answer.picture.title,
+        picture,
+        "" if picture is None or answer.picture is None else answer.picture.title,
         _legend(answer),
-        _table(answer),
-        _whole(answer),
+        replace(table, more=0),
+        _whole(answer, len(table.rows)),
     )
 
 
-def _whole(answer: AnswerFacts) -> str:
+def _whole(answer: AnswerFacts, shown: int) -> str:
     """Where the rows are that the page does not show."""
     name = answer.name
     kept, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
         has = f"have the first {units.count(kept)} of {of}"
-    elif len(answer.shown) < answer.rows:
-        has = f"have all {of}, of which these are the first {len(answer.shown)}"
+    elif shown < answer.rows:
+        has = f"have all {of}, of which these are the first {shown}"
     else:
         has = "have the same"
     return f"The table answers/{name} and answers/{name}.csv {has}."
@@ -175,18 +183,17 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
     at, of = names.index(picture.value), [names.index(one) for one in _drawn(answer)]
     told = [row for row in answer.shown if row[at]][: charts.BAR_LIMIT]
     label = _labelling(answer.columns)
-    bars = [
+    drawn = [
         charts.Bar(label(row), tuple(row[one] or 0 for one in of), write(row[at], kind))
         for row in told
     ]
-    bars = [bar for bar in bars if sum(bar.parts) > 0]
-    if not bars:
+    drawn = [bar for bar in drawn if sum(bar.parts) > 0]
+    if not drawn:
         return None
-    words = "; ".join(f"{bar.label} {bar.value}" for bar in bars)
-    of_all = "" if len(bars) == answer.rows else f", {len(bars)} of {units.count(answer.rows)} rows"
-    summary = f"{picture.title}{of_all}: {words}."
-    ident = f"answer-{answer.name}"
-    return charts.draw(summary, ident, lambda room: charts.bar_spec(bars, room), WIDE, NARROW)
+    words = "; ".join(f"{bar.label} {bar.value}" for bar in drawn)
+    all_rows = units.count(answer.rows)
+    of_all = "" if len(drawn) == answer.rows else f", {len(drawn)} of {all_rows} rows"
+    return bars(f"{picture.title}{of_all}: {words}.", drawn)
 
 
 def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]:

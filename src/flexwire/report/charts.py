@@ -34,7 +34,9 @@ INK = {
 }
 PARTS = ("request", "response", "third", "fourth")
 """The inks of stacked parts, in order."""
-_ROW_STEP, _TALL_STEP = 27, 44
+# To see how much of a text fits, the engine measures it again and again.
+LABEL_LIMIT = 90
+_ROW_STEP = 27
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
 _CONFIG: dict[str, Any] = {
     "background": None,
@@ -57,10 +59,7 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a picture is drawn for: its width, and where the labels end and the plot begins.
-
-    Without room for ``labels`` they stand above their rows.
-    """
+    """What a picture is drawn for: its width, and where the labels end and the plot begins."""
 
     width: int
     labels: int
@@ -195,7 +194,7 @@ def bar_chart(
         label = units.plural(len(rest), f"more {noun}")
         shown.append(Bar(label, parts, write(sum(parts))))
     words = "; ".join(f"{bar.label} {bar.value}" for bar in shown)
-    return draw(f"{summary}: {words}.", ident, lambda size: bar_spec(shown, size), wide)
+    return draw(f"{summary}: {words}.", ident, lambda size: _bar_spec(shown, size), wide)
 
 
 def latency_chart(facts: Facts) -> Chart | None:
@@ -223,12 +222,11 @@ def draw(
     ident: str,
     spec: Callable[[Size], dict[str, Any]],
     wide: Size = WIDE,
-    narrow: Size = NARROW,
 ) -> Chart:
     """The picture of a spec in both sizes; ``ident`` is its own on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
-        _svg(spec(narrow), f"{ident}-narrow", narrow),
+        _svg(spec(NARROW), f"{ident}-narrow", NARROW),
         summary,
     )
 
@@ -258,23 +256,18 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: Size, rows: Sequence[str]) -> dict[str, Any]:
-    """The names of the rows, right-aligned against the plot, or above their rows."""
+    """The names of the rows, right-aligned against the plot."""
     # The reader's font may be an eighth wider than the one measured here.
-    room = size.labels - 10 if size.labels else size.width
-    mark = {"type": "text", "align": "right", "baseline": "middle", "limit": room * 7 // 8}
-    x: dict[str, Any] = {"value": room}
-    if not size.labels:
-        mark |= {"align": "left", "dy": -_TALL_STEP // 4 - 3}
-        x = {"value": 0}
+    limit = (size.labels - 10) * 7 // 8
+    labels = [label[:LABEL_LIMIT] for label in rows]
     return {
-        "data": {"values": [{"row": row, "label": label} for row, label in enumerate(rows)]},
-        "mark": mark,
-        "encoding": {"x": x, "text": {"field": "label"}},
+        "data": {"values": [{"row": row, "label": label} for row, label in enumerate(labels)]},
+        "mark": {"type": "text", "align": "right", "baseline": "middle", "limit": limit},
+        "encoding": {"x": {"value": size.labels - 10}, "text": {"field": "label"}},
     }
 
 
-def bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
-    """Horizontal bars, each with its name and its words."""
+def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
     longest = max(sum(bar.parts) for bar in bars)
     # Room for the words at the end of the longest bar, at some 7 units a letter.
     room = 14 + 7 * max(len(bar.value) for bar in bars)
@@ -289,12 +282,12 @@ def bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
     place = {"type": "quantitative", "axis": None, "scale": scale}
     colours = {"domain": list(drawn), "range": [INK[ink] for ink in drawn]}
     return {
-        "height": (_ROW_STEP if size.labels else _TALL_STEP) * len(bars),
+        "height": _ROW_STEP * len(bars),
         "encoding": {"y": _rows_axis(len(bars))},
         "layer": [
             {
                 "data": {"values": parts},
-                "mark": {"type": "bar", **({} if size.labels else {"height": 16, "yOffset": 9})},
+                "mark": {"type": "bar"},
                 "encoding": {
                     "x": {"field": "from", **place},
                     "x2": {"field": "to"},
@@ -303,13 +296,7 @@ def bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
             },
             {
                 "data": {"values": ends},
-                "mark": {
-                    "type": "text",
-                    "align": "left",
-                    "baseline": "middle",
-                    "dx": 7,
-                    **({} if size.labels else {"dy": 9}),
-                },
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7},
                 "encoding": {"x": {"field": "to", **place}, "text": {"field": "value"}},
             },
             _labels(size, [bar.label for bar in bars]),

@@ -210,8 +210,9 @@ class TopicFacts:
 class RecordHeaderFacts:
     """One record header key, over all topics that use it.
 
-    Lengths are in bytes and None when every value is null. ``distinct_values`` may be an
-    estimate; ``utf8_share`` is the part of the values, 0 to 1, that reads as UTF-8.
+    ``topics`` may be the first of ``topic_count``. Lengths are in bytes and None when every value
+    is null. ``distinct_values`` may be an estimate; ``utf8_share`` is the part of the values, 0 to
+    1, that reads as UTF-8.
     """
 
     key: str
@@ -224,6 +225,7 @@ class RecordHeaderFacts:
     max_length: int | None = None
     distinct_values: int = 0
     utf8_share: float | None = None
+    topic_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +332,9 @@ class Facts:
     ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
-    ``unreadable_files``; of the others the facts say nothing else. ``logs`` is None where no log
-    segment was given.
+    ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
+    what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
+    was given.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -363,6 +366,7 @@ class Facts:
     unreadable_files: int = 0
     answers: tuple[AnswerFacts, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
     logs: LogFacts | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # What a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
+VERSION_LIMIT = 8
 # What a version in use can be, the gravest first.
 VERDICTS: tuple[Verdict, ...] = ("broke", "will break", "cannot say", "read", "not judged")
 _SEVERITY = {verdict: len(VERDICTS) - place for place, verdict in enumerate(VERDICTS)}
@@ -34,12 +36,20 @@ SYMBOLS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """The versions of one API that one client used, lowest first, the gravest if they are many."""
+
+    uses: tuple[VersionUse, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One client; ``cells`` has the versions it used of each API of the matrix, lowest first."""
+    """One client; ``cells`` has the versions it used of each API of the matrix."""
 
     client: Client
     worst: Verdict
-    cells: tuple[tuple[VersionUse, ...], ...]
+    cells: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +104,22 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
     return uses
 
 
-def build_matrix(facts: Facts) -> Matrix:
-    """The matrix, within the limits of a page."""
+def build_matrix(facts: Facts, part: float = 1) -> Matrix:
+    """The matrix, within the limits of a page, or that part of them."""
+    most_clients, most_apis = (math.ceil(part * one) for one in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)
     for use in facts.version_uses:
         columns[use.api_key, api_label(use.api_key, use.api_name)].append(use)
     apis = sorted(columns, key=lambda api: (*_weight(columns[api]), api))
     clients = sorted(uses, key=lambda client: (*_weight(uses[client]), repr(client)))
-    shown = tuple(apis[:API_LIMIT])
-    rows = tuple(_row(client, uses[client], shown) for client in clients[:CLIENT_LIMIT])
+    shown = tuple(apis[:most_apis])
+    rows = tuple(_row(client, uses[client], shown) for client in clients[:most_clients])
     rest = tuple(
         text
         for text in (
-            _left_out([worst(uses[client]) for client in clients[CLIENT_LIMIT:]], "client"),
-            _left_out([worst(columns[api]) for api in apis[API_LIMIT:]], "API"),
+            _left_out([worst(uses[client]) for client in clients[most_clients:]], "client"),
+            _left_out([worst(columns[api]) for api in apis[most_apis:]], "API"),
         )
         if text
     )
@@ -126,8 +137,13 @@ def _row(client: Client, uses: list[VersionUse], apis: Sequence[tuple[int, str]]
     return MatrixRow(
         client,
         worst(uses),
-        tuple(tuple(sorted(cells[api], key=lambda use: use.version)) for api in apis),
+        tuple(_cell(cells[api]) for api in apis),
     )
+
+
+def _cell(uses: list[VersionUse]) -> MatrixCell:
+    shown = sorted(uses, key=use_order)[:VERSION_LIMIT]
+    return MatrixCell(tuple(sorted(shown, key=lambda use: use.version)), len(uses) - len(shown))
 
 
 def _left_out(verdicts: list[Verdict], noun: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.report import answers, audit, charts, connections, matrix, tables, units
+from flexwire.report.bounding import FINDINGS
 from flexwire.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -16,16 +18,47 @@ if TYPE_CHECKING:
 
 _TEMPLATES = "templates"
 
+LARGEST_BYTES: Final = 2_000_000
+"""So large a page may be, whatever the facts hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much a page shows: rows of a table, characters of a text, a part of the matrix."""
+
+    rows: int
+    letters: int
+    matrix: float
+
+
+# Honest facts fit into the first; hostile names may take ten times as much.
+_ROOMS: Final = (
+    _Room(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
+    _Room(100, 600, 0.6),
+    _Room(40, 300, 0.3),
+    _Room(15, 120, 0.2),
+    _Room(3, 60, 0.1),
+)
+
 
 def render(facts: Facts) -> str:
-    """The report as one HTML document.
+    """The report as one HTML document of at most `LARGEST_BYTES`.
 
     The same facts give the same text on the same machine. Every string in the facts is taken for
     hostile: it is escaped, cut where it is too long, and characters that do not print are shown.
+    Where the page would be too large, its tables have fewer rows, and say so.
     """
-    facts = Facts.from_json(units.safe(facts.to_json()))
-    page = _environment().get_template("report.html.j2").render(_view(facts))
-    return page.strip() + "\n"
+    told = facts.to_json()
+    template = _environment().get_template("report.html.j2")
+    pictures: _Pictures | None = None
+    page = ""
+    for room in _ROOMS:
+        seen = Facts.from_json(units.safe(told, room.letters))
+        pictures = pictures or _pictures(seen)
+        page = template.render(_view(seen, room, pictures)).strip() + "\n"
+        if len(page.encode()) <= LARGEST_BYTES:
+            break
+    return page
 
 
 def _environment() -> Environment:
@@ -66,28 +99,42 @@ def _dashed(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def _view(facts: Facts) -> dict[str, Any]:
+def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
     return {
         "facts": facts,
         "totals": facts.totals,
+        "of": tables.of,
         "style": _inlined("report.css"),
         "script": _inlined("report.js"),
         "question": audit.title(facts),
+        "further_findings": facts.left_out.get(FINDINGS, 0),
         "chosen": audit.chosen(facts.audit),
         "sentences": audit.sentences(facts),
         "newest": [audit.newest_sentence(one) for one in facts.audit.newest],
-        "matrix": matrix.build_matrix(facts),
+        "matrix": matrix.build_matrix(facts, room.matrix),
         "symbols": matrix.SYMBOLS,
         "verdicts": _verdict_shares(facts),
         "api_label": matrix.api_label,
         "client_label": matrix.client_label,
         "decision": connections.decision(facts.connections),
-        "charts": _charts(facts),
-        "tables": _tables(facts),
-        "answers": answers.parts(facts),
+        "charts": pictures.drawn,
+        "tables": {name: one.first(room.rows) for name, one in _tables(facts).items()},
+        "answers": answers.parts(facts, pictures.answers, room.rows),
         "unseen": answers.unseen(facts),
         "exact_moment": lambda time: units.moment(time, exact=True),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Pictures:
+    """Pictures are drawn once, as that takes longest; they have few names, and cut ones."""
+
+    drawn: dict[str, charts.Chart | None]
+    answers: dict[str, charts.Chart | None]
+
+
+def _pictures(facts: Facts) -> _Pictures:
+    return _Pictures(_charts(facts), {one.name: answers.chart(one) for one in facts.answers})
 
 
 def _charts(facts: Facts) -> dict[str, charts.Chart | None]:

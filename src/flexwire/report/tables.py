@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from flexwire.report import units
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
+# Of a text that was cut, so much is its cell's title.
+TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "code", "verdict", "reason", "hex"]
 
@@ -51,12 +53,22 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the report; ``rest`` counts the rows that are not in it."""
+    """A table of the report; ``more`` rows are not in it."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    rest: str = ""
+    more: int = 0
+
+    @property
+    def rest(self) -> str:
+        """What counts the rows that are not in it."""
+        return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
+
+    def first(self, rows: int) -> Table:
+        """The same with so many rows at most."""
+        left = len(self.rows) - rows
+        return self if left <= 0 else replace(self, rows=self.rows[:rows], more=self.more + left)
 
 
 def build(
@@ -70,9 +82,12 @@ def build(
     """A table of the first `ROW_LIMIT` items; ``total`` when there are more than were passed."""
     every = list(items)
     rows = tuple(tuple(row(item)) for item in every[:ROW_LIMIT])
-    more = max(total, len(every)) - len(rows)
-    rest = f"and {units.plural(more, 'more row')} not shown here" if more else ""
-    return Table(caption, tuple(columns), rows, rest)
+    return Table(caption, tuple(columns), rows, max(total, len(every)) - len(rows))
+
+
+def of(facts: Facts, name: str) -> int:
+    """How many there are of what the facts list under a name, with those that they leave out."""
+    return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
 def number(value: int | None, title: str = "") -> Cell:
@@ -97,7 +112,7 @@ def latency(value: float) -> Cell:
 def text(value: str, note: str = "") -> Cell:
     """Text of the wire, cut where it would break the page, with more of it as title."""
     short = units.shorten(value, 60)
-    return Cell(short, value if short != value else "", note=note)
+    return Cell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
 def versions(numbers: tuple[int, ...]) -> Cell:
@@ -133,7 +148,7 @@ def api_table(facts: Facts) -> Table:
     order = sorted(
         facts.apis, key=lambda api: (-api.request_bytes - api.response_bytes, api.api_key)
     )
-    return build("Messages and bytes per API", columns, order, row)
+    return build("Messages and bytes per API", columns, order, row, total=of(facts, "apis"))
 
 
 def client_table(facts: Facts) -> Table:
@@ -164,6 +179,7 @@ def client_table(facts: Facts) -> Table:
             size(entry.bytes_sent),
             size(entry.bytes_received),
         ],
+        total=of(facts, "clients"),
     )
 
 
@@ -250,7 +266,9 @@ def topic_table(facts: Facts) -> Table:
         Column("Compression", "text"),
     )
     order = sorted(facts.topics, key=lambda topic: (-topic.records, topic.topic, topic.side))
-    return build("Records per topic, produced and fetched", columns, order, row)
+    return build(
+        "Records per topic, produced and fetched", columns, order, row, total=of(facts, "topics")
+    )
 
 
 def record_header_table(facts: Facts) -> Table:
@@ -259,7 +277,7 @@ def record_header_table(facts: Facts) -> Table:
 
     def row(header: RecordHeaderFacts) -> list[Cell]:
         topics = [f"topic id {one}" if one in ids else one for one in sorted(header.topics)]
-        more = len(topics) - TOPICS_NAMED
+        more = max(header.topic_count, len(topics)) - TOPICS_NAMED
         if more > 0:
             topics[TOPICS_NAMED:] = [f"and {units.count(more)} more"]
         median = header.median_length
@@ -297,7 +315,7 @@ def record_header_table(facts: Facts) -> Table:
         Column("UTF-8", title="part of the values that reads as UTF-8"),
     )
     order = sorted(facts.record_headers, key=lambda header: (-header.records, header.key))
-    return build("Record headers by key", columns, order, row)
+    return build("Record headers by key", columns, order, row, total=of(facts, "record_headers"))
 
 
 def tagged_field_table(facts: Facts) -> Table:
@@ -327,7 +345,9 @@ def tagged_field_table(facts: Facts) -> Table:
         facts.tagged_fields,
         key=lambda use: (use.name is not None, -use.times, use.message, use.path, use.tag),
     )
-    return build("Tagged fields, unknown ones first", columns, order, row)
+    return build(
+        "Tagged fields, unknown ones first", columns, order, row, total=of(facts, "tagged_fields")
+    )
 
 
 def failure_count_table(facts: Facts) -> Table:
@@ -384,7 +404,9 @@ def lenient_table(facts: Facts) -> Table:
         Column("Frames"),
     )
     order = sorted(facts.lenient_uses, key=lambda use: (-use.frames, repr(use)))
-    return build("Frames that decode only leniently", columns, order, row)
+    return build(
+        "Frames that decode only leniently", columns, order, row, total=of(facts, "lenient_uses")
+    )
 
 
 def source_table(facts: Facts) -> Table:

@@ -30,15 +30,23 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
     return f"{text[:limit]}{ELLIPSIS} (+{count(len(text) - limit)} characters)"
 
 
-def safe(value: Any) -> Any:
+def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
     """Facts in JSON form, every string in them made `printable` and of bounded length."""
-    if isinstance(value, str):
-        return printable(shorten(value, FACT_LIMIT))
-    if isinstance(value, dict):
-        return {key: safe(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [safe(item) for item in value]
-    return value
+    made: dict[str, str] = {}
+
+    def each(value: Any) -> Any:
+        if isinstance(value, str):
+            # The same names come again and again.
+            if value not in made:
+                made[value] = shorten(printable(shorten(value, limit)), 2 * limit)
+            return made[value]
+        if isinstance(value, dict):
+            return {key: each(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [each(item) for item in value]
+        return value
+
+    return each(value)
 
 
 def count(number: float) -> str:

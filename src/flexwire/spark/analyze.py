@@ -31,6 +31,7 @@ from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
+from flexwire.report.bounding import bounded
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -377,7 +378,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
-        FACTS: json.dumps(facts.to_json(), indent=1) + "\n",
+        FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
         AUDIT_CSV: audit_csv(facts.audit),
         AUDIT_JSON: audit_json(facts.audit),

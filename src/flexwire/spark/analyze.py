@@ -211,12 +211,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
     ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. Log
-    segments of brokers become tables of their own, whose names begin with "log_". What else is not
-    a capture fails the analysis; with ``skip_unreadable`` the report says what was left out.
-    What does not decode is a row with its bytes. Credentials, and bytes that may hold some, are
-    withheld unless ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole,
-    once this one is complete; with ``format`` "delta" and ``append`` tables grow, and the report is
-    about this input alone. What is written here is for its owner alone.
+    segments become tables named "log_…". What is neither fails it, or is left out and told with
+    ``skip_unreadable``. What does not decode is a row with its bytes. Credentials, and bytes that
+    may hold some, are withheld unless ``show_credentials``. An earlier analysis in ``out`` is
+    replaced as a whole, once this one is complete; with ``format`` "delta" and ``append`` tables
+    grow, and the report is about this input alone. What is written is for its owner alone.
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)

@@ -109,6 +109,11 @@ def _classic(told: Told) -> None:
     other.join("y", 42, "y")
     other.leave("y", is_old=True)
     other.join("x", 43, "x", asked_id="")
+    # As far as the field goes.
+    edge = Group(told, "edge")
+    for generation in (-(2**31), 2**31 - 1):
+        edge.join("e", generation, "")
+        edge.beat("e", generation, REBALANCE_IN_PROGRESS)
 
 
 def _epochs(told: Told) -> None:
@@ -151,6 +156,8 @@ def _commits(told: Told) -> None:
     fetch("10.2.0.2:2", 44_000, 999, topic="orders")
     commit("10.2.0.1:1", 50_000, 195)
     commit("10.2.0.1:1", 50_500, 7, "payments")
+    fetch("10.2.0.1:2", 60_000, 2**63 - 1, topic="edge")
+    commit("10.2.0.1:1", 70_000, -(2**63), "edge")
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +189,8 @@ def test_each_generation_has_the_cause_that_its_traffic_proves(tables: AnalysisT
         ("billing", "classic", 41): only("unknown"),
         ("billing", "classic", 42): only("unknown"),
         ("billing", "classic", 43): ("member left", ["member left", "new member"]),
+        ("edge", "classic", -(2**31)): only("unknown"),
+        ("edge", "classic", 2**31 - 1): only("unknown"),
         ("new", "consumer", 1): only("new member"),
         ("new", "consumer", 2): only("new member"),
         ("new", "consumer", 3): only("member left"),
@@ -204,7 +213,8 @@ def test_each_generation_has_the_cause_that_its_traffic_proves(tables: AnalysisT
 
 def test_lag_is_what_the_client_knew_of_the_end_when_it_committed(tables: AnalysisTables) -> None:
     rows = {one.topic: one for one in lag(tables).collect()}
-    orders, payments = rows.pop("orders"), rows.pop("payments")
+    orders, payments, edge = rows.pop("orders"), rows.pop("payments"), rows.pop("edge")
+    assert (edge.committed_offset, edge.high_watermark, edge.lag) == (-(2**63), 2**63 - 1, None)
     assert not rows
     assert (orders.group_id, orders.client_id, orders.address) == ("g", "app", "10.2.0.1")
     assert (orders.partition, orders.commits, orders.committed_offset) == (3, 3, 195)

@@ -84,6 +84,8 @@ def tables(spark: SparkSession) -> AnalysisTables:
     told.exchange(("app", APP), "Fetch", 600_000, 1_000, WAITS, _fetched(("orders", None, [None])))
     # Later than its max wait, and with as much as it asked for.
     told.exchange(("app", APP), "Fetch", 700_000, 600_000, WAITS, _fetched(("orders", None, [10])))
+    longest = {"max_wait_ms": 2**31 - 1, "min_bytes": 2**31 - 1}
+    told.exchange(("app", "10.0.0.9:50003"), "Fetch", 0, 1_000, longest, {}, sizes=(0, 0))
     # A fetch over midnight UTC (START_US is 22:13:20), that fails for two partitions.
     midnight = DAY - START_US % DAY
     told.exchange(
@@ -131,9 +133,9 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
     # The fetch over midnight was sent on one day, and counts on that of its records.
     assert topics.pop((1, "orders", None)) == (1, 0, 40)
     assert topics.pop((1, None, None)) == (0, 0, 50)
-    # Metadata, two fetches without records, three heartbeats.
+    # Metadata, three fetches without records, three heartbeats.
     sent, received = 40 + 500 + 80 + 3 * 100 + 10 + 3 * 100, 60 + 30 + 400 + 3 * 50 + 2 * 50
-    assert topics == {(0, None, None): (6, sent - 370, received - 280)}
+    assert topics == {(0, None, None): (7, sent - 370, received - 280)}
 
 
 @pytest.mark.spark
@@ -159,12 +161,12 @@ def test_latencies_are_those_that_were_told_and_a_wait_is_none_of_them(
 ) -> None:
     found = {(one.api_name, one.client_id, one.waited): one for one in latency(tables).collect()}
     fetch, waited = found["Fetch", "app", False], found["Fetch", "app", True]
-    assert (fetch.responses, fetch.p50_us, fetch.max_us) == (4, 1_000, 600_000)
+    assert (fetch.responses, fetch.p50_us, fetch.max_us) == (5, 1_000, 600_000)
     assert (fetch.slowest_connection, fetch.slowest_frame_index) == (f"{APP}>10.0.0.1:9092", 5)
     assert fetch.slowest_time.timestamp() * SECOND == START_US + 1_300_000
     assert (waited.responses, waited.p99_us) == (1, 500_000)
     assert found["SaslHandshake", None, False].address == "[2001:db8::1]"
-    assert sum(one.responses for one in found.values()) == 14
+    assert sum(one.responses for one in found.values()) == 15
     first = slowest(tables, 2).where("api_name = 'Fetch' and not waited").orderBy("rank").collect()
     assert [(one.rank, one.latency_us) for one in first] == [(1, 600_000), (2, 2_000)]
 

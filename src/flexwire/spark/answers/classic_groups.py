@@ -33,14 +33,14 @@ def classic_generations(tables: AnalysisTables) -> DataFrame | None:
     joins = _joins(tables)
     if joins is None:
         return None
-    return _rounds(joins).select(
-        "group_id",
-        F.lit(PROTOCOL).alias("protocol"),
-        "generation",
-        F.col("completed").alias("time"),
-        (F.unix_micros("completed") - F.unix_micros("started")).alias("rebalance_us"),
-        F.size("listed").cast("bigint").alias("members"),
-        "reasons",
+    took = F.unix_micros(F.max("answered")) - F.unix_micros(F.min("asked"))
+    listed = F.max("listed")
+    number = F.col("generation").cast("int").alias("generation")
+    return joins.groupBy("group_id", F.lit(PROTOCOL).alias("protocol"), number).agg(
+        F.max("answered").alias("time"),
+        took.alias("rebalance_us"),
+        F.when(listed.isNotNull(), F.size(listed).cast("bigint")).alias("members"),
+        F.collect_set("reason").alias("reasons"),
     )
 
 
@@ -49,16 +49,10 @@ def classic_signs(tables: AnalysisTables) -> DataFrame | None:
     joins = _joins(tables)
     if joins is None:
         return None
-    rounds = _rounds(joins)
-    told = _told_to_rebalance(tables)
-    left = _left(tables)
-    parts = [
-        _new(joins, rounds),
-        _unasked(joins, rounds, told),
-        _expired(tables, joins, rounds, told, left),
-        *([] if left is None else [left]),
-    ]
-    return reduce(DataFrame.unionByName, parts)
+    joins = _with_generation_before(joins)
+    told, left = _told_to_rebalance(tables), _left(tables)
+    parts = [_joined(joins, told), _expired(tables, joins, told, left)]
+    return reduce(DataFrame.unionByName, parts if left is None else [*parts, left])
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
@@ -76,7 +70,8 @@ def _joins(tables: AnalysisTables) -> DataFrame | None:
         "answered",
         (code == 0).alias("joined"),
         ((code == MEMBER_ID_REQUIRED) | ((code == 0) & (asked_id == ""))).alias("is_given"),
-        F.when(code == 0, F.col("response.generation_id")).alias("generation"),
+        # Wide enough for the one after the greatest that a client may send.
+        F.when(code == 0, F.col("response.generation_id").cast("bigint")).alias("generation"),
         F.col("response.leader").alias("leader"),
         F.when(
             F.col("response.leader") == F.col("response.member_id"),
@@ -103,61 +98,52 @@ def _joins(tables: AnalysisTables) -> DataFrame | None:
     return known.where("joined")
 
 
-def _rounds(joins: DataFrame) -> DataFrame:
-    """The generations, and the one before if it was seen: `previous`, `members_before`, ..."""
-    of_round = joins.groupBy("group_id", "generation").agg(
-        F.min("asked").alias("started"),
-        F.max("answered").alias("completed"),
-        F.max("listed").alias("listed"),
-        F.max("leader").alias("leader"),
-        F.min_by("member_id", F.struct("asked", "member_id")).alias("first_member"),
-        F.collect_set("reason").alias("reasons"),
-    )
-    in_order = Window.partitionBy("group_id").orderBy("generation")
-    follows = F.lag("generation").over(in_order) == F.col("generation") - 1
-    return of_round.withColumns(
+def _with_generation_before(joins: DataFrame) -> DataFrame:
+    """The same with what is known of the generation before, of all generations at once."""
+    here = Window.partitionBy("group_id", "generation")
+    one_before = Window.partitionBy("group_id").orderBy("generation").rangeBetween(-1, -1)
+    first = F.min(F.struct("asked", "member_id")).over(here)
+    return joins.withColumns(
         {
-            "listed_before": F.when(follows, F.lag("listed").over(in_order)),
-            "leader_before": F.when(follows, F.lag("leader").over(in_order)),
+            "started": F.min("asked").over(here),
+            "listed": F.max("listed").over(here),
+            "is_first": first == F.struct("asked", "member_id"),
+            "listed_before": F.max("listed").over(one_before),
+            "leader_before": F.max("leader").over(one_before),
         }
     )
 
 
-def _sign(cause: str, time: str, generation: str = "generation") -> tuple[Column, ...]:
+def _sign(cause: Column, time: str, generation: str = "generation") -> tuple[Column, ...]:
     return (
         F.col("group_id"),
         F.lit(PROTOCOL).alias("protocol"),
-        F.expr(generation).cast("int").alias("generation"),
-        F.lit(cause).alias("cause"),
+        F.expr(generation).try_cast("int").alias("generation"),
+        cause.alias("cause"),
         F.col("member_id"),
         F.col(time).alias("sign_time"),
         F.lit(None).cast("string").alias("reason"),
     )
 
 
-def _new(joins: DataFrame, rounds: DataFrame) -> DataFrame:
-    before = rounds.select("group_id", "generation", "listed_before")
-    known = joins.join(before, ["group_id", "generation"])
-    is_listed = F.coalesce(F.array_contains("listed_before", F.col("member_id")), F.lit(True))
-    return known.where(F.col("is_new") | ~is_listed).select(*_sign("new member", "asked"))
-
-
-def _unasked(joins: DataFrame, rounds: DataFrame, told: DataFrame | None) -> DataFrame:
-    """The first who joins, was in the generation before, and was not told that there is another."""
-    of_first = F.col("member_id") == F.col("first_member")
-    first = joins.join(
-        rounds.select("group_id", "generation", "started", "first_member", "leader_before"),
-        ["group_id", "generation"],
-    ).where(of_first & (F.col("last_generation") == F.col("generation") - 1))
-    if told is not None:
-        first = first.join(told, ["group_id", "generation"], "left").where(
-            "told is null or told > started"
-        )
+def _joined(joins: DataFrame, told: DataFrame | None) -> DataFrame:
+    """Those who are new, and the first to join without being told to, who was there before."""
+    if told is None:
+        told = joins.select("group_id", "generation", F.col("asked").alias("told")).where("false")
+    known = joins.join(told, ["group_id", "generation"], "left")
+    is_listed = F.array_contains("listed_before", F.col("member_id"))
+    is_new = F.col("is_new") | ~F.coalesce(is_listed, F.lit(True))
+    is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
+    is_unasked &= F.col("last_generation") == F.col("generation") - 1
     is_leader = F.col("member_id") == F.col("leader_before")
-    is_changed = F.col("subscription") != F.col("last_subscription")
-    leader = first.where(is_leader).select(*_sign("leader rejoined", "asked"))
-    other = first.where(~is_leader & is_changed).select(*_sign("metadata changed", "asked"))
-    return leader.unionByName(other)
+    is_changed = ~is_leader & (F.col("subscription") != F.col("last_subscription"))
+    causes = F.array(
+        F.when(is_new, F.lit("new member")),
+        F.when(is_unasked & is_leader, F.lit("leader rejoined")),
+        F.when(is_unasked & is_changed, F.lit("metadata changed")),
+    )
+    signs = known.select("*", F.explode(causes).alias("proven")).where("proven is not null")
+    return signs.select(*_sign(F.col("proven"), "asked"))
 
 
 def _told_to_rebalance(tables: AnalysisTables) -> DataFrame | None:
@@ -185,7 +171,7 @@ def _has_partition_error() -> Column:
 def _when_told(found: DataFrame, generation: str) -> DataFrame:
     return found.select(
         F.col("request.group_id").alias("group_id"),
-        (F.col(f"request.{generation}") + 1).alias("generation"),
+        (F.col(f"request.{generation}").cast("bigint") + 1).alias("generation"),
         "answered",
     )
 
@@ -204,20 +190,18 @@ def _left(tables: AnalysisTables) -> DataFrame | None:
     members = F.coalesce(some, F.array(only))
     each = found.select(F.col("request.group_id").alias("group_id"), "asked", F.inline(members))
     reason = F.nullif(F.col("reason"), F.lit(""))
-    sign = _sign("member left", "asked", "null")[:-1]
+    sign = _sign(F.lit("member left"), "asked", "null")[:-1]
     return each.select(*sign, reason.alias("reason"))
 
 
 def _expired(
-    tables: AnalysisTables,
-    joins: DataFrame,
-    rounds: DataFrame,
-    told: DataFrame | None,
-    left: DataFrame | None,
+    tables: AnalysisTables, joins: DataFrame, told: DataFrame | None, left: DataFrame | None
 ) -> DataFrame:
     """Members that are gone, did not leave, and were silent for their session timeout."""
     gone = F.array_except("listed_before", "listed")
-    lost = rounds.select("group_id", "generation", "started", F.explode(gone).alias("member_id"))
+    lost = joins.where("is_first").select(
+        "group_id", "generation", "started", F.explode(gone).alias("member_id")
+    )
     were = joins.select(
         "group_id",
         (F.col("generation") + 1).alias("generation"),
@@ -230,19 +214,18 @@ def _expired(
         found = found.join(told, ["group_id", "generation"], "left")
         found = found.withColumn("started", F.least("started", "told"))
     if left is not None:
-        found = found.join(
-            left.select("group_id", "member_id"), ["group_id", "member_id"], "left_anti"
-        )
+        those = left.select("group_id", "member_id")
+        found = found.join(those, ["group_id", "member_id"], "left_anti")
     beats = tables.message(f"{HEARTBEAT}Request")
     alive = F.unix_micros("answered")
     if beats is not None:
         last = beats.groupBy(
             F.col("body.group_id").alias("group_id"),
-            (F.col("body.generation_id") + 1).alias("generation"),
+            (F.col("body.generation_id").cast("bigint") + 1).alias("generation"),
             F.col("body.member_id").alias("member_id"),
         ).agg(F.max("time").alias("beat"))
         found = found.join(last, [*_MEMBER], "left")
         alive = F.greatest(alive, F.unix_micros("beat"))
     ended = F.timestamp_micros(alive + F.col("session_timeout_ms").cast("bigint") * 1000)
     found = found.withColumn("ended", ended).where("ended <= started")
-    return found.select(*_sign("session expired", "ended"))
+    return found.select(*_sign(F.lit("session expired"), "ended"))

@@ -77,7 +77,8 @@ def lag(tables: AnalysisTables) -> DataFrame:
     before = Window.partitionBy(*_AT).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
     seen = F.last("high_watermark", ignorenulls=True).over(before)
     each = named.withColumn("high_watermark", seen).where("committed_offset is not null")
-    short = F.col("high_watermark") - F.col("committed_offset")
+    # A client may commit any offset, one that is out of reach too.
+    short = F.try_subtract("high_watermark", "committed_offset")
     each = each.withColumn("lag", F.when(short < 0, 0).otherwise(short))
     last = F.max_by(F.struct("time", "committed_offset", "high_watermark", "lag"), "time")
     rows = each.groupBy("group_id", *_AT).agg(

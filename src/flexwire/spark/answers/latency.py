@@ -124,7 +124,7 @@ def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame
         "connection",
         "correlation_id",
         F.col("time").alias("asked"),
-        F.col(f"body.{MAX_WAIT}").alias("max_wait_ms"),
+        F.col(f"body.{MAX_WAIT}").cast("bigint").alias("max_wait_ms"),
         F.col(f"body.{MIN_BYTES}").alias("min_bytes"),
     )
     got = record_bytes_of(message, responses).alias("record_bytes")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.headers import ANSWER as HEADERS
+from flexwire.spark.answers.headers import headers
 from flexwire.spark.answers.judging import audit_rows, gather_audit
+from flexwire.spark.answers.sizes import ANSWER as SIZES
+from flexwire.spark.answers.sizes import sizes
+from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
+from flexwire.spark.answers.tagged_fields import tagged_fields
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
@@ -19,15 +25,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.report.audit_facts import Audit
+    from flexwire.spark.answers.answer import Answer
 
 __all__ = [
+    "ANSWERS",
     "AuditTables",
     "audit",
     "audit_rows",
     "audit_tables",
     "gather_audit",
+    "headers",
+    "sizes",
     "tables_to_audit",
+    "tagged_fields",
 ]
+
+ANSWERS: tuple[Answer, ...] = (HEADERS, TAGGED_FIELDS, SIZES)
+"""Every answer that `analyze` gives, in the order of the report."""
 
 
 def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:

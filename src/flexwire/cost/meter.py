@@ -33,7 +33,8 @@ DIFFERENT_REASONS = 1000
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
-_DRAFTS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
+HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
+"""The encodings that a header has as well; in the others it is as Kafka writes it."""
 
 
 class At(Enum):
@@ -158,7 +159,7 @@ class _Way:
     def header_size(self, header: Message | None) -> int:
         if header is None or self.header_version is None:
             return 0
-        encoding = self.encoding if self.encoding in _DRAFTS else Encoding.KAFKA
+        encoding = self.encoding if self.encoding in HEADER_ENCODINGS else Encoding.KAFKA
         return len(header.encode(self.header_version, encoding=encoding))
 
 

@@ -11,8 +11,9 @@ from flexwire.records.conventions.convention import Convention, Evidence
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
 _TRACING = ("tracestate", "baggage", "b3")
-# A tab or a line end is part of text; the other control characters say that it is not text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+"""The control characters that say that it is not text; a tab or a line end is part of text."""
+_CONTROL = re.compile(CONTROL)
 
 
 class Utf8(Convention):

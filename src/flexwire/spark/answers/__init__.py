@@ -13,6 +13,8 @@ from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.spark.answers.groups import ANSWER as GROUPS
 from flexwire.spark.answers.groups import groups
+from flexwire.spark.answers.headers import ANSWER as HEADERS
+from flexwire.spark.answers.headers import headers
 from flexwire.spark.answers.judging import audit_rows, gather_audit
 from flexwire.spark.answers.lag import ANSWER as LAG
 from flexwire.spark.answers.lag import lag
@@ -20,8 +22,12 @@ from flexwire.spark.answers.latency import ANSWER as LATENCY
 from flexwire.spark.answers.latency import latency, slowest
 from flexwire.spark.answers.savings import ANSWER as SAVINGS
 from flexwire.spark.answers.savings import savings
+from flexwire.spark.answers.sizes import ANSWER as SIZES
+from flexwire.spark.answers.sizes import sizes
 from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.answers.storage import storage
+from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
+from flexwire.spark.answers.tagged_fields import tagged_fields
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
@@ -48,19 +54,25 @@ __all__ = [
     "errors",
     "gather_audit",
     "groups",
+    "headers",
     "lag",
     "latency",
     "read_labels",
     "savings",
+    "sizes",
     "slowest",
     "storage",
     "tables_to_audit",
+    "tagged_fields",
 ]
 
 ANSWERS: tuple[Answer, ...] = (
     CHARGEBACK,
     LATENCY,
     ERRORS,
+    HEADERS,
+    TAGGED_FIELDS,
+    SIZES,
     CONNECTIONS,
     GROUPS,
     LAG,

@@ -1,0 +1,32 @@
+"""docs/headers-jobs.md: each of its jobs finds what it says."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = Path(__file__).parents[2] / "docs" / "headers-jobs.md"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
+    # One that runs is the one that the page's block gets.
+    assert spark.range(1).count() == 1
+    names: dict[str, object] = {"__name__": "page"}
+    asserted = 0
+    for block in blocks(PAGE.read_text(encoding="utf-8")):
+        assert (block.language, block.reason) == ("python", None)
+        asserted += block.text.count("assert ")
+        program = compile("\n" * block.line + block.text, str(PAGE), "exec")
+        with contextlib.chdir(tmp_path):
+            exec(program, names)  # noqa: S102 - the page is ours
+    assert asserted == 11

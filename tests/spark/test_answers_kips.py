@@ -1,0 +1,239 @@
+"""Answers about headers, tagged fields and sizes, of tables whose truth was counted by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from flexwire.codec import message
+from flexwire.columnar import decode_messages
+from flexwire.spark.answers import ANSWERS
+from flexwire.spark.answers.reading import AnalysisTables
+from flexwire.spark.answers.sizes import blocks
+from flexwire.spark.batches import spark_schema
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+pytestmark = pytest.mark.spark
+
+OURS = {one.name: one for one in ANSWERS if one.name in {"headers", "tagged_fields", "sizes"}}
+RECORD = {
+    "source": "produce",
+    "topic": "orders",
+    "client_id": "shop",
+    "magic": 2,
+    "is_control": False,
+    "key": b"k",
+    "value": b"",
+    "headers": [],
+}
+KEY_TWICE = [{"key": b"trace", "value": None}, {"key": b"trace", "value": b"abcdef"}]
+TYPED = [{"key": b"trace", "value": b"abc"}, {"key": b"n", "value": b"\x05" + bytes(8)}]
+RECORDS_SEEN: list[dict[str, Any]] = [
+    RECORD | {"offset": 0, "base_offset": 0, "value": b"12345", "headers": TYPED},
+    RECORD | {"offset": 1, "base_offset": 1, "headers": KEY_TWICE},
+    RECORD | {"offset": 2, "base_offset": 1, "key": None, "value": b"1234"},
+    # Neither counts.
+    RECORD | {"offset": 3, "base_offset": 3, "is_control": True, "headers": TYPED},
+    RECORD | {"offset": None, "is_control": None, "headers": None, "error": "cut off"},
+    # A key that no UTF-8 is, and an offset in the midst of a batch, which is not judged.
+    RECORD
+    | {"offset": 5, "base_offset": 4, "source": "fetch", "client_id": None, "topic": None}
+    | {"topic_id": "AAAA", "key": None, "headers": [{"key": b"\xff", "value": b"\xfe\x00"}]},
+]
+OLD, NEW = ("kafka-java", "3.9.0"), ("librdkafka", "2.1")
+ONE, TWO = "10.0.0.1:1>10.0.0.9:9092", "10.0.0.2:1>10.0.0.9:9092"
+# Of FetchRequest: what a known tagged field in the body, an unknown one there, and one in the
+# header are.
+KNOWN = {"path": "", "tag": 0, "name": "clusterId", "times": 1, "bytes": None}
+UNKNOWN = {"path": "topics[]", "tag": 99, "name": None, "times": 2, "bytes": 7}
+FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
+    (ONE, [KNOWN], []),
+    (ONE, [KNOWN, UNKNOWN], []),
+    (ONE, [], []),
+    (TWO, [], [{"tag": 5, "data": b"abc"}]),
+]
+
+
+def test_an_answer_has_the_columns_that_it_says(answers: dict[str, DataFrame]) -> None:
+    for name, answer in answers.items():
+        expected = spark_schema(schema_of(OURS[name].columns))
+        assert answer.schema.simpleString() == expected.simpleString()
+        assert {one.name for one in OURS[name].shown} <= {*answer.columns}
+        OURS[name].ordered(answer)
+
+
+def test_record_headers(answers: dict[str, DataFrame]) -> None:
+    found = {(row.client_id, row.key): row.asDict() for row in answers["headers"].collect()}
+    assert found.keys() == {("shop", "trace"), ("shop", "n"), (None, "�")}
+    shop = {"topic": "orders", "source": "produce", "client_id": "shop"}
+    # The three records have 6, 1 and 4 bytes, and their headers 8, 10, 5 and 11: 45 in all.
+    assert found["shop", "trace"] == shop | {
+        "key": "trace",
+        "records": 2,
+        "record_share": pytest.approx(2 / 3),
+        "headers": 3,
+        "null_values": 1,
+        "least_bytes": 3,
+        "mean_bytes": 4.5,
+        "most_bytes": 6,
+        "total_bytes": 24,
+        "payload_share": pytest.approx(24 / 45),
+        "judged": 2,
+        "reads_as": "utf-8",
+    }
+    assert found["shop", "n"]["reads_as"] == "kip-82"
+    assert (found["shop", "n"]["total_bytes"], found["shop", "n"]["records"]) == (10, 1)
+    other = found[None, "�"]
+    assert (other["topic"], other["source"], other["judged"]) == ("AAAA", "fetch", 0)
+    assert (other["record_share"], other["payload_share"], other["reads_as"]) == (1, 1, None)
+
+
+def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
+    found = {(row.is_header, row.tag): row for row in answers["tagged_fields"].collect()}
+    assert found.keys() == {(False, 0), (False, 99), (True, 5)}
+    known, unknown, header = found[False, 0], found[False, 99], found[True, 5]
+    assert (known.name, known.is_known, known.messages, known.times) == ("clusterId", True, 2, 2)
+    assert (known.bytes, known.byte_share, known.message_bytes) == (None, None, 200)
+    assert known.message_share == pytest.approx(2 / 3)
+    assert (unknown.path, unknown.name, unknown.is_known) == ("topics[]", None, False)
+    assert (unknown.messages, unknown.times, unknown.bytes) == (1, 2, 7)
+    assert unknown.byte_share == pytest.approx(7 / 100)
+    assert (unknown.client_software_name, unknown.client_software_version) == OLD
+    assert (header.client_software_name, header.bytes, header.message_share) == (NEW[0], 3, 1)
+    assert {(row.message, row.sender, tuple(row.versions)) for row in found.values()} == {
+        ("FetchRequest", "client", (16,))
+    }
+
+
+def test_sizes(answers: dict[str, DataFrame]) -> None:
+    found = {(row.message, row.version): row for row in answers["sizes"].collect()}
+    beats, requests = found["HeartbeatResponse", 4], found["FetchRequest", 16]
+    # Length 4, correlation id 4, tag count 1; throttle time 4, error code 2, tag count 1.
+    assert (beats.messages, beats.measured, beats.sent_bytes, beats.clients) == (4, 4, 64, 2)
+    # Without both tag counts, 14; the draft has a buffer of its own in both places.
+    assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
+    assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
+    # A code of 0 goes, which saves 2 bytes; one of 25 costs a tag and a size.
+    assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
+    assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
+    # "b" sent one message with an error, and so loses.
+    assert beats.error_tags_gain_share == 0.5
+    # Nothing was decoded.
+    assert (requests.messages, requests.measured, requests.sent_bytes) == (4, 0, 400)
+    assert (requests.fixed_bytes, requests.margin_bytes, requests.error_share) == (None,) * 3
+
+
+def test_no_rows_give_none(empty: AnalysisTables) -> None:
+    for answer in OURS.values():
+        assert answer.ask(empty).collect() == []
+
+
+def test_blocks_of_frames_are_one_in_so_many_of_each_octave() -> None:
+    ranges = [
+        [int(one) for one in text.split(" between ")[1].split(" and ")]
+        for text in blocks().split(" or ")
+    ]
+    assert ranges[0] == [0, 255]
+    for octave in (256, 2**20, 2**30):
+        inside = [(low, high) for low, high in ranges if octave <= low < 2 * octave]
+        assert all(high < 2 * octave for _, high in inside)
+        assert sum(high - low + 1 for low, high in inside) * 32 == octave
+
+
+@pytest.fixture(scope="module")
+def answers(spark: SparkSession) -> dict[str, DataFrame]:
+    tables = tables_of(
+        spark,
+        frames=fetches() + heartbeats(),
+        records=RECORDS_SEEN,
+        messages={"FetchRequest": fetches(), "HeartbeatResponse": heartbeats()},
+    )
+    return {name: answer.ask(tables) for name, answer in OURS.items()}
+
+
+@pytest.fixture(scope="module")
+def empty(spark: SparkSession) -> AnalysisTables:
+    return tables_of(spark, frames=[], records=[], messages={})
+
+
+def fetches() -> list[dict[str, Any]]:
+    """What the frames and the message tables have of them; each takes the columns that it has."""
+    return [
+        {
+            "message": "FetchRequest",
+            "api_name": "Fetch",
+            "api_key": 1,
+            "api_version": 16,
+            "body_version": 16,
+            "direction": "request",
+            "connection": connection,
+            "frame_index": index,
+            "client_id": "a",
+            "client_software_name": (OLD if connection == ONE else NEW)[0],
+            "client_software_version": (OLD if connection == ONE else NEW)[1],
+            "header_version": 2,
+            "header_unknown_tagged_fields": header,
+            "tagged_fields": uses,
+            "withheld_credentials": 0,
+            "size": 100,
+            "outcome": "decoded",
+        }
+        for index, (connection, uses, header) in enumerate(FIELDS_SENT)
+    ]
+
+
+def heartbeats() -> list[dict[str, Any]]:
+    bodies = [message("HeartbeatResponse")(error_code=code).encode(4) for code in (0, 0, 0, 25)]
+    decoded = decode_messages("HeartbeatResponse", pa.array(bodies), 4).to_pylist()
+    return [
+        {
+            "message": "HeartbeatResponse",
+            "api_name": "Heartbeat",
+            "api_key": 12,
+            "api_version": 4,
+            "body_version": 4,
+            "direction": "response",
+            "connection": ONE,
+            "frame_index": index,
+            "client_id": "b" if index == 3 else "a",
+            "header_version": 1,
+            "header_unknown_tagged_fields": [],
+            "tagged_fields": [],
+            "withheld_credentials": 0,
+            "size": 16,
+            "outcome": "decoded",
+            "body": body,
+        }
+        for index, body in enumerate(decoded)
+    ]
+
+
+def tables_of(
+    spark: SparkSession,
+    *,
+    frames: Sequence[dict[str, Any]],
+    records: Sequence[dict[str, Any]],
+    messages: dict[str, list[dict[str, Any]]],
+) -> AnalysisTables:
+    def table(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> DataFrame:
+        made = pa.Table.from_pylist([*rows], schema)
+        return spark.createDataFrame(made.to_pylist(), spark_schema(schema))
+
+    def of_message(name: str) -> DataFrame | None:
+        return table(messages[name], table_schema(name)) if name in messages else None
+
+    return AnalysisTables(
+        table(frames, FRAMES_TABLE),
+        table([], CONNECTIONS_TABLE),
+        table(records, RECORDS),
+        of_message,
+    )

@@ -23,7 +23,7 @@ from flexwire.capture.metadata_log import (
 )
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import record_batch, spark_schema
-from flexwire.spark.tasks import use_one_thread
+from flexwire.spark.tasks import begin_task
 from flexwire.storage.urls import shown
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class _SnapshotReader(DataSourceReader):
         return [_Part(files.directory, one) for one in wanted]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        use_one_thread()
+        begin_task()
         # Spark has a part of its own where there is nothing to read.
         if not isinstance(partition, _Part) or partition.snapshot is None:
             return

@@ -178,3 +178,20 @@ def test_csv_is_of_one_answer(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["answers", str(tmp_path), "--format", "csv"])
     assert said.exit_code == 2
     assert "name one" in said.output
+
+
+@pytest.mark.spark
+@pytest.mark.cluster
+def test_of_delta_tables_they_are_beside_the_report_of_their_input(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files, sent = capture(tmp_path / "capture")
+    done = analyze(
+        [files], tmp_path / "out", spark=spark, answers=[TALKERS], format="delta", append=True
+    )
+    assert done.facts.answers[0].shown == (("tests", 2, sent["tests"]), (EVIL, 1, sent[EVIL]))
+    place = done.output.place.path
+    assert place is not None
+    assert (place / "answers" / "talkers.csv").is_file()
+    assert (place / "answers" / "talkers.parquet").is_file()
+    assert ask(TALKERS, open_tables(spark, tmp_path / "out")).count == 2

@@ -11,7 +11,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ANALYSIS, TABLES, split
+from flexwire.spark.delta.place import ALWAYS, ANALYSIS, TABLES, split
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.reading import LEDGER, RUNS, Output
@@ -97,7 +97,8 @@ class StagedOutput(Output):
 
     @cached_property
     def _listed(self) -> dict[str, list[File]]:
-        found: dict[str, list[File]] = {}
+        # Without a row a table has no file here.
+        found: dict[str, list[File]] = {name: [] for name in ALWAYS}
         for one in self.staged.entries(f"{TABLES}/"):
             table, _ = split(one.name)
             found.setdefault(table, []).append(one._replace(name=self.staged.at(one.name)))

@@ -94,8 +94,8 @@ def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
 
 
 def endpoints(given: SparkColumn) -> SparkColumn:
-    """The endpoints of a broker or controller, as `ENDPOINTS`."""
-    return F.transform(
+    """The endpoints of a broker or controller, as `ENDPOINTS`, by name."""
+    found = F.transform(
         given,
         lambda one: F.struct(
             one["name"].alias("name"),
@@ -104,11 +104,13 @@ def endpoints(given: SparkColumn) -> SparkColumn:
             named(one["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
         ),
     )
+    return F.array_sort(found)
 
 
 def supported(given: SparkColumn) -> SparkColumn:
-    """The features that a broker or controller supports, as `FEATURES`."""
-    return F.transform(
+    """The features that a broker or controller supports, as `FEATURES`, by name."""
+    # A snapshot has them in another order than the log.
+    found = F.transform(
         given,
         lambda one: F.struct(
             one["name"].alias("name"),
@@ -116,3 +118,4 @@ def supported(given: SparkColumn) -> SparkColumn:
             one["max_supported_version"].alias("most"),
         ),
     )
+    return F.array_sort(found)

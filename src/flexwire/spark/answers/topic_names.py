@@ -28,7 +28,9 @@ def with_topic_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     if table is not None:
         # So Spark reads these two columns of the topics, and not their partitions.
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
-        told = table.select(F.inline(pairs)).where("topic_id is not null and name is not null")
+        # Brokers tell the same again and again.
+        different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
+        told = different.where("topic_id is not null and name is not null")
         # Spark sorts what it takes the greatest text of: that is done with few.
         names = told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
         rows = rows.join(names, "topic_id", "left")

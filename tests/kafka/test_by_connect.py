@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.kafka.conftest import SETTINGS
 from tests.kafka.filling import CODECS, MOST_SECONDS, Broker, consumed, write_any
 from tests.spark.cluster import python_path, run
 from tests.spark.conftest import standalone  # noqa: F401 - a fixture
@@ -43,14 +44,14 @@ print(json.dumps(rows))
 
 
 def as_sent(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return *row[:3], *(one and base64.b64decode(one) for one in row[3:])
+    return *row[:3], *(None if one is None else base64.b64decode(one) for one in row[3:])
 
 
 def test_a_client_of_spark_connect_reads_a_broker_s_log(
     standalone: Cluster,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
-    with broker(VERSIONS[-1], tmp_path / "kafka") as address:
+    with broker(VERSIONS[-1], tmp_path / "kafka", SETTINGS) as address:
         kafka = Broker(address, tmp_path / "kafka" / "data")
         admin = AdminClient({"bootstrap.servers": address})
         for created in admin.create_topics([NewTopic("all", 2, 1)]).values():

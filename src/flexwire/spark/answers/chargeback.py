@@ -227,5 +227,6 @@ ANSWER: Final = Answer(
         ShownColumn("bytes", "Bytes", "bytes"),
     ),
     ask=chargeback,
+    labelled=labelled_chargeback,
     picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
 )

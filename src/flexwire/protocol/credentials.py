@@ -36,6 +36,10 @@ _SECRET_VALUE: Final = re.compile(
     r"(passw|secret|token|credential)[\w.-]*[\"']?\s*[=:]|://[^/\s@]*:[^/\s@]*@|PRIVATE KEY",
     re.IGNORECASE,
 )
+SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
+"""What is found in the name of a configuration that is a secret, in any case; for Java too."""
+SECRET_VALUE: Final = _SECRET_VALUE.pattern
+"""What is found in the value of one."""
 # The log of the cluster's own metadata, by its name and by the id that it always has (KIP-595):
 # the salts and keys of SCRAM and all configurations are records in it.
 METADATA_TOPIC: Final = "__cluster_metadata"

@@ -1,0 +1,249 @@
+"""The log of a cluster's metadata and its snapshots: which files they are, and what is in them.
+
+A snapshot's file is named for the offset that it is the state as of, and for the epoch of the last
+record before that; offsets within it begin at 0.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flexwire.capture.log_segment import BatchPlace, place_at, read_batch, walk
+from flexwire.capture.logs.files import open_file
+from flexwire.capture.logs.finding import find_logs
+from flexwire.capture.logs.names import LOG, Partition, is_set_aside, parse_file
+from flexwire.capture.logs.query import LogQuery
+from flexwire.capture.metadata_coverage import Run, Snapshot, SnapshotName
+from flexwire.errors import (
+    CaptureError,
+    CodecError,
+    FlexwireError,
+    RecordError,
+    UnknownMessageError,
+)
+from flexwire.protocol.control_records import ControlRecord, decode_control_record
+from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.storage.listing import list_files
+from flexwire.storage.urls import shown
+from flexwire.wire.batch_layout import CONTROL_MASK, HEADER, HEADER_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from flexwire.capture.log_segment import LogFile
+    from flexwire.storage.source import Source
+
+METADATA_PARTITION: Final = Partition(METADATA_TOPIC, 0)
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_LEADER_CHANGE, _HEADER, _FOOTER, _VOTERS = (
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VOTERS",
+)
+
+
+def parse_snapshot(name: str) -> SnapshotName | None:
+    """Give what a file's name says; None for one that a broker would not load as a snapshot.
+
+    It removes what ends in ``.deleted`` and ``.part``.
+
+    >>> parse_snapshot("00000000000000000186-0000000001.checkpoint")
+    SnapshotName(offset=186, epoch=1)
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or int(match[1]) >= 1 << 63 or int(match[2]) >= 1 << 31:
+        return None
+    return SnapshotName(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """The files in a directory of `METADATA_PARTITION`."""
+
+    directory: str
+    segments: tuple[Source, ...]
+    snapshots: tuple[tuple[SnapshotName, Source], ...]
+
+
+def find_metadata(path: str | Path) -> MetadataFiles:
+    """Find the one directory of the metadata's log that is ``path`` or below it.
+
+    Raises `CaptureError` where there is none or several, and `StorageError`.
+    """
+    found: dict[str, dict[SnapshotName, Source]] = {}
+    has_log = set[str]()
+    for source in list_files([path], _is_wanted, "is a segment or snapshot of a log"):
+        directory, _, name = source.url.rpartition("/")
+        if directory.rpartition("/")[2] != str(METADATA_PARTITION) or is_set_aside(directory):
+            continue
+        snapshots = found.setdefault(directory, {})
+        parsed, snapshot = parse_file(name), parse_snapshot(name)
+        if snapshot is not None:
+            snapshots[snapshot] = source
+        elif parsed is not None and parsed.kind == LOG:
+            has_log.add(directory)
+    if len(found) != 1:
+        there = ", ".join(map(shown, sorted(found))) or "none"
+        reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
+        raise CaptureError(reason, source=shown(str(path)))
+    [(directory, snapshots)] = found.items()
+    segments: tuple[Source, ...] = ()
+    if directory in has_log:
+        logs = find_logs([directory], LogQuery(topics={METADATA_TOPIC}))
+        segments = tuple(one.log for log in logs for one in log.segments)
+    return MetadataFiles(directory, segments, tuple(sorted(snapshots.items())))
+
+
+def _is_wanted(name: str) -> bool:
+    return parse_file(name) is not None or parse_snapshot(name) is not None
+
+
+def survey(files: MetadataFiles, time: int | None = None) -> tuple[list[Run], list[Snapshot]]:
+    """Say what there is, by headers and control records alone: a pass over the log.
+
+    A log that ends within a batch, or with zeros, ends before it, as a broker cuts that off. With
+    ``time`` in ms a run says where its first later record is.
+    """
+    walked = _Log(time)
+    for source in files.segments:
+        walked.add(source)
+    runs = walked.runs()
+    return runs, [_examined(name, source, walked) for name, source in files.snapshots]
+
+
+class _Log:
+    """The runs of a log, and which epoch each of its offsets has."""
+
+    def __init__(self, time: int | None) -> None:
+        self._time = time
+        self._ended: list[Run] = []
+        self._run: Run | None = None
+        # Where each epoch begins that is not the one before.
+        self.epochs: list[tuple[int, int]] = []
+
+    def runs(self) -> list[Run]:
+        """Give all of them in order; one without records says where the log begins."""
+        return [*self._ended, *([] if self._run is None else [self._run])]
+
+    def add(self, source: Source) -> None:
+        """Walk a segment."""
+        name = parse_file(source.url.rpartition("/")[2])
+        base = 0 if name is None else name.base_offset
+        with open_file(source) as log:
+            if not log.size:
+                self._continue_at(base)
+            for place, epoch, attributes in _headers(log):
+                self._continue_at(place.base_offset)
+                run = self._run
+                assert run is not None  # noqa: S101 - it was made there
+                voters, later = run.voters, run.later
+                if attributes & CONTROL_MASK:
+                    said = _voters(log, place)
+                    voters = voters if said is None else said
+                if self._time is not None and later is None and place.max_timestamp > self._time:
+                    later = place.base_offset
+                self._run = Run(run.start, place.last_offset + 1, voters, later)
+                if not self.epochs or self.epochs[-1][1] != epoch:
+                    self.epochs.append((place.base_offset, epoch))
+
+    def _continue_at(self, offset: int) -> None:
+        """Begin another run if records are missing before ``offset``."""
+        if self._run is not None and self._run.end == offset:
+            return
+        if self._run is not None:
+            self._ended.append(self._run)
+        self._run = Run(offset, offset)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Give the epoch of a record; None where the log does not have it."""
+        if not any(one.start <= offset < one.end for one in self.runs()):
+            return None
+        return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
+
+
+def _headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
+    """Give the batches of a file in order with their epoch and attributes, past any damage."""
+    position = 0
+    while position < log.size:
+        data = log.read(position, HEADER_SIZE)
+        try:
+            place = place_at(log, position)
+        except RecordError:
+            found = (one for one in walk(log, position) if isinstance(one, BatchPlace))
+            after = next(found, None)
+            if after is None:
+                return
+            position = after.position
+            continue
+        _, _, epoch, _, _, attributes, *_ = HEADER.unpack(data)
+        yield place, epoch, attributes
+        position = place.position + place.size
+
+
+def _voters(log: LogFile, place: BatchPlace) -> int | None:
+    """Give how many voters a control batch names; 0 where it cannot be read."""
+    try:
+        controls = _controls(log, place)
+    except FlexwireError:
+        return 0
+    for one in controls:
+        if one.name in {_LEADER_CHANGE, _VOTERS} and one.message is not None:
+            voters: list[object] = one.message.voters  # type: ignore[attr-defined] # both have it
+            return len(voters)
+    return None
+
+
+def _controls(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
+    """Read the records of a control batch; none of any other."""
+    batch = read_batch(log, place)
+    if not batch.is_control:
+        return []
+    return [decode_control_record(one.key, one.value) for one in batch.records]
+
+
+def _examined(name: SnapshotName, source: Source, walked: _Log) -> Snapshot:
+    """Read the ends of a snapshot, and compare it with the log."""
+    timestamp, problem = None, None
+    try:
+        with open_file(source) as log:
+            timestamp, problem = _ends(log)
+    except (RecordError, CodecError, UnknownMessageError) as error:
+        problem = f"it cannot be read: {error}"
+    epoch = walked.epoch_at(name.offset - 1)
+    if problem is None and epoch not in {None, name.epoch}:
+        problem = f"the log has epoch {epoch} there, so it is of another history"
+    return Snapshot(name, timestamp, problem)
+
+
+def _ends(log: LogFile) -> tuple[int | None, str | None]:
+    """Give the time of a snapshot's last record, and what is wrong with its batches or ends."""
+    timestamp, last, end = None, None, 0
+    for place, _, _ in _headers(log):
+        if place.position != (0 if last is None else last.position + last.size):
+            break
+        if place.base_offset != end:
+            break
+        if last is None:
+            timestamp = _last_contained(log, place)
+        last, end = place, place.last_offset + 1
+    if last is None or timestamp is None:
+        return None, "it does not begin with a snapshot's header"
+    if last.position + last.size != log.size or not _is_footer(log, last):
+        return timestamp, "it does not end with a snapshot's footer"
+    return timestamp, None
+
+
+def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
+    for one in _controls(log, place)[:1]:
+        if one.name == _HEADER and one.message is not None:
+            said: int = one.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
+            return said
+    return None
+
+
+def _is_footer(log: LogFile, place: BatchPlace) -> bool:
+    return [one.name for one in _controls(log, place)][-1:] == [_FOOTER]

@@ -1,0 +1,88 @@
+"""The dynamic configurations of a cluster, of topics, brokers and other resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.credentials import SECRET_CONFIG, SECRET_VALUE, WITHHELD
+from flexwire.spark.internal_topics.cluster_folding import (
+    CHANGE_COLUMNS,
+    RECORD,
+    changed,
+    latest,
+    named,
+)
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.internal_topics.cluster import ClusterState
+
+CONFIG, TOPIC, REMOVED = "ConfigRecord", "TopicRecord", "RemoveTopicRecord"
+READS: Final = {
+    CONFIG: ("resource_type", "resource_name", "name", "value"),
+    TOPIC: ("topic_id", "name"),
+    REMOVED: ("topic_id",),
+}
+# An enumeration of Kafka's Java, which no spec has.
+RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
+_OF_TOPIC: Final = 2
+COLUMNS: Final = (
+    Column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics or group"),
+    Column(
+        "resource_name", pa.string(), "its name; of brokers the id, empty for what all brokers have"
+    ),
+    Column("name", pa.string(), "the configuration's name"),
+    Column(
+        "value",
+        pa.string(),
+        '"withheld" where the name or the value looks like that of a secret',
+        "where it was removed, with its topic too",
+    ),
+    *CHANGE_COLUMNS,
+)
+
+
+def configs(state: ClusterState) -> DataFrame:
+    """A row a configuration that is set, or that was removed since the state's snapshot."""
+    rows = state.typed(READS)
+    is_config = F.col(CONFIG).isNotNull()
+    topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")
+    resource = F.col(f"{CONFIG}.resource_name")
+    # A record that removes a topic has its id alone.
+    of_topic = Window.partitionBy(F.coalesce(topic_id, resource))
+    name = F.max(F.when(~is_config, F.col(f"{TOPIC}.name"))).over(of_topic)
+    rows = rows.withColumns(
+        {
+            "resource_type": F.coalesce(f"{CONFIG}.resource_type", F.lit(_OF_TOPIC)),
+            "resource_name": F.when(is_config, resource).otherwise(name),
+        }
+    )
+    # What a topic had is removed with it, and what another of its name has is not.
+    of_resource = Window.partitionBy("resource_type", "resource_name")
+    removal = F.when(F.col(REMOVED).isNotNull(), F.struct(*RECORD))
+    rows = rows.withColumn("removal", F.max(removal).over(of_resource)).where(is_config)
+    rows = rows.withColumn("name", F.col(f"{CONFIG}.name"))
+    last = latest(rows, "resource_type", "resource_name", "name")
+    is_gone = F.coalesce(F.col("removal") > F.struct(*RECORD), F.lit(False))
+    value = F.when(~is_gone, F.col(f"{CONFIG}.value"))
+    record = {one: F.when(is_gone, F.col(f"removal.{one}")).otherwise(F.col(one)) for one in RECORD}
+    last = last.withColumns({"value": value, **record})
+    is_secret = F.col("name").rlike(f"(?i){SECRET_CONFIG}") | F.col("value").rlike(
+        f"(?i){SECRET_VALUE}"
+    )
+    shown = F.when(
+        F.col("value").isNotNull(), F.when(is_secret, WITHHELD).otherwise(F.col("value"))
+    )
+    return last.select(
+        named(F.col("resource_type"), RESOURCES).alias("resource_type"),
+        "resource_name",
+        "name",
+        shown.alias("value"),
+        *changed(),
+    )

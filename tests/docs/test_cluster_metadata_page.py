@@ -1,0 +1,48 @@
+"""docs/cluster-metadata.md does what it shows, and names every view and every argument."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.house.test_readme import blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cluster-metadata.md").read_text(encoding="utf-8")
+ROOM = Path(__file__).parents[2] / "src" / "flexwire" / "spark" / "internal_topics"
+
+
+# A dozen small queries.
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    with contextlib.chdir(tmp_path):
+        for block in blocks(PAGE):
+            assert block.language == "python"
+            assert block.reason is None
+            program = compile("\n" * block.line + block.text, "docs/cluster-metadata.md", "exec")
+            exec(program, names)  # noqa: S102 - the page is ours
+    assert names["spark"] is spark
+
+
+def test_it_names_every_view_and_every_argument() -> None:
+    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+
+    views = {
+        path.stem.removeprefix("cluster_")
+        for path in ROOM.glob("cluster_*.py")
+        if "COLUMNS: Final = (" in path.read_text(encoding="utf-8")
+    }
+    rows = re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE)
+    assert {one.partition(".")[0] for one in rows if "." in one} == views - {"folding"}
+    asked = {*inspect.signature(cluster_state).parameters} - {"spark", "log_dir"}
+    assert {one for one in rows if "." not in one} == asked

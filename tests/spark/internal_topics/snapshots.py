@@ -1,0 +1,65 @@
+"""Each snapshot that Kafka wrote beside the state that our views make of the log before it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOM = "flexwire.spark.internal_topics"
+VIEWS = {
+    "topics": "topics",
+    "partitions": "partitions",
+    "configs": "configs",
+    "brokers": "brokers",
+    "features": "features",
+    "quotas": "client_quotas",
+    "scram": "scram_users",
+    "acls": "acls",
+    "producer_ids": "producer_ids",
+    "controllers": "controllers",
+}
+# What there is no more, which no snapshot has.
+OVER = {
+    "topics": "deleted_offset is not null",
+    "configs": "value is null",
+    "features": "until_offset is not null or level = 0",
+}
+# What a snapshot does not say: when anything was changed, and to which broker producer ids went.
+UNSAID = ("changed_offset", "changed_time", "is_committed", "created_offset", "created_time")
+OF_PRODUCER_IDS = ("broker", "broker_epoch")
+
+
+def view(name: str, function: str, state: Any) -> DataFrame:
+    found: DataFrame = getattr(import_module(f"{ROOM}.cluster_{name}"), function)(state)
+    return found
+
+
+def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
+    """Compare ``most`` of them, the last ones; give those that a log goes before, by offset."""
+    from flexwire.capture.metadata_log import find_metadata  # noqa: PLC0415 - beside the next
+    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+
+    offsets = []
+    for name, _ in find_metadata(logs).snapshots[-most:]:
+        ours = cluster_state(spark, logs, offset=name.offset, oldest=True)
+        theirs = cluster_state(spark, logs, offset=name.offset)
+        assert theirs.snapshot == name
+        if ours.start == name.offset:
+            continue
+        for file, function in VIEWS.items():
+            expected = living(file, view(file, function, theirs))
+            assert living(file, view(file, function, ours)) == expected, (name, function)
+        offsets.append(name.offset)
+    return offsets
+
+
+def living(file: str, rows: DataFrame) -> list[str]:
+    """The rows of what there is, without what only a log says, in one order."""
+    rows = rows.where(f"not ({OVER[file]})") if file in OVER else rows
+    rows = rows.drop(*UNSAID, *(OF_PRODUCER_IDS if file == "producer_ids" else ()))
+    return sorted(map(str, rows.collect()))

@@ -1,0 +1,73 @@
+"""What views of a cluster name of Kafka's is in the catalog, and what they hide is hidden."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from flexwire.columnar import message_type
+from flexwire.protocol.credentials import SECRET_CONFIG, credential_fields
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.record_types import framed_messages
+from flexwire.spark.internal_topics import cluster
+from flexwire.spark.internal_topics.cluster import ABORT, BEGIN, CLEAR, END, transactions
+
+ROOM = Path(cluster.__file__).parent
+VIEWS = sorted(
+    path.stem
+    for path in ROOM.glob("cluster_*.py")
+    if "READS: Final = " in path.read_text(encoding="utf-8")
+)
+TYPES = framed_messages(InternalTopic.METADATA.module)
+
+
+def test_there_is_a_view_for_all_that_a_state_has() -> None:
+    read = {name for view in VIEWS for name in import_module(f"{cluster.__package__}.{view}").READS}
+    known = {name for names in TYPES.values() for name in names}
+    # Transactions are read where states are made; the second is an older name of a type.
+    elsewhere = {BEGIN, END, ABORT, "QuotaRecord"}
+    # A heartbeat, how far a migration from ZooKeeper is, and what no release ever wrote.
+    nowhere = {"NoOpRecord", "ZkMigrationStateRecord", "AccessControlRecord"}
+    assert known == read | elsewhere | nowhere
+    assert not read & (elsewhere | nowhere)
+
+
+def test_types_are_told_by_one_byte() -> None:
+    assert max(TYPES) < 128
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
+    module = import_module(f"{cluster.__package__}.{view}")
+    for name, fields in module.READS.items():
+        there = {field.name for field in message_type(name)}
+        assert {*fields} <= there
+        secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
+        assert not secret & {*fields}
+    names = [one.name for one in module.COLUMNS]
+    assert len({*names}) == len(names)
+    assert all(one.meaning for one in module.COLUMNS)
+
+
+def test_names_of_messages_stand_in_constants_alone() -> None:
+    for path in ROOM.glob("cluster*.py"):
+        text = path.read_text(encoding="utf-8")
+        for line in re.findall(r'^.*"\w+Record"?.*$', text, re.MULTILINE):
+            assert re.match(r"[A-Z_, ]+(: Final)? = \(?\"|    \"\w+\",$", line), (path.name, line)
+
+
+def test_what_becomes_of_transactions() -> None:
+    """One that ends, one that is aborted, one that a newer one follows, and one that is open."""
+    ended = [(BEGIN, 1), (END, 5), (BEGIN, 6), (ABORT, 9)]
+    assert transactions(ended) == ([(6, 9)], [])
+    assert transactions([*ended, (BEGIN, 12), (BEGIN, 15)]) == ([(6, 9)], [(12, 15), (15, None)])
+    assert transactions([(END, 3), (ABORT, 4)]) == ([], [])
+    assert CLEAR in {name for names in TYPES.values() for name in names}
+
+
+def test_java_finds_secrets_as_python_does() -> None:
+    """Nothing in the pattern means something else in Java."""
+    assert not re.search(r"\(\?[^:]|\\[zZAGQEpPhHRX]|\+\+|\*\+|\?\+|&&", SECRET_CONFIG)

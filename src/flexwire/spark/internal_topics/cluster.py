@@ -84,7 +84,9 @@ class ClusterState:
 
     def unread(self) -> DataFrame:
         """The records that no bundled release can read, a row each; the state may lack them."""
-        rows = _decoded(self.records, ())
+        # Whether a message can be read is known when it has been.
+        every = [names[0] for names in framed_messages(TOPIC.module).values()]
+        rows = _decoded(self.records, every)
         return rows.where("error is not null").select(
             "offset", "in_log", "timestamp", "type", "version", "error"
         )

@@ -68,13 +68,10 @@ def shares_spark(file: str) -> bool:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
     # Importing PySpark takes a second.
-    import flexwire.spark.analyze as job  # noqa: PLC0415 - see above
     from flexwire.spark.analyze import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
 
-    # Tests that are about answers ask them; in a hundred analyses they would take minutes.
-    job.DEFAULT_ANSWERS = "none"
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF)
     java = os.environ.get("JAVA_HOME")

@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
 HEAD = f"""# Answers
 
-What operators ask of their traffic, and what `flexwire analyze` answers without being asked. Each
-answer is a part of the report, a table `answers/NAME`, and `answers/NAME.csv` to send round, in
-which no cell is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV at
-most the first {MOST_ROWS:,}, the most important ones; what is beyond that is counted.
+What operators ask of their traffic and logs. `flexwire analyze --answers all` answers it, and by
+default what is asked of logs, where logs are given: the others take some CPU seconds each. Each is
+a part of the report, a table `answers/NAME`, and `answers/NAME.csv` to send round, in which no cell
+is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV at most the first
+{MOST_ROWS:,}, the most important ones; what is beyond that is counted.
 
-`--answers NAME,NAME` asks only some, `--answers none` nothing. One that fails is said in the report
+`--answers NAME,NAME` asks some, `--answers none` nothing. One that fails is said in the report
 and on the terminal, and all else is as it would be; where it was named, the exit code is 1. With
 Delta tables both are in the directory of the run, the table as answers/NAME.parquet: they are about
 its input alone.
 
 ```
-flexwire analyze CAPTURE --out OUT --labels teams.csv
+flexwire analyze CAPTURE --out OUT --answers all --labels teams.csv
 flexwire answers OUT                         # prints them again
 flexwire answers OUT NAME --format csv
 ```

@@ -20,7 +20,7 @@ from flexwire.spark.analyze import SMALL_CONF, SMALL_JAVA, analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.paths import capture_sources, output_place
+from flexwire.spark.paths import capture_sources, input_sources, output_place
 from flexwire.spark.reading import table
 from flexwire.spark.session import session
 from flexwire.spark.unreadable import SHOWN, Unreadable
@@ -156,12 +156,12 @@ def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
     change: Callable[[Path], None],
     what: str,
 ) -> None:
-    def listed_then_changed(given: list[Path]) -> list[Source]:
-        found = capture_sources(given)
+    def listed_then_changed(given: list[Path]) -> tuple[list[Source], list[Source]]:
+        found = input_sources(given)
         change(captures[1])
         return found
 
-    monkeypatch.setattr("flexwire.spark.analyze.capture_sources", listed_then_changed)
+    monkeypatch.setattr("flexwire.spark.analyze.input_sources", listed_then_changed)
     with pytest.raises(AnalysisError) as raised:
         analyze(captures, tmp_path / "out", spark=spark, skip_unreadable=True)
     told = str(raised.value)

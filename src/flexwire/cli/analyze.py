@@ -95,8 +95,8 @@ def _ends(
 @click.option(
     "--answers",
     metavar="NAMES",
-    help='Which questions about the traffic to answer: "all", which is the default, "none", or '
-    "names with commas between them. docs/answers.md has them.",
+    help='Which questions of operators to answer: "all", "none", or names with commas between '
+    "them; docs/answers.md has them. By default those about logs, where logs are given.",
 )
 @labels_option
 @click.option(
@@ -120,8 +120,8 @@ def analyze(
     either (a broker's log.dirs, those of partitions), and patterns; here, or in an object store as
     s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with every connection, frame,
     message, record, and batch of a log as Parquet, facts.json, and report.html, which opens
-    offline. Who breaks on which release is in the report, in audit.csv and in audit.json. What
-    operators ask of their traffic is in the report, in tables/answers/ and in answers/ as CSV.
+    offline. Who breaks on which release is in the report, in audit.csv and in audit.json. With
+    --answers all the report says what operators ask, as do tables/answers/ and answers/ in CSV.
 
     On a cluster, all machines must see the captures and OUT by the same paths, and have flexwire:
     docs/cluster.md says how. What else a cluster needs is given to spark-submit, or stands in its
@@ -202,6 +202,8 @@ def _of_logs(logs: LogFacts) -> str:
 def _tell_where(done: Analysis) -> None:
     print(f"Tables: {done.output.where('tables')}")
     print(f"Report: {done.output.where('report.html')}")
+    if not (done.facts.answers or done.facts.unanswered):
+        print(f"Chargeback, latency, errors and more: flexwire answers {done.output.place}")
 
 
 def _left_out(facts: Facts) -> str:

@@ -220,8 +220,8 @@ def class_of(size: int) -> int:
 def least_of(kind: int) -> int:
     """Give the least size of a class.
 
-    >>> [least_of(class_of(one)) for one in (0, 127, 129, 1000)]
-    [0, 127, 128, 992]
+    >>> [least_of(class_of(one)) for one in (0, 127, 129, 1001)]
+    [0, 127, 128, 1000]
     """
     halvings = max(0, kind // D.HALF - 1)
     return (kind - D.HALF * halvings) << halvings

@@ -89,7 +89,14 @@ def run_demo(out: Path, *, progress: Progress = silent, memory: str = "2g") -> D
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
-    analysis = analyze(traffic.captures, out, progress=progress, memory=memory, releases=RELEASES)
+    analysis = analyze(
+        traffic.captures,
+        out,
+        progress=progress,
+        memory=memory,
+        releases=RELEASES,
+        answers="all",
+    )
     return DemoOutcome(traffic, analysis)
 
 

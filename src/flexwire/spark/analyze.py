@@ -35,12 +35,13 @@ from flexwire.report.bounding import bounded
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
+    LOG_ANSWERS,
     audit_rows,
     audit_tables,
     gather_audit,
     tables_to_audit,
 )
-from flexwire.spark.answers.asking import ALL, Given, ask_or_tell, chosen
+from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.settings import answering
 from flexwire.spark.answers.writing import write_answers
@@ -123,7 +124,6 @@ _BY_OBJECTS = (
     f"There were {_CROWDED}: Python objects read them, which takes far longer. Files that one host "
     "captured at once can be joined first, with mergecap."
 )
-DEFAULT_ANSWERS = ALL
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
@@ -230,10 +230,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     messages that carried records have their bytes, and else how many there were. ``by_objects``
     reads as the reference does, far slower, and only files here.
 
-    ``answers`` are "all", the default, "none", or some of `flexwire.spark.answers.ANSWERS` by name,
-    or answers of your own. Each is a table ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of
-    the report; one that fails is in ``facts.unanswered``, and all else is as it would be. For
-    those that say whose traffic it is, the file ``labels`` maps clients to teams.
+    ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or answers
+    of your own; by default those about logs, where there are some. Each is a table
+    ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in
+    ``facts.unanswered``, and all else is as it would be. The file ``labels`` maps clients to teams
+    for those that say whose traffic it is, which by itself asks them.
 
     Raises `CaptureError` for a file that is no capture, none, or a broker that is no address,
     `StorageError` for files that cannot be listed or written, `FlexwireError` for an ``out`` that
@@ -241,10 +242,18 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = chosen(DEFAULT_ANSWERS if answers is None else answers, ANSWERS, labels)
-    how = _How(*flags, *given, *to_format(format, append), asked)
+    how = _How(*flags, *given, *to_format(format, append), _asked(answers, labels))
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
+
+
+def _asked(
+    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
+) -> tuple[Answer, ...] | None:
+    if answers is None and labels is None:
+        return None
+    labelled = [one for one in ANSWERS if one.labelled is not None]
+    return chosen(labelled if answers is None else answers, ANSWERS, labels)
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
@@ -278,7 +287,7 @@ class _How:
     title: str
     format: str
     append: bool
-    answers: tuple[Answer, ...]
+    answers: tuple[Answer, ...] | None
 
 
 def _run(
@@ -518,12 +527,15 @@ class _Job:
 
     def answer(self, facts: Facts, memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        if not self.how.answers:
+        answers = self.how.answers
+        if answers is None:
+            answers = LOG_ANSWERS if facts.logs is not None else ()
+        if not answers:
             return facts
         written = staged(self.place)
         with self._stage("Answering"), answering(self.spark, written):
             tables = tables_of(self.spark, written)
-            told = [ask_or_tell(one, tables, memory) for one in self.how.answers]
+            told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         write_answers(self.place.files, given, grows=self.how.format == DELTA)
         return replace(

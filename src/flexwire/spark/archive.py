@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,11 +25,21 @@ from flexwire.spark.java import cache_directories, candidates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql import SparkSession
+
 _OPTIONS: Final = "spark.driver.defaultJavaOptions"
 # An archive that does not fit is nobody's fault, and Java would say so on the terminal.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
+# What answers are made of: it is for the classes that Java loads to run it, and gives nothing.
+_QUERY: Final = """
+    select *, rank() over (order by bytes desc) from (
+      select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)
+      from (select *, explode(items) as one from flexwire_rows where size > 0)
+      group by name, date_trunc('day', time)
+    ) join flexwire_rows using (name) order by bytes
+"""
 # Dumping takes ten seconds; a machine that others use is forgiven, a hang is not.
 _TIMEOUT_S = 300
 
@@ -98,7 +109,7 @@ def _finished(draft: Path) -> Path:
 
 def _name() -> str:
     """What tells archives apart that are for other Javas, for another Spark or for other jars."""
-    told = hashlib.sha256(pyspark.__version__.encode())
+    told = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         told.update(_release(java))
     # Java takes the jars as the directory gives them, and looks at the time and size of each.
@@ -148,12 +159,30 @@ def _start_once(options: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
         raise AssertionError("a task of Spark gives what it was given")
+    for is_compiled in ("false", "true"):
+        spark.conf.set("spark.sql.codegen.wholeStage", is_compiled)
+        spark.conf.set("spark.sql.adaptive.enabled", is_compiled)
+        _query(spark)
     spark.stop()
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to Java's process
     gateway.shutdown()
     # Java ends when nobody can tell it anything any more, and dumps before.
     gateway.proc.stdin.close()
     gateway.proc.wait(_TIMEOUT_S)
+
+
+def _query(spark: SparkSession) -> None:
+    """Have Java load what a query of a table takes: reading Parquet, a join, sums, an order."""
+    import pyarrow as pa  # noqa: PLC0415 - see `_start_once`
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see `_start_once`
+
+    rows = {"name": ["a", "b"], "size": [1, 2], "time": [datetime.now(UTC)] * 2}
+    with tempfile.TemporaryDirectory() as scratch:
+        pq.write_table(pa.table(rows | {"items": [[{"n": 1}]] * 2}), Path(scratch, "rows.parquet"))
+        spark.read.parquet(scratch).createOrReplaceTempView("flexwire_rows")
+        found = spark.sql(_QUERY).toArrow()
+    if found.num_rows == 0:
+        raise AssertionError("a query of Spark gives what was written")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANSWERS",
+    "LOG_ANSWERS",
     "AuditTables",
     "audit",
     "audit_rows",
@@ -66,6 +67,9 @@ __all__ = [
     "tagged_fields",
 ]
 
+LOG_ANSWERS: tuple[Answer, ...] = (STORAGE, SAVINGS)
+"""Those about logs, which are asked unless others are."""
+
 ANSWERS: tuple[Answer, ...] = (
     CHARGEBACK,
     LATENCY,
@@ -76,8 +80,7 @@ ANSWERS: tuple[Answer, ...] = (
     CONNECTIONS,
     GROUPS,
     LAG,
-    STORAGE,
-    SAVINGS,
+    *LOG_ANSWERS,
 )
 """Every answer that `analyze` gives, in the order of the report."""
 

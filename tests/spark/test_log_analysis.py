@@ -158,7 +158,7 @@ def test_the_tables_are_whole_and_the_facts_are_theirs(done: Analysis) -> None:
     place = done.output.place.path
     assert place is not None
     assert {one.name for one in place.iterdir()} == {
-        *("tables", "report.html", "facts.json", "audit.csv", "audit.json")
+        *("tables", "answers", "report.html", "facts.json", "audit.csv", "audit.json")
     }
 
 

@@ -202,11 +202,12 @@ def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]
 
     def label(row: Sequence[Any]) -> str:
         words = [
-            cell(row[place], kind).text if row[place] is not None else "not known"
+            cell(row[place], kind).text
             for place, kind in zip(about, kinds, strict=True)
+            if row[place] is not None
         ]
-        if len(words) == 1:
-            return words[0]
+        if not words:
+            return "not known"
         return " \u00b7 ".join(_cut(word) for word in words)
 
     return label

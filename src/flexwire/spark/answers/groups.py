@@ -125,7 +125,7 @@ ANSWER: Final = Answer(
     "timeout; where sessions expire, at pauses of the client and at the session timeout.",
     row="a generation of a group",
     columns=COLUMNS,
-    order=("group_id", "protocol", "-generation"),
+    order=("-rebalance_us", "group_id", "protocol", "-generation"),
     shown=(
         ShownColumn("group_id", "Group", is_about=True),
         ShownColumn("protocol", "Protocol"),

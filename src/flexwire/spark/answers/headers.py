@@ -118,31 +118,34 @@ def _each(records: DataFrame) -> DataFrame:
         | (F.col("base_offset") < 0)
         | (F.pmod("offset", F.lit(_ONE_OF)) == 0)
     )
+    # What is of the record is said before its headers are told apart, once for all of them.
     own = records.where("offset is not null and not is_control").select(
         F.coalesce("topic", "topic_id").alias("topic"),
         "source",
         "client_id",
         (_bytes("key") + _bytes("value")).alias("record_bytes"),
         is_judged.alias("is_judged"),
-        "headers",
+        F.when(is_judged, F.array_contains("headers.key", F.lit(TYPES_KEY.encode()))).alias(
+            "is_spring"
+        ),
+        F.col("headers.key").alias("keys"),
         F.posexplode_outer("headers").alias("place", "one"),
     )
+    is_first = F.coalesce("place", F.lit(0)) == 0
     return own.select(
         *_OF,
         F.col("one.key").alias("header"),
         F.col("one.value").alias("value"),
         F.octet_length("one.value").alias("size"),
-        (F.coalesce("place", F.lit(0)) == 0).alias("is_first_header"),
+        is_first.alias("is_first_header"),
         # The same key once more is of the same record.
         (
             (F.col("place") == 0)
-            | (F.array_position("headers.key", F.col("one.key")) == F.col("place") + 1)
+            | (F.array_position("keys", F.col("one.key")) == F.col("place") + 1)
         ).alias("is_first_of_key"),
         "record_bytes",
         (F.col("is_judged") & F.col("one.value").isNotNull()).alias("is_judged"),
-        F.when(
-            F.col("is_judged"), F.array_contains("headers.key", F.lit(TYPES_KEY.encode()))
-        ).alias("is_spring"),
+        "is_spring",
     )
 
 
@@ -227,16 +230,16 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     shown=(
-        ShownColumn("topic", "topic", is_about=True),
-        ShownColumn("source", "by"),
-        ShownColumn("client_id", "client id", is_about=True),
-        ShownColumn("key", "key", is_about=True),
-        ShownColumn("records", "records", "count"),
-        ShownColumn("record_share", "of records", "share"),
-        ShownColumn("mean_bytes", "value", "bytes"),
-        ShownColumn("total_bytes", "in all", "bytes"),
-        ShownColumn("payload_share", "of the payload", "share"),
-        ShownColumn("reads_as", "reads as"),
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("source", "By"),
+        ShownColumn("client_id", "Client id", is_about=True),
+        ShownColumn("key", "Key", is_about=True),
+        ShownColumn("records", "Records", "count"),
+        ShownColumn("record_share", "Of records", "share"),
+        ShownColumn("mean_bytes", "Value", "bytes"),
+        ShownColumn("total_bytes", "In all", "bytes"),
+        ShownColumn("payload_share", "Of the payload", "share"),
+        ShownColumn("reads_as", "Reads as"),
     ),
     ask=headers,
     picture=Picture("Bytes of record headers", "total_bytes"),

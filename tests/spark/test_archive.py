@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.spark import archive
-from flexwire.spark.analyze import SMALL_JAVA
-from flexwire.spark.archive import kept_archive, make_archive, with_archive
+from flexwire.spark.archive import SMALL_JAVA, kept_archive, make_archive, with_archive
 from flexwire.spark.java import find_java
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark import paths
-from flexwire.spark.analyze import SMALL_CONF, SMALL_JAVA, analyze
+from flexwire.spark.analyze import SMALL_CONF, analyze
 from flexwire.spark.answers import audit
-from flexwire.spark.archive import with_archive
+from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.paths import capture_sources, input_sources, output_place
 from flexwire.spark.reading import table

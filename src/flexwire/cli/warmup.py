@@ -34,8 +34,7 @@ def warmup() -> None:
             )
         print(f"{what}: {time.monotonic() - began:.1f} s")
     if find_spec("pyspark") is not None:
-        from flexwire.spark.analyze import SMALL_JAVA
-        from flexwire.spark.archive import make_archive
+        from flexwire.spark.archive import SMALL_JAVA, make_archive
 
         began = time.monotonic()
         kept = make_archive(SMALL_JAVA) is not None

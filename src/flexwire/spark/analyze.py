@@ -45,7 +45,7 @@ from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.settings import answering
 from flexwire.spark.answers.writing import write_answers
-from flexwire.spark.archive import with_archive
+from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
@@ -138,12 +138,6 @@ _INFLATION = 10
 SMALL_CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-# One compiler, and a collector without threads of its own: half the processor time of a start.
-# With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
-SMALL_JAVA = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=240m"
 }
 
 

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.settings import answering
+from flexwire.spark.answers.settings import answering, is_small
+from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.reading import output_of
 from flexwire.spark.session import Start
@@ -50,7 +51,7 @@ def answers_of(
         explained, lambda: "Answering", *(start.memories() if is_ours else (None, None))
     )
     with explain():
-        spark = start.session({})
+        spark = start.session(with_archive(SMALL_JAVA if is_small(found) else {}))
     with stopped(spark) if is_ours else nullcontext(), explain(), answering(spark, found):
         tables = tables_of(spark, found)
         return [kept.get(one.name) or ask(one, tables) for one in wanted]

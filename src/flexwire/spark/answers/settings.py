@@ -47,11 +47,12 @@ _LARGE: Final = {
 @contextmanager
 def answering(spark: SparkSession, found: Output) -> Iterator[None]:
     """Set what questions about these tables run with, meanwhile."""
-    with meanwhile(spark, _ALWAYS | (_SMALL if _is_small(found) else _LARGE)):
+    with meanwhile(spark, _ALWAYS | (_SMALL if is_small(found) else _LARGE)):
         yield
 
 
-def _is_small(found: Output) -> bool:
+def is_small(found: Output) -> bool:
+    """Whether to compile queries of these tables takes longer than to run them as they are."""
     files = [(name, file) for name in found.names for file in found.files(name)]
     if sum(file.size for _, file in files) >= SMALL_BYTES:
         return False

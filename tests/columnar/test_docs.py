@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "columnar.md"
 
@@ -15,6 +15,5 @@ def test_every_block_of_the_page_does_what_it_shows() -> None:
     for block in found:
         assert block.language == "python"
         assert "assert " in block.text
-        program = compile("\n" * block.line + block.text, str(PAGE), "exec")
-        exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, str(PAGE), names, Path.cwd())
     assert len(found) == 5

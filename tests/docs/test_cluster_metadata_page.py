@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import re
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,12 +24,10 @@ ROOM = Path(__file__).parents[2] / "src" / "flexwire" / "spark" / "internal_topi
 @pytest.mark.cluster
 def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
-    with contextlib.chdir(tmp_path):
-        for block in blocks(PAGE):
-            assert block.language == "python"
-            assert block.reason is None
-            program = compile("\n" * block.line + block.text, "docs/cluster-metadata.md", "exec")
-            exec(program, names)  # noqa: S102 - the page is ours
+    for block in blocks(PAGE):
+        assert block.language == "python"
+        assert block.reason is None
+        run_python(block, "docs/cluster-metadata.md", names, tmp_path)
     assert names["spark"] is spark
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +25,5 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         assert (block.language, block.reason) == ("python", None)
         asserted += block.text.count("assert ")
-        program = compile("\n" * block.line + block.text, str(PAGE), "exec")
-        with contextlib.chdir(tmp_path):
-            exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, str(PAGE), names, tmp_path)
     assert asserted == 11

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,9 +24,7 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
     for block in blocks(PAGE):
         assert block.language == "python"
         assert "assert " in block.text
-        program = compile("\n" * block.line + block.text, "docs/internal-topics.md", "exec")
-        with contextlib.chdir(tmp_path):
-            exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, "docs/internal-topics.md", names, tmp_path)
 
 
 @pytest.mark.spark

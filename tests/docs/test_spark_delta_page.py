@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,10 +21,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark-delta.md").read_text(encodin
 @pytest.mark.cluster
 def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
-    with contextlib.chdir(tmp_path):
-        for block in blocks(PAGE):
-            assert block.language == "python"
-            if block.reason is None:
-                program = compile("\n" * block.line + block.text, "docs/spark-delta.md", "exec")
-                exec(program, names)  # noqa: S102 - the page is ours
+    for block in blocks(PAGE):
+        assert block.language == "python"
+        if block.reason is None:
+            run_python(block, "docs/spark-delta.md", names, tmp_path)
     assert names["spark"] is spark

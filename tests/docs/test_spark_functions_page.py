@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.spark import functions
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +23,7 @@ def follow() -> dict[str, Any]:
     for block in blocks(TEXT):
         assert (block.language, block.reason) == ("python", None)
         assert "assert " in block.text
-        program = compile("\n" * block.line + block.text, str(PAGE), "exec")
-        exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, str(PAGE), names, Path.cwd())
     return names
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,9 +26,7 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
         if block.reason is not None:
             continue
         assert "assert " in block.text
-        program = compile("\n" * block.line + block.text, "docs/spark.md", "exec")
-        with contextlib.chdir(tmp_path):
-            exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, "docs/spark.md", names, tmp_path)
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,13 @@ def check_page(page: str, directory: Path) -> None:
         check(block, directory)
 
 
+def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) -> None:
+    """Run a block of Python in ``directory``; an error in it has the line of the page."""
+    program = compile("\n" * block.line + block.text, page, "exec")
+    with contextlib.chdir(directory):
+        exec(program, names)  # noqa: S102 - the page is ours
+
+
 def check(block: Block, directory: Path) -> None:
     """Run one block in ``directory``; what it shows must be what happens."""
     if block.reason is not None:
@@ -62,9 +70,7 @@ def check(block: Block, directory: Path) -> None:
         check_console(block.text, directory)
     elif block.language == "python":
         assert re.search(r"^\s*assert ", block.text, re.MULTILINE), "nothing is asserted"
-        program = compile("\n" * block.line + block.text, "README.md", "exec")
-        with contextlib.chdir(directory):
-            exec(program, {"__name__": "readme"})  # noqa: S102 - the README is ours
+        run_python(block, "README.md", {"__name__": "readme"}, directory)
     else:
         pytest.fail(f"a block of {block.language or 'no language'} cannot be run, nor says why")
 

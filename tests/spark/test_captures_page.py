@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pytest
 from flexwire.spark.formats import kafka_capture_kept
 from flexwire.spark.formats.kafka_capture_options import ACCEPTED, KINDS
 from flexwire.tables import followed
-from tests.house.test_readme import blocks
+from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +29,7 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
     for block in blocks(PAGE):
         assert block.language == "python"
         assert "assert " in block.text
-        program = compile("\n" * block.line + block.text, "docs/spark-captures.md", "exec")
-        with contextlib.chdir(tmp_path):
-            exec(program, names)  # noqa: S102 - the page is ours
+        run_python(block, "docs/spark-captures.md", names, tmp_path)
 
 
 def test_the_page_has_every_option_and_every_kind_of_row() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -43,7 +42,7 @@ from flexwire.spark.answers import (
 )
 from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.settings import answering
+from flexwire.spark.answers.settings import answering, are_small
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
@@ -68,6 +67,7 @@ from flexwire.spark.publishing.outputs import (
     to_format,
 )
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
+from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.session import Start, meanwhile, tasks_at_once
 from flexwire.spark.sums.analysis import AnalysisSums
@@ -76,7 +76,6 @@ from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.place import Place
 from flexwire.storage.private import make_private_directory
-from flexwire.tables.parquet import TableWriter
 from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
@@ -513,11 +512,7 @@ class _Job:
     def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
         """Write a table that is one file."""
         name = f"{directory.rpartition('/')[2]}.parquet"
-        with tempfile.TemporaryDirectory() as scratch:
-            local = Path(scratch, name)
-            with TableWriter(local, rows.schema) as writer:
-                writer.write(rows)
-            self.place.files.put(local, f"{directory}/{name}")
+        write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
 
     def answer(self, facts: Facts, memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
@@ -527,7 +522,8 @@ class _Job:
         if not answers:
             return facts
         written = staged(self.place)
-        with self._stage("Answering"), answering(self.spark, written):
+        is_small = are_small(written)
+        with self._stage("Answering"), answering(self.spark, is_small=is_small):
             tables = tables_of(self.spark, written)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]

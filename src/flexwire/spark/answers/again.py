@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.settings import answering, is_small
+from flexwire.spark.answers.settings import answering, are_small
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.reading import output_of
@@ -50,9 +50,11 @@ def answers_of(
     explain = partial(
         explained, lambda: "Answering", *(start.memories() if is_ours else (None, None))
     )
+    is_small = are_small(found)
     with explain():
-        spark = start.session(with_archive(SMALL_JAVA if is_small(found) else {}))
-    with stopped(spark) if is_ours else nullcontext(), explain(), answering(spark, found):
+        spark = start.session(with_archive(SMALL_JAVA if is_small else {}))
+    asking = answering(spark, is_small=is_small)
+    with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found)
         return [kept.get(one.name) or ask(one, tables) for one in wanted]
 

@@ -45,13 +45,13 @@ _LARGE: Final = {
 
 
 @contextmanager
-def answering(spark: SparkSession, found: Output) -> Iterator[None]:
-    """Set what questions about these tables run with, meanwhile."""
-    with meanwhile(spark, _ALWAYS | (_SMALL if is_small(found) else _LARGE)):
+def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+    """Set what questions about tables run with, meanwhile; ``is_small`` as `are_small` has it."""
+    with meanwhile(spark, _ALWAYS | (_SMALL if is_small else _LARGE)):
         yield
 
 
-def is_small(found: Output) -> bool:
+def are_small(found: Output) -> bool:
     """Whether to compile queries of these tables takes longer than to run them as they are."""
     files = [(name, file) for name in found.names for file in found.files(name)]
     if sum(file.size for _, file in files) >= SMALL_BYTES:

@@ -11,13 +11,11 @@ is about one input, and percentiles of two cannot be added up.
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.spark.publishing.staging import ANSWERS
+from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.tables import FORMAT
-from flexwire.tables.parquet import TableWriter
 from flexwire.tables.reading import MARKER
 
 if TYPE_CHECKING:
@@ -34,14 +32,6 @@ def write_answers(place: Place, given: Iterable[Given], *, grows: bool) -> None:
     for one in given:
         name = one.answer.name
         place.write(f"{ANSWERS}/{name}.csv", one.csv().encode())
-        _write_table(place, one, ANSWERS if grows else f"tables/{ANSWERS}/{name}")
-
-
-def _write_table(place: Place, given: Given, directory: str) -> None:
-    name = f"{given.answer.name}.parquet"
-    with tempfile.TemporaryDirectory() as scratch:
-        local = Path(scratch, name)
-        with TableWriter(local, given.rows.schema) as writer:
-            for batch in given.rows.to_batches():
-                writer.write(batch)
-        place.put(local, f"{directory}/{name}")
+        directory = ANSWERS if grows else f"tables/{ANSWERS}/{name}"
+        rows = one.rows
+        write_one_file(place, f"{directory}/{name}.parquet", rows.schema, rows.to_batches())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from flexwire.spark.publishing.joining import WHOLE_BYTES
@@ -10,12 +12,25 @@ from flexwire.spark.publishing.manifest import PARTS, TABLES
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
     from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.places import Place
     from flexwire.tables.run_rows import Rows
+
+
+def write_one_file(
+    place: Place, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> None:
+    """Write a table that is one file, of this name in a place; for the driver."""
+    with tempfile.TemporaryDirectory() as scratch:
+        local = Path(scratch, Path(name).name)
+        with TableWriter(local, schema) as writer:
+            for batch in batches:
+                writer.write(batch)
+        place.put(local, name)
 
 
 class TableFiles:

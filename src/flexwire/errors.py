@@ -221,3 +221,7 @@ class AnalysisError(FlexwireError):
 
 class TapError(FlexwireError):
     """The tap cannot start: what was given is not an address, or it cannot listen there."""
+
+
+class TlsError(FlexwireError):
+    """A certificate, a key or an authority's file that TLS cannot be begun with, and why."""

@@ -26,6 +26,8 @@ _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _NO_RECORD = "where no record was read"
 _IN_PARTS = "where tables have grown, and several analyses have read parts of a partition"
 _NO_BATCH = "where no batch but control batches was read"
+_OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
+_IS_WHOLE = "is_whole"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic"),
@@ -77,6 +79,10 @@ def storage(tables: AnalysisTables) -> DataFrame:
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
     found = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
+    found = found.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
+    # Between two analyses nobody has looked for later records of the same keys.
+    known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
+    found = found.withColumns(known)
     found = found.withColumns(
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
@@ -94,15 +100,11 @@ def storage(tables: AnalysisTables) -> DataFrame:
 
 
 def _of_keys(keys: DataFrame) -> DataFrame:
-    """Give the sums of what was found of keys, which is unknown between two analyses."""
+    """Give the sums of what was found of keys, and whether one analysis has looked at each."""
     run = F.col("analysis") if "analysis" in keys.columns else F.lit("")
-    partitions = F.size(F.collect_set("partition"))
-    is_whole = F.size(F.collect_set(F.struct("partition", run))) == partitions
-    superseded = ("superseded_records", "superseded_bytes")
-    return keys.groupBy("topic").agg(
-        F.sum("keyed_records").alias("keyed_records"),
-        *(F.when(is_whole, F.sum(one)).alias(one) for one in superseded),
-    )
+    times = F.size(F.collect_set(F.struct("partition", run)))
+    is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
+    return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:

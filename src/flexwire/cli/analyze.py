@@ -191,12 +191,29 @@ def _tell(done: Analysis) -> None:
 
 
 def _of_logs(logs: LogFacts) -> str:
-    damaged = f"; {logs.damaged:,} places are damaged" * bool(logs.damaged)
-    others = f"; {logs.left_out_count:,} directories were left out, the report says why"
-    return (
-        f"{logs.records:,} records in {logs.batches:,} batches of {logs.partitions:,} partitions, "
-        f"{logs.bytes:,} bytes{damaged}{others * bool(logs.left_out_count)}"
-    )
+    from flexwire.report.units import plural
+
+    records, batches = plural(logs.records, "record"), plural(logs.batches, "batch", "batches")
+    of, size = plural(logs.partitions, "partition"), plural(logs.bytes, "byte")
+    told = [f"{records} in {batches} of {of}, {size}"]
+    if logs.damaged:
+        places = plural(logs.damaged, "place")
+        told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
+    if logs.known_partitions:
+        told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
+    if logs.gone_partitions:
+        told.append(
+            f"{plural(logs.gone_partitions, 'partition')} had lost what was to be read next"
+        )
+    if logs.behind_count:
+        told.append(
+            f"{plural(logs.behind_count, 'partition')} ended before what was to be read next"
+        )
+    if logs.left_out_count:
+        directories = plural(logs.left_out_count, "directory", "directories")
+        was = "was" if logs.left_out_count == 1 else "were"
+        told.append(f"{directories} {was} left out, the report says why")
+    return "; ".join(told)
 
 
 def _tell_where(done: Analysis) -> None:

@@ -63,8 +63,10 @@ from flexwire.spark.publishing.outputs import (
     facts_of_known,
     found,
     here,
+    known_offsets,
     staged,
     to_format,
+    went_on,
 )
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.table_files import write_one_file
@@ -74,7 +76,6 @@ from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
-from flexwire.storage.place import Place
 from flexwire.storage.private import make_private_directory
 from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
@@ -302,7 +303,7 @@ def _run(
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, [*files, *logs], how.format, append=how.append) as place:
+    with begun(to, files, how.format, append=how.append, logs=logs) as place:
         if place.known:
             return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
@@ -332,9 +333,8 @@ def _inputs(paths: Iterable[str | Path], how: _How) -> tuple[list[Source], list[
     files, logs = input_sources(to_list(paths, "paths", "a list of paths"))
     if how.by_objects:
         local_files(files, "expected a file on this machine, which by_objects alone reads")
-    for is_asked, name in ((how.by_objects, "by_objects"), (how.format != PARQUET, "format delta")):
-        if logs and is_asked:
-            reason = f"a file of a log, which {name} does not take, for now; leave one of them out"
+        if logs:
+            reason = "a file of a log, which by_objects does not take; leave one of them out"
             raise CaptureError(reason, source=logs[0].name)
     return files, logs
 
@@ -501,10 +501,9 @@ class _Job:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total))
-            place = self.place.files
-            assert isinstance(place, Place)  # noqa: S101 - nothing was begun in another format
-            return write_log_tables(self.spark, plan, self.place.drop, place)
+            plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
+            went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
+            return write_log_tables(self.spark, plan, self.place.drop)
 
     def _write_audit(self, audit: Audit) -> None:
         self._write_table(audit_rows(audit), _AUDIT_DIRECTORY)

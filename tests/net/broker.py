@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
     from pathlib import Path
 
+    from flexwire.net.stamping import Stamping
+
     Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     Answer = Callable[[RequestFrame, bytes], bytes | None]
 
@@ -146,9 +148,10 @@ async def close(writer: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def tapped(
-    upstream: HostPort, out: Path, *, frame_limit: int = 1 << 24
+    upstream: HostPort, out: Path, *, frame_limit: int = 1 << 24, stamping: Stamping | None = None
 ) -> AsyncIterator[Tap]:
-    async with Tap((LOOPBACK, 0), upstream, out, frame_limit=frame_limit) as tap:
+    made = Tap((LOOPBACK, 0), upstream, out, frame_limit=frame_limit, stamping=stamping)
+    async with made as tap:
         yield tap
     assert tap.stats.failures == 0
     assert tap.stats.open_connections == 0

@@ -14,9 +14,22 @@ from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
+    from flexwire.net.stamping import HeaderTag
     from flexwire.net.tap import Tap
 
 _MIB = 1024 * 1024
+
+
+def _parsed_tags(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> tuple[HeaderTag, ...]:
+    from flexwire.errors import ArgumentError
+    from flexwire.net.stamping import parse_header_tag
+
+    try:
+        return tuple(parse_header_tag(text) for text in texts)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
@@ -37,21 +50,51 @@ _MIB = 1024 * 1024
     show_default=True,
     help="Begin a new file after this many MiB.",
 )
-def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
+@click.option(
+    "--header-tag",
+    "header_tags",
+    multiple=True,
+    metavar="NUMBER=VALUE",
+    callback=_parsed_tags,
+    help="Send requests on with this tag in their header: a text or hex:DIGITS. In a text, "
+    "{client}, {connection} and {trace_id} stand for what they name.",
+)
+@click.option(
+    "--request-limit",
+    type=click.IntRange(min=1),
+    help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a request "
+    "beyond it.",
+)
+def tap(
+    *,
+    upstream: str,
+    out: Path,
+    listen: str,
+    rotate: int,
+    header_tags: tuple[HeaderTag, ...],
+    request_limit: int | None,
+) -> None:
     """Capture what passes between clients and a cluster.
 
     The tap is a proxy and writes what passes as pcapng, which flexwire and Wireshark open.
 
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
-    else passes unchanged. Stop it with Ctrl-C.
+    else passes unchanged, unless --header-tag asks for tags in request headers: the capture has
+    what the client sent, and the tags in comments. Stop it with Ctrl-C.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. Exits with 1 where frames passed that are not in the capture, and says how many.
     """
     import asyncio
 
-    from flexwire.errors import CaptureError
+    from flexwire.errors import ArgumentError, CaptureError
+    from flexwire.net.stamping import Stamping
     from flexwire.net.tap import run_tap
+
+    try:
+        stamping = Stamping(header_tags, request_limit) if header_tags else None
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
@@ -62,7 +105,10 @@ def tap(*, upstream: str, out: Path, listen: str, rotate: int) -> None:
         told = f"listening on {host}:{port}, capturing into {out}; Ctrl-C stops"
         print(printable(told), flush=True)
 
-    counts = asyncio.run(run_tap(listen, upstream, out, max_bytes=rotate * _MIB, ready=ready))
+    running = run_tap(
+        listen, upstream, out, max_bytes=rotate * _MIB, stamping=stamping, ready=ready
+    )
+    counts = asyncio.run(running)
     for name, count in dataclasses.asdict(counts).items():
         if count and name != "open_connections":
             print(f"{name.replace('_', ' '):20} {count:12,}")

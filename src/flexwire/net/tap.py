@@ -16,6 +16,7 @@ from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.host_port import HIGHEST_PORT, HostPort, parse_host_port
 from flexwire.net.relay import CHUNK_BYTES, Relay, Streams, close_stream
+from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
@@ -47,6 +48,8 @@ class Tap:
 
     TLS is passed on and captured but not read: see `TapStatistics.tls`. A ``listen`` port of 0
     takes any free port. ``out`` is a directory; ``max_bytes`` is the size of one capture file.
+    ``stamping`` says which tags request headers are sent on with; comments in the capture hold
+    them, beside what the client sent.
     """
 
     def __init__(  # the options of a program
@@ -58,6 +61,7 @@ class Tap:
         max_bytes: int = DEFAULT_FILE_BYTES,
         prefix: str = "tap",
         frame_limit: int = DEFAULT_FRAME_LIMIT,
+        stamping: Stamping | None = None,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -66,6 +70,7 @@ class Tap:
         self._max_bytes = max_bytes
         self._prefix = prefix
         self._frame_limit = frame_limit
+        self._stamping = stamping
         self._writer: PcapngWriter | None = None
         self._servers: dict[HostPort, asyncio.Server] = {}
         self._opening = asyncio.Lock()
@@ -207,6 +212,9 @@ class Tap:
         async def route(address: HostPort) -> HostPort:
             return await self._route(address, client[1])
 
+        stamper = None
+        if self._stamping is not None:
+            stamper = Stamper(self._stamping, str(near), self.stats.connections)
         relay = Relay(
             client,
             broker,
@@ -215,6 +223,7 @@ class Tap:
             statistics=self.stats,
             frame_limit=self._frame_limit,
             name=name,
+            stamper=stamper,
         )
         await relay.run()
 
@@ -257,6 +266,7 @@ async def run_tap(
     out: Path,
     *,
     max_bytes: int = DEFAULT_FILE_BYTES,
+    stamping: Stamping | None = None,
     ready: Callable[[Tap], None] | None = None,
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
@@ -274,7 +284,7 @@ async def run_tap(
             loop.add_signal_handler(number, stop.set)
             handled.append(number)
     try:
-        async with Tap(listen, upstream, out, max_bytes=max_bytes) as tap:
+        async with Tap(listen, upstream, out, max_bytes=max_bytes, stamping=stamping) as tap:
             if ready is not None:
                 ready(tap)
             await stop.wait()

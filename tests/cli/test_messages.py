@@ -101,6 +101,24 @@ def test_explain_says_what_each_byte_is(run: Run) -> None:
     assert told["annotations"][-1]["value"] == "ff"
 
 
+def test_explain_gives_the_name_of_an_error_code(run: Run) -> None:
+    ran = run("explain", "HeartbeatResponse", "00000000001000", "-V", "4")
+    assert ran.out.splitlines()[2].split()[-3:] == ["INT16", "16", "NOT_COORDINATOR"]
+    told = run("explain", "HeartbeatResponse", "00000000001000", "-V", "4", "--format", "json")
+    assert [one.get("error") for one in json.loads(told.out)["annotations"]] == [
+        None,
+        "NOT_COORDINATOR",
+        None,
+    ]
+    # A code of no release, and a field of the same type that is not one.
+    assert (
+        run("explain", "HeartbeatResponse", "000000007fff00", "-V", "4")
+        .out.splitlines()[2]
+        .endswith("32767")
+    )
+    assert run("explain", "RequestHeader", HEADER, "-V", "2").out.splitlines()[1].endswith(" 18")
+
+
 def test_explain_shows_what_precedes_an_error_and_what_does_not_decode(run: Run) -> None:
     ran = run("explain", "RequestHeader", "001200030000000700ff6162", "-V", "1")
     assert ran.code == 1

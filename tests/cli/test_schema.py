@@ -121,3 +121,27 @@ def test_error_tags_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
                 catch_exceptions=False,
             )
     assert path.read_text(encoding="utf-8") == "{}"
+
+
+def test_errors_lists_codes_by_name_and_number() -> None:
+    def told(*arguments: str) -> str:
+        return CliRunner().invoke(app, [*arguments]).output
+
+    whole = told("schema", "errors").splitlines()
+    assert whole[0].split() == ["-1", "UNKNOWN_SERVER_ERROR", "2.4"]
+    assert whole[-1] == "138 error codes"
+    former = told("schema", "errors", "not_leader_for").splitlines()
+    assert former[0].split() == [
+        *["6", "NOT_LEADER_OR_FOLLOWER", "2.4", "retriable"],
+        *["NOT_LEADER_FOR_PARTITION", "before", "2.6"],
+    ]
+    [one] = json.loads(told("schema", "errors", "100", "--format", "json"))
+    assert one == {
+        "code": 100,
+        "name": "UNKNOWN_TOPIC_ID",
+        "since": "2.8",
+        "isRetriable": True,
+        "formerName": None,
+        "renamed": None,
+    }
+    assert told("schema", "errors", "nothing").strip() == "0 error codes"

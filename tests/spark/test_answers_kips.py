@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-OURS = {one.name: one for one in ANSWERS if one.name in {"headers", "tagged_fields", "sizes"}}
+NAMES = {"headers", "header_tags", "tagged_fields", "sizes"}
+OURS = {one.name: one for one in ANSWERS if one.name in NAMES}
 RECORD = {
     "source": "produce",
     "topic": "orders",
@@ -62,6 +64,10 @@ FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (TWO, [], [{"tag": 5, "data": b"abc"}]),
 ]
 
+# Of responses to these clients; the frames have no other part in what else is asked.
+BROKER_TAGS = [("a", b"withheld"), ("b", b"\xff")]
+WHEN = datetime(2026, 11, 22, tzinfo=UTC)
+
 
 def test_an_answer_has_the_columns_that_it_says(answers: dict[str, DataFrame]) -> None:
     for name, answer in answers.items():
@@ -98,8 +104,10 @@ def test_record_headers(answers: dict[str, DataFrame]) -> None:
 
 
 def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
-    found = {(row.is_header, row.tag): row for row in answers["tagged_fields"].collect()}
+    rows = answers["tagged_fields"].collect()
+    found = {(row.is_header, row.tag): row for row in rows if row.sender == "client"}
     assert found.keys() == {(False, 0), (False, 99), (True, 5)}
+    assert [row.tag for row in rows if row.sender == "broker"] == [6]
     known, unknown, header = found[False, 0], found[False, 99], found[True, 5]
     assert (known.name, known.is_known, known.messages, known.times) == ("clusterId", True, 2, 2)
     assert (known.bytes, known.byte_share, known.message_bytes) == (None, None, 200)
@@ -112,6 +120,28 @@ def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     assert {(row.message, row.sender, tuple(row.versions)) for row in found.values()} == {
         ("FetchRequest", "client", (16,))
     }
+
+
+def test_header_tags(answers: dict[str, DataFrame]) -> None:
+    found = {(row.tag, row.client_id): row.asDict() for row in answers["header_tags"].collect()}
+    assert found.keys() == {(5, "a"), (6, "a"), (6, "b")}
+    one = found[5, "a"]
+    assert (one["sender"], one["client_software_name"], one["api_names"]) == (
+        "client",
+        NEW[0],
+        ["Fetch"],
+    )
+    # Of that software there is one request; of the other, three without.
+    assert (one["messages"], one["message_share"]) == (1, 1)
+    assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (1, b"abc", 3)
+    assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
+    # What is withheld is counted, and nothing of it shown.
+    broker = found[6, "a"]
+    assert (broker["sender"], broker["messages"], broker["values"]) == ("broker", 1, None)
+    assert (broker["value"], broker["value_bytes"]) == (None, None)
+    # Three heartbeats had none.
+    assert broker["message_share"] == pytest.approx(1 / 4)
+    assert (found[6, "b"]["values"], bytes(found[6, "b"]["value"])) == (1, b"\xff")
 
 
 def test_sizes(answers: dict[str, DataFrame]) -> None:
@@ -153,7 +183,7 @@ def test_blocks_of_frames_are_one_in_so_many_of_each_octave() -> None:
 def answers(spark: SparkSession) -> dict[str, DataFrame]:
     tables = tables_of(
         spark,
-        frames=fetches() + heartbeats(),
+        frames=fetches() + heartbeats() + tagged_responses(),
         records=RECORDS_SEEN,
         messages={"FetchRequest": fetches(), "HeartbeatResponse": heartbeats()},
     )
@@ -178,6 +208,7 @@ def fetches() -> list[dict[str, Any]]:
             "connection": connection,
             "frame_index": index,
             "client_id": "a",
+            "time": WHEN,
             "client_software_name": (OLD if connection == ONE else NEW)[0],
             "client_software_version": (OLD if connection == ONE else NEW)[1],
             "header_version": 2,
@@ -214,6 +245,14 @@ def heartbeats() -> list[dict[str, Any]]:
             "body": body,
         }
         for index, body in enumerate(decoded)
+    ]
+
+
+def tagged_responses() -> list[dict[str, Any]]:
+    like = heartbeats()[0] | {"message": "ListGroupsResponse", "api_name": "ListGroups"}
+    return [
+        like | {"client_id": one, "header_unknown_tagged_fields": [{"tag": 6, "data": data}]}
+        for one, data in BROKER_TAGS
     ]
 
 

@@ -6,7 +6,7 @@ import gzip
 import io
 import struct
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from flexwire.capture.model import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from _typeshed import WriteableBuffer
-
-    from flexwire.capture.model import Direction
 
     # Opens a file by its name, to be read from a byte on; raises OSError if it cannot.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
@@ -382,28 +380,29 @@ class Section:
             return self._unreadable(f"the time, {timestamp_us} µs, is out of range", body)
         self.last_us = timestamp_us
         end = layout.size + captured
-        begins = self._begins(body, end + -end % 4)
+        comments = self._comments(body, end + -end % 4)
+        begins = (FRAME_COMMENTS[one] for one in comments if one in FRAME_COMMENTS)
         return CapturedPacket(
             timestamp_us,
             interface.linktype,
             body[layout.size : end],
             original,
             self._source.block,
-            begins,
+            next(begins, None),
+            comments,
         )
 
-    def _begins(self, body: bytes, options: int) -> Direction | None:
-        """What begins with a packet, by the comments on it."""
+    def _comments(self, body: bytes, options: int) -> tuple[bytes, ...]:
+        """The comments on a packet, up to where its options are damaged."""
+        comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
-            return None
-        try:
+            return ()
+        # The packet stands before its options and is whole.
+        with suppress(DamagedError):
             for code, value in self._options(body, options):
-                if code == OPTION_COMMENT and value in FRAME_COMMENTS:
-                    return FRAME_COMMENTS[value]
-        except DamagedError:
-            # The packet stands before its options and is whole.
-            return None
-        return None
+                if code == OPTION_COMMENT:
+                    comments.append(value)
+        return tuple(comments)
 
     def _simple_packet(self, body: bytes) -> CapturedPacket | Unreadable:
         if len(body) < SIMPLE_FIELDS:

@@ -29,6 +29,7 @@ class CapturedPacket(NamedTuple):
 
     ``original_length`` is its length on the network, ``data`` may be shorter (the snaplen).
     ``begins`` is what the file says of the packet's payload: that a frame begins with it.
+    ``comments`` are all that stand on the packet.
     """
 
     timestamp_us: int
@@ -37,6 +38,7 @@ class CapturedPacket(NamedTuple):
     original_length: int
     offset: int
     begins: Direction | None = None
+    comments: tuple[bytes, ...] = ()
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):

@@ -24,7 +24,7 @@ from flexwire.storage.private import create_private_file, make_private_directory
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, PSH, RST, SYN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from io import FileIO
     from pathlib import Path
     from types import TracebackType
@@ -64,18 +64,18 @@ def _option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
+_NO_MORE_OPTIONS = _option(0, b"")
 _BEGINS_FRAME = {
-    direction: _option(OPTION_COMMENT, comment) + _option(0, b"")
-    for comment, direction in FRAME_COMMENTS.items()
+    direction: _option(OPTION_COMMENT, comment) for comment, direction in FRAME_COMMENTS.items()
 }
 
 
 def _file_header() -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
-    section += _option(_OPTION_USERAPPL, b"flexwire") + _option(0, b"")
+    section += _option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
-    interface += _option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _option(0, b"")
+    interface += _option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _NO_MORE_OPTIONS
     return _block(SECTION, section) + _block(INTERFACE, interface)
 
 
@@ -346,12 +346,14 @@ class TappedConnection:
         timestamp_us: int | None = None,
         *,
         frames: int = 1,
+        comments: Sequence[bytes] = (),
     ) -> None:
         """Write a frame with its length prefix, several that came together, or what broke off.
 
         What is sent together has one time, and is together in one file.
         ``timestamp_us`` is microseconds since the epoch, now by default. ``frames`` says how many
-        came together, for the count of those that are lost.
+        came together, for the count of those that are lost. ``comments`` are put on the packet
+        with which they begin.
         """
         if self.closed:
             raise CaptureError("the connection is closed", source=str(self._writer.directory))
@@ -361,13 +363,14 @@ class TappedConnection:
         if direction == "response":
             sender, receiver = receiver, sender
         count = -(-len(data) // SEGMENT_BYTES)
-        estimate = len(data) + (count + 1) * _PACKET_OVERHEAD
+        said = b"".join(_option(OPTION_COMMENT, comment) for comment in comments)
+        estimate = len(data) + len(said) + (count + 1) * _PACKET_OVERHEAD
         end = sender.sequence + len(data)
-        options = _BEGINS_FRAME[direction] if sender.sends_frames else b""
+        begins = _BEGINS_FRAME[direction] if sender.sends_frames else b""
         sender.sends_frames = sender.sends_frames and _are_frames(data)
         try:
             self._writer.write_packets(
-                self._segments(sender, receiver, data, options),
+                self._segments(sender, receiver, data, begins, said),
                 estimate,
                 _now_us() if timestamp_us is None else timestamp_us,
                 frames,
@@ -412,12 +415,15 @@ class TappedConnection:
         self._writer.write_packets(packets, len(packets) * _PACKET_OVERHEAD, timestamp_us)
 
     def _segments(
-        self, sender: _Side, receiver: _Side, data: bytes, options: bytes
+        self, sender: _Side, receiver: _Side, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
         # The writer takes the packets one by one once it has decided on their file.
         if sender.told_in == self._writer.number:
-            options = b""
+            begins = b""
         sender.told_in = self._writer.number
+        # Readers look for the beginning of a frame, so that stands first.
+        options = begins + said
+        options += _NO_MORE_OPTIONS if options else b""
         view = memoryview(data)
         for start in range(0, len(data), SEGMENT_BYTES):
             payload = view[start : start + SEGMENT_BYTES]

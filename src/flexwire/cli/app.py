@@ -23,6 +23,7 @@ from flexwire.cli import (
     schema_cost,
     schema_docs,
     schema_error_tags,
+    schema_errors,
     schema_import,
     schema_lint,
     schema_list,
@@ -88,6 +89,7 @@ schema.add_command(schema_lint.schema_lint)
 schema.add_command(schema_breaking.schema_breaking)
 schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)
+schema.add_command(schema_errors.schema_errors)
 records.add_command(records_dump.records_dump)
 
 

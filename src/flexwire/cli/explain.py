@@ -27,7 +27,7 @@ from flexwire.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.codec import Explanation
+    from flexwire.codec import Annotation, Explanation
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
@@ -60,7 +60,8 @@ def explain(
 ) -> None:
     """Explain one MESSAGE byte by byte.
 
-    Prints an annotated hex dump: offset, bytes, field path, type, value.
+    Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
+    codes.
 
     DATA is hex, base64, a file's path, or - for standard input. What precedes an error is explained
     too; the error goes to standard error, with exit code 1.
@@ -87,6 +88,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
                 "path": one.path,
                 "type": one.type,
                 "value": _plain(one.value),
+                **({"error": name} if (name := _error_name(one)) else {}),
             }
             for one in found.annotations
         ],
@@ -103,7 +105,7 @@ def _plain(value: Any) -> Any:
 
 def _print_table(found: Explanation, raw: bytes) -> None:
     rows = [
-        (one.offset, one.offset + one.length, one.path, one.type, _text(one.value))
+        (one.offset, one.offset + one.length, one.path, one.type, _text(one))
         for one in found.annotations
     ]
     if found.rest < len(raw):
@@ -126,10 +128,20 @@ def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
         yield start, ""
 
 
-def _text(value: Any) -> str:
+def _error_name(one: Annotation) -> str | None:
+    """The name of an error code; None of another field, and of a code that Kafka does not have."""
+    from flexwire.protocol.error_codes import error_name, is_error_code
+
+    field = one.path.rpartition(".")[2]
+    return error_name(one.value) if is_error_code(field, one.type.lower()) else None
+
+
+def _text(one: Annotation) -> str:
+    value = one.value
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     if value is None:
         return "null"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
-    return printable(text)
+    name = _error_name(one)
+    return printable(text if name is None else f"{text} {name}")

@@ -15,9 +15,22 @@ from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
+    from flexwire.net.stamping import HeaderTag
     from flexwire.net.tap import Tap
 
 _MIB = 1024 * 1024
+
+
+def _parsed_tags(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> tuple[HeaderTag, ...]:
+    from flexwire.errors import ArgumentError
+    from flexwire.net.stamping import parse_header_tag
+
+    try:
+        return tuple(parse_header_tag(text) for text in texts)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
@@ -56,6 +69,21 @@ _MIB = 1024 * 1024
     help="Begin a new file after this many MiB.",
 )
 @security_options
+@click.option(
+    "--header-tag",
+    "header_tags",
+    multiple=True,
+    metavar="NUMBER=VALUE",
+    callback=_parsed_tags,
+    help="Send requests on with this tag in their header: a text or hex:DIGITS. In a text, "
+    "{client}, {connection} and {trace_id} stand for what they name.",
+)
+@click.option(
+    "--request-limit",
+    type=click.IntRange(min=1),
+    help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a request "
+    "beyond it.",
+)
 def tap(
     *,
     upstream: str,
@@ -64,6 +92,8 @@ def tap(
     advertised_host: str | None,
     keep_addresses: bool,
     rotate: int,
+    header_tags: tuple[HeaderTag, ...],
+    request_limit: int | None,
     **told: Any,
 ) -> None:
     """Capture what passes between clients and a cluster.
@@ -71,7 +101,8 @@ def tap(
     The tap is a proxy and writes what passes as pcapng, which flexwire and Wireshark open.
 
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
-    else passes unchanged. Stop it with Ctrl-C.
+    else passes unchanged, unless --header-tag asks for tags in request headers: the capture has
+    what the client sent, and the tags in comments. Stop it with Ctrl-C.
 
     Under TLS the tap is an end of it on both sides, so what it captures is plain; SASL passes
     through. docs/tap.md says how.
@@ -81,8 +112,14 @@ def tap(
     """
     import asyncio
 
-    from flexwire.errors import CaptureError
+    from flexwire.errors import ArgumentError, CaptureError
+    from flexwire.net.stamping import Stamping
     from flexwire.net.tap import run_tap
+
+    try:
+        stamping = Stamping(header_tags, request_limit) if header_tags else None
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
@@ -106,6 +143,7 @@ def tap(
             security=security,
             advertised_host=advertised_host,
             keep_addresses=keep_addresses,
+            stamping=stamping,
             ready=ready,
         )
     )

@@ -10,6 +10,7 @@ from contextlib import suppress
 from ssl import SSLError
 from typing import TYPE_CHECKING, Final
 
+from flexwire.capture.stamps import stamp_comment
 from flexwire.errors import CaptureError, FlexwireError, FrameError
 from flexwire.net.handshakes import why
 from flexwire.net.rewriting import may_advertise, rewrite
@@ -19,8 +20,11 @@ from flexwire.protocol.credentials import filler
 from flexwire.protocol.sasl import asks_for_tickets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.rewriting import Route
+    from flexwire.net.stamping import Stamper
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn
 
@@ -32,6 +36,8 @@ FLUSH_SECONDS: Final = 5.0
 _PREFIX: Final = struct.Struct(">i")
 # A frame's length and the correlation id, by which a response is known.
 _RESPONSE_HEAD: Final = 8
+# The comments of so many requests stand on one packet.
+_STAMPED_TOGETHER: Final = 64
 # A TLS record of the handshake, version 3.x: as a frame's length it would be 369 million.
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
@@ -42,9 +48,10 @@ class Relay:
     """Passes one connection's bytes on, both ways, until one side ends it.
 
     Bytes go on as they come, with backpressure from the slower side. Only a response that may
-    advertise addresses is held until it is whole. The capture gets every frame as its sender sent
-    it, before rewriting, and the bytes of a frame that breaks off. A direction whose bytes are
-    not frames is passed on and captured in pieces as they come.
+    advertise addresses is held until it is whole, and requests where they are stamped. The capture
+    gets every frame as its sender sent it, before rewriting and stamping, and the bytes of a frame
+    that breaks off. A direction whose bytes are not frames is passed on and captured in pieces as
+    they come.
 
     A client that ends its direction (half-close) still gets what the broker has to say. A broker
     that ends its direction ends the connection: no request would be answered any more. TLS ends in
@@ -64,10 +71,12 @@ class Relay:
         frame_limit: int,
         name: str,
         withholds: bool = False,
+        stamper: Stamper | None = None,
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
         self._withholds = withholds
+        self._stamper = stamper
         self._from_client, self._to_client = client
         self._from_broker, self._to_broker = broker
         self._capture = capture
@@ -108,15 +117,18 @@ class Relay:
 
     async def _pass_requests(self) -> None:
         while data := await self._from_client.read(CHUNK_BYTES):
-            self._take_requests(data)
+            outgoing = self._take_requests(data)
             try:
-                self._to_broker.write(data)
+                self._to_broker.write(outgoing)
                 await self._to_broker.drain()
             except OSError:
                 # The broker is gone. What it said before that, and how it went, is the other
                 # direction's to pass on.
                 return
         self._client_ended = True
+        if self._stamper is not None and self._requests_are_frames:
+            # What was held back is not a whole request, and still what the client said.
+            self._to_broker.write(self._requests.pending)
         if self._to_broker.can_write_eof():
             self._to_broker.write_eof()
         elif self._to_client.is_closing():
@@ -161,19 +173,21 @@ class Relay:
         broker = self._from_broker
         return not self._client_ended and (broker.at_eof() or broker.exception() is not None)
 
-    def _take_requests(self, data: bytes) -> None:
+    def _take_requests(self, data: bytes) -> bytes:
+        """Capture what came from the client, and give what is to go on to the broker."""
         self._statistics.request_bytes += len(data)
         if not self._requests_are_frames:
             self._write_capture("request", self._unframed(data))
-            return
+            return data
         if self._is_tls(data):
             self._requests_are_frames = self._responses_are_frames = False
-            self._write_capture("request", self._requests.pending + data)
-            return
+            whole = self._requests.pending + data
+            self._write_capture("request", whole)
+            # Only what is to be stamped is held until it is whole.
+            return data if self._stamper is None else whole
         payloads = self._feed(self._requests, data)
         self._statistics.requests += len(payloads)
         turns = [self._conversation.request(payload) for payload in payloads]
-        self._write_frames("request", payloads, turns)
         for turn, payload in zip(turns, payloads, strict=True):
             if turn.error is not None:
                 self._statistics.not_requests += 1
@@ -181,9 +195,33 @@ class Relay:
             elif turn.request is not None and asks_for_tickets(turn.request, payload):
                 self._statistics.gssapi += 1
                 self.asked_for_tickets = True
+        if self._stamper is None:
+            self._write_frames("request", payloads, turns)
+            outgoing = data
+        else:
+            outgoing = self._stamp(self._stamper, payloads, turns)
         if self._requests.error is not None:
             self._requests_are_frames = False
             self._write_capture("request", self._unframed(self._requests.pending))
+            if self._stamper is not None:
+                outgoing += self._requests.pending
+        return outgoing
+
+    def _stamp(self, stamper: Stamper, payloads: list[bytes], turns: list[Turn]) -> bytes:
+        """Capture the requests as they came, and give them stamped."""
+        stamped = [stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
+        added = [
+            stamp_comment(turn.request.correlation_id, one.added)
+            if turn.request is not None and one.added
+            else b""
+            for turn, one in zip(turns, stamped, strict=True)
+        ]
+        self._statistics.count_stamped(one.reason for one in stamped)
+        for start in range(0, len(payloads), _STAMPED_TOGETHER):
+            part = slice(start, start + _STAMPED_TOGETHER)
+            comments = [one for one in added[part] if one]
+            self._write_frames("request", payloads[part], turns[part], comments)
+        return b"".join(piece for one in stamped for piece in _framed(one.payload))
 
     async def _take_responses(self, data: bytes) -> bytes:
         """Capture what came from the broker, and give what is to go on to the client."""
@@ -301,7 +339,13 @@ class Relay:
         hides = self._withholds and not self._conversation.authentication.is_ruled_out
         return filler(len(data)) if hides else data
 
-    def _write_frames(self, direction: Direction, payloads: list[bytes], turns: list[Turn]) -> None:
+    def _write_frames(
+        self,
+        direction: Direction,
+        payloads: list[bytes],
+        turns: list[Turn],
+        comments: Sequence[bytes] = (),
+    ) -> None:
         if self._withholds:
             shown = [withheld(*both) for both in zip(payloads, turns, strict=True)]
             self._statistics.withheld += sum(map(operator.is_not, shown, payloads))
@@ -309,12 +353,18 @@ class Relay:
         # Frames that came together are written together: one call of the system for all.
         if payloads:
             whole = b"".join(piece for payload in payloads for piece in _framed(payload))
-            self._write_capture(direction, whole, frames=len(payloads))
+            self._write_capture(direction, whole, len(payloads), comments)
 
-    def _write_capture(self, direction: Direction, data: bytes, *, frames: int = 1) -> None:
+    def _write_capture(
+        self,
+        direction: Direction,
+        data: bytes,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
         # A full disk must not cut clients off from their brokers.
         try:
-            self._capture.send(direction, data, frames=frames)
+            self._capture.send(direction, data, frames=frames, comments=comments)
         except CaptureError as error:
             self._statistics.capture_failures += frames
             log.error("%s: not captured: %s", self.name, error)  # noqa: TRY400  # the reason says all

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(slots=True)
@@ -51,6 +55,17 @@ class TapStatistics:
     """Responses that may advertise addresses but did not decode; passed on unchanged."""
     not_rerouted: int = 0
     """Advertised addresses that stayed as they are, because no listener could be opened."""
+    stamped: int = 0
+    """Requests that went on with header tags of the tap's."""
+    unstamped_not_flexible: int = 0
+    """Requests that went on as they came, where the tap stamps: of a version whose header has no
+    tags, or that no release has."""
+    unstamped_tag_taken: int = 0
+    """The same: the client sent such a tag itself."""
+    unstamped_too_large: int = 0
+    """The same: a broker would not take that many bytes."""
+    unstamped_sasl: int = 0
+    """The same: requests of SASL; tokens and what is not understood, and all after these."""
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""
@@ -60,6 +75,12 @@ class TapStatistics:
     """Connections whose end is not in the capture, because it could not be written."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
+
+    def count_stamped(self, reasons: Iterable[str | None]) -> None:
+        """Count requests where the tap stamps, by what kept each from being stamped; or nothing."""
+        for reason in reasons:
+            name = reason or "stamped"
+            setattr(self, name, getattr(self, name) + 1)
 
     @property
     def is_captured(self) -> bool:

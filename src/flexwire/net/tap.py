@@ -19,6 +19,7 @@ from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspec
 from flexwire.net.listening import Listener, begin
 from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
 from flexwire.net.securing import PLAIN, TapContexts, TapSecurity, secured
+from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
@@ -66,6 +67,8 @@ class Tap:
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
     one capture file.
+    ``stamping`` says which tags request headers are sent on with; comments in the capture hold
+    them, beside what the client sent.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a program
@@ -80,6 +83,7 @@ class Tap:
         security: TapSecurity = PLAIN,
         advertised_host: str | None = None,
         keep_addresses: bool = False,
+        stamping: Stamping | None = None,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -94,6 +98,7 @@ class Tap:
         named = security.listen is not None and not is_address(self._listen.host)
         self._advertised_host = advertised_host or (self._listen.host if named else None)
         self._keep_addresses = keep_addresses
+        self._stamping = stamping
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
@@ -265,6 +270,9 @@ class Tap:
         async def unchanged(address: HostPort) -> HostPort:
             return address
 
+        stamper = None
+        if self._stamping is not None:
+            stamper = Stamper(self._stamping, str(near), self.stats.connections)
         relay = Relay(
             client.streams,
             broker,
@@ -274,6 +282,7 @@ class Tap:
             frame_limit=self._frame_limit,
             name=name,
             withholds=self._security.withholds,
+            stamper=stamper,
         )
         await relay.run()
         if relay.asked_for_tickets and not self._keep_addresses:
@@ -329,6 +338,7 @@ async def run_tap(  # noqa: PLR0913  # as `Tap`
     security: TapSecurity = PLAIN,
     advertised_host: str | None = None,
     keep_addresses: bool = False,
+    stamping: Stamping | None = None,
     ready: Callable[[Tap], None] | None = None,
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
@@ -354,6 +364,7 @@ async def run_tap(  # noqa: PLR0913  # as `Tap`
             security=security,
             advertised_host=advertised_host,
             keep_addresses=keep_addresses,
+            stamping=stamping,
         ) as tap:
             if ready is not None:
                 ready(tap)

@@ -19,6 +19,7 @@ NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
 # The mechanism that is bound to a host's name.
 TICKETS: Final = b"GSSAPI"
+AUTHENTICATES: Final = "SaslAuthenticateRequest"
 
 
 class Authentication:
@@ -88,7 +89,7 @@ class SaslExchange:
         if self._exchanging and not _is_request(payload):
             return None
         request = parse_request(payload)
-        self._exchanging = request.message_name == HANDSHAKES and request.api_version == 0
+        self._exchanging = begins_raw_tokens(request)
         return request
 
 
@@ -100,3 +101,13 @@ def _is_request(payload: bytes) -> bool:
     except (FrameError, CodecError):
         return False
     return is_released(request.api_key, request.api_version)
+
+
+def begins_raw_tokens(request: RequestFrame) -> bool:
+    """Whether the next frames of its connection are a mechanism's own tokens (KIP-43)."""
+    return request.message_name == HANDSHAKES and request.api_version == 0
+
+
+def is_sasl(request: RequestFrame) -> bool:
+    """Whether a request is a part of authentication by SASL."""
+    return request.message_name in {HANDSHAKES, AUTHENTICATES}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from flexwire.protocol.error_codes import is_error_code
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.spec import MessageType
 from flexwire.tables.entities import fields_with_paths
 
 Path = tuple[str, ...]
 
-# "ErrorCode", and longer names that end so: "PartitionErrorCode", "TopicConfigErrorCode".
-_ERROR_CODE = ("ErrorCode", "int16")
 _TOPIC_NAME = ("topicName", "string")
 _TOPIC_ID = ("TopicId", "uuid")
 
@@ -47,7 +46,7 @@ def error_places(message: str) -> tuple[ErrorPlace, ...]:
     for spec in entry.all_specs():
         for path, one in fields_with_paths(spec.fields, spec.structs(), ()):
             kind = str(one.type)
-            if one.name.endswith(_ERROR_CODE[0]) and kind == _ERROR_CODE[1]:
+            if is_error_code(one.name, kind):
                 codes[path] = None
             elif (one.entity_type, kind) == _TOPIC_NAME:
                 topics[path[:-1]] = path

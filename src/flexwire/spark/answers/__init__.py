@@ -13,6 +13,8 @@ from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.spark.answers.groups import ANSWER as GROUPS
 from flexwire.spark.answers.groups import groups
+from flexwire.spark.answers.header_tags import ANSWER as HEADER_TAGS
+from flexwire.spark.answers.header_tags import header_tags
 from flexwire.spark.answers.headers import ANSWER as HEADERS
 from flexwire.spark.answers.headers import headers
 from flexwire.spark.answers.judging import audit_rows, gather_audit
@@ -55,6 +57,7 @@ __all__ = [
     "errors",
     "gather_audit",
     "groups",
+    "header_tags",
     "headers",
     "lag",
     "latency",
@@ -75,6 +78,7 @@ ANSWERS: tuple[Answer, ...] = (
     LATENCY,
     ERRORS,
     HEADERS,
+    HEADER_TAGS,
     TAGGED_FIELDS,
     SIZES,
     CONNECTIONS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,20 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_schema import MOMENT
-from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.error_codes import body_of, columns_of
 from flexwire.spark.answers.topic_names import with_topic_names
+from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.error_places import error_places
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column as SparkColumn
-
     from flexwire.spark.answers.reading import AnalysisTables
 
 COLUMNS: Final = (
@@ -84,8 +79,8 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
         "topic",
         "topic_id",
         F.col("code").alias("error_code"),
-        _named({code: F.lit(name) for code, name in ERROR_NAMES.items()}).alias("error_name"),
-        _named({code: F.lit(code in RETRIABLE) for code in ERROR_NAMES}).alias("is_retriable"),
+        kafka_error_name("code").alias("error_name"),
+        kafka_error_is_retriable("code").alias("is_retriable"),
         "field",
         "errors",
         "responses",
@@ -126,12 +121,6 @@ def _none(tables: AnalysisTables) -> DataFrame:
         *(nothing.cast("string").alias(name) for name in ("field", "topic", "topic_id")),
         nothing.cast("int").alias("code"),
     )
-
-
-def _named(names: Mapping[int, SparkColumn]) -> SparkColumn:
-    """What is said of the code of a row; null of one that is not in the list."""
-    pairs = chain.from_iterable((F.lit(code), value) for code, value in names.items())
-    return F.create_map(*pairs)[F.col("code")]
 
 
 ANSWER: Final = Answer(

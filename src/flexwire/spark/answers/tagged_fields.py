@@ -61,8 +61,8 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
         table = tables.message(name)
         if table is not None:
             told.append(_in_bodies(table))
-    software = _software(tables.frames)
-    uses = reduce(DataFrame.unionByName, told).join(software, "connection", "left")
+    known = software(tables.frames)
+    uses = reduce(DataFrame.unionByName, told).join(known, "connection", "left")
     found = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
         F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
         F.count("*").alias("messages"),
@@ -73,7 +73,7 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     )
     # Software that nobody told is null on both sides.
     same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in ("message", *_SOFTWARE)]
-    found = found.join(F.broadcast(_every(frames, software)), reduce(and_, same), "left")
+    found = found.join(F.broadcast(_every(frames, known)), reduce(and_, same), "left")
     found = found.withColumns(
         {
             "is_known": F.col("name").isNotNull(),
@@ -117,17 +117,17 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
     )
 
 
-def _software(frames: DataFrame) -> DataFrame:
-    """What software each connection's client is."""
+def software(frames: DataFrame) -> DataFrame:
+    """What software the client of each connection is."""
     told = frames.where("client_software_name is not null")
     found = told.groupBy("connection").agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
     return F.broadcast(found.select("connection", "one.*"))
 
 
-def _every(frames: DataFrame, software: DataFrame) -> DataFrame:
+def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
     """How many messages there are of each name and software."""
     each = frames.groupBy("connection", "message").agg(F.count("*").alias("each"))
-    each = each.join(software, "connection", "left")
+    each = each.join(known, "connection", "left")
     counted = each.groupBy("message", *_SOFTWARE).agg(F.sum("each").alias("messages"))
     return counted.select(*(F.col(one).alias(f"all_{one}") for one in counted.columns))
 

@@ -2,7 +2,8 @@
 
 Each takes columns of a DataFrame and gives one, in classic Spark, by Spark Connect and in streams.
 The work is done in Arrow by the rooms below, with their kernels (`messages`, `records`, `headers`,
-`frames`); here is what makes it functions of Spark. They need PySpark 4.1 or later.
+`frames`); here is what makes it functions of Spark. They need PySpark 4.1 or later, but for the
+names of error codes, which are expressions of Spark's own.
 
 In SQL they are there after `register_functions`.
 """
@@ -19,12 +20,15 @@ from flexwire.spark.functions.columns import (
     schema_of_kafka,
     to_kafka,
 )
+from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
 from flexwire.spark.functions.sql import register_functions
 
 __all__ = [
     "from_kafka",
     "from_kafka_variant",
     "header",
+    "kafka_error_is_retriable",
+    "kafka_error_name",
     "kafka_frame",
     "kafka_headers",
     "kafka_records",

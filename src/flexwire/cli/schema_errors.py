@@ -1,0 +1,50 @@
+"""`flexwire schema errors`: Kafka's error codes by name."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from flexwire.cli.options import Format, format_option
+
+
+@click.command("errors")
+@click.argument("text", default="")
+@format_option
+def schema_errors(*, text: str, output: Format) -> None:
+    """List Kafka's error codes.
+
+    Each with its name, the release that brought it, and whether the same may succeed later.
+    "2.4" is for all that 2.4 has.
+
+    TEXT narrows the list to one code, or to names that contain it, in any case.
+    """
+    from flexwire.protocol.error_codes import error_codes
+
+    found = [
+        one
+        for one in error_codes()
+        if text == str(one.code) or text.upper() in f"{one.name} {one.former_name or ''}"
+    ]
+    if output is Format.JSON:
+        shown = [
+            {
+                "code": one.code,
+                "name": one.name,
+                "since": one.since,
+                "isRetriable": one.is_retriable,
+                "formerName": one.former_name,
+                "renamed": one.renamed,
+            }
+            for one in found
+        ]
+        print(json.dumps(shown, indent=2))
+        return
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
+        renamed = f"{one.former_name} before {one.renamed}" if one.former_name else ""
+        retriable = "retriable" if one.is_retriable else ""
+        told = f"{one.code:4}  {one.name:{width}}  {one.since:4}  {retriable:9}  {renamed}"
+        print(told.rstrip())
+    print(f"\n{len(found)} error code{'s' * (len(found) != 1)}")

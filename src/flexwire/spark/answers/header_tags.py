@@ -1,0 +1,134 @@
+"""Tags in headers: which client sends which, in what share of its requests, with what value."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.capture.columns.withheld import WITHHELD_BYTES
+from flexwire.columnar.record_schema import MOMENT
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.schema.catalog import catalog
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.tagged_fields import software
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_SOFTWARE: Final = ("client_software_name", "client_software_version")
+_WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
+# As many bytes of a value are shown: a trace id in hexadecimal, and what an option may be.
+_SHOWN_BYTES: Final = 256
+
+COLUMNS: Final = (
+    Column("tag", pa.int64(), "the tag"),
+    Column("sender", pa.string(), '"client" or "broker": who sends it'),
+    Column("client_id", pa.string(), "the client id; for a broker, of the client it answers",
+           "where the client sent none"),
+    Column("client_software_name", pa.string(), "what software the client is",
+           "where none told it"),
+    Column("client_software_version", pa.string(), "its version", "where none told it"),
+    Column("messages", pa.int64(), "how many of its requests or responses have the tag"),
+    Column("message_share", pa.float64(), "their share of all that could have one"),
+    Column("api_names", pa.list_(pa.string()), "their APIs, ascending"),
+    Column("values", pa.int64(), "how many different values there are, about", "where they are "
+           "withheld"),
+    Column("value", pa.binary(), f"the least of them; its first {_SHOWN_BYTES} bytes", "where "
+           "they are withheld"),
+    Column("value_bytes", pa.int64(), "the bytes of all values", "where they are withheld"),
+    Column("first_time", MOMENT, "when the first was captured"),
+    Column("last_time", MOMENT, "when the last was captured"),
+)  # fmt: skip
+
+
+def header_tags(tables: AnalysisTables) -> DataFrame:
+    """A row for each tag in headers and who sends it: client id and software.
+
+    Kafka has no tags in headers, so that all are of other software: a trace id, or by whom a
+    request was forwarded. A header can have them in flexible versions only; ``message_share`` is
+    of these. What a tap itself adds is not a client's: comments in its capture have that.
+    """
+    is_request = F.col("direction") == "request"
+    fits = F.when(is_request, F.lit(_lowest("RequestHeader"))).otherwise(_lowest("ResponseHeader"))
+    # A connection without tags costs no more than a count.
+    frames = tables.frames.where(F.col("header_version") >= fits).select(
+        "connection",
+        F.when(is_request, "client").otherwise("broker").alias("sender"),
+        "client_id",
+        "api_name",
+        "time",
+        F.col("header_unknown_tagged_fields").alias("tags"),
+    )
+    connections = frames.groupBy("connection", "sender", "client_id").agg(
+        F.count("*").alias("each")
+    )
+    told = software(tables.frames)
+    by_client = connections.join(told, "connection", "left").groupBy(*_WHOSE)
+    every = by_client.agg(F.sum("each").alias("all_messages"))
+    tagged = frames.where(F.size("tags") > 0).join(told, "connection", "left")
+    each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
+    shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
+    found = each.groupBy("tag", *_WHOSE).agg(
+        F.count("*").alias("messages"),
+        F.sort_array(F.collect_set("api_name")).alias("api_names"),
+        F.approx_count_distinct(shown).alias("values"),
+        F.min(shown).alias("value"),
+        F.sum(F.octet_length(shown)).cast("bigint").alias("value_bytes"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+    )
+    # What nobody told is null on both sides.
+    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in _WHOSE]
+    every = every.select(*(F.col(one).alias(f"all_{one}") for one in _WHOSE), "all_messages")
+    found = found.join(F.broadcast(every), reduce(and_, same), "left")
+    return found.select(
+        "tag",
+        *_WHOSE,
+        "messages",
+        (F.col("messages") / F.col("all_messages")).alias("message_share"),
+        "api_names",
+        F.when(F.col("value").isNotNull(), F.col("values")).alias("values"),
+        F.substring("value", 1, _SHOWN_BYTES).alias("value"),
+        "value_bytes",
+        "first_time",
+        "last_time",
+    )
+
+
+def _lowest(header: str) -> int:
+    """The first version of a header that has room for tags."""
+    return catalog().entry(header).flexible_versions.lowest
+
+
+ANSWER: Final = Answer(
+    "header_tags",
+    question="Who sends tags in headers, as a trace id or by whom a request was forwarded?",
+    meaning="Each tag in the headers of requests and responses by client, with the share of the "
+    "messages that could have it, and one of its values.",
+    advice="A client with a share below 1 sends some requests without: look at its APIs. A tag "
+    "below 10000 may get a meaning in a release to come.",
+    row="tag and sender",
+    columns=COLUMNS,
+    order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
+    shown=(
+        ShownColumn("tag", "Tag", "count", is_about=True),
+        ShownColumn("sender", "Sender"),
+        ShownColumn("client_id", "Client id", is_about=True),
+        ShownColumn("client_software_name", "Client software"),
+        ShownColumn("client_software_version", "Version"),
+        ShownColumn("messages", "Messages", "count"),
+        ShownColumn("message_share", "Of those that could", "share"),
+        ShownColumn("values", "Values, about", "count"),
+        ShownColumn("value", "One of them"),
+        ShownColumn("api_names", "APIs"),
+    ),
+    ask=header_tags,
+    picture=Picture("Messages with a tag in the header", "messages"),
+)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.analyze import analyze
+from flexwire.spark.answers.client_metrics import client_metrics
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.spark.internal_topics import internal_records
 from flexwire.tables.record_objects import WITHHELD_RECORDS
+from tests.protocol.test_telemetry import pushed
 from tests.spark.traffic import Traffic, made, nested, record_batch
 from tests.tables.test_typed_records import real_records
 
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+# Two that read, in two compression types; then what is not metrics, and not of a known type.
+PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
 METADATA = real_records(InternalTopic.METADATA)[:40]
 COMMITS = real_records(InternalTopic.CONSUMER_OFFSETS)[:40]
 
@@ -48,6 +55,15 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     traffic.exchange(one, made("FetchRequest"), fetched(METADATA, topic=METADATA_TOPIC), 12, 2)
     commits = fetched(COMMITS, topic="__consumer_offsets")
     traffic.exchange(one, made("FetchRequest"), commits, 12, 3)
+    client = UUID(int=7)
+    for number, (metrics, compression) in enumerate(PUSHED, 4):
+        push = made(
+            "PushTelemetryRequest",
+            client_instance_id=client,
+            metrics=metrics,
+            compression_type=compression,
+        )
+        traffic.exchange(one, push, made("PushTelemetryResponse"), 0, number)
     traffic.close()
     return root
 
@@ -59,8 +75,18 @@ def tables(spark: SparkSession, capture: Path) -> AnalysisTables:
     return open_tables(spark, out)
 
 
+def test_the_topic_of_the_cluster_s_metadata_has_its_name(tables: AnalysisTables) -> None:
+    found = {(one.topic, one.topic_id) for one in tables.records.collect()}
+    assert found == {
+        (METADATA_TOPIC, None),
+        (METADATA_TOPIC, "AAAAAAAAAAAAAAAAAAAAAQ"),
+        ("__consumer_offsets", None),
+    }
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("by_objects", [False, True])
-def test_the_topic_of_the_cluster_s_metadata_has_its_name(
+def test_it_has_its_name_where_its_records_are_withheld(
     spark: SparkSession, capture: Path, tmp_path: Path, *, by_objects: bool
 ) -> None:
     done = analyze([capture], tmp_path / "out", spark=spark, by_objects=by_objects, answers=[])
@@ -90,3 +116,30 @@ def test_records_of_internal_topics_in_captures_are_typed(
         held = [one for one in typed if one.message == name and not one.is_tombstone]
         assert all(one[name] is not None for one in held)
     assert any(one.message in wanted for one in typed)
+
+
+def test_metrics_that_clients_push(tables: AnalysisTables) -> None:
+    rows = [row.asDict() for row in client_metrics(tables).collect()]
+    assert {(one["client_id"], one["client_instance_id"]) for one in rows} == {
+        ("tests", "AAAAAAAAAAAAAAAAAAAABw")
+    }
+    found = {one["name"]: one for one in rows if one["name"]}
+    latency = found["org.apache.kafka.producer.latency.avg"]
+    assert (latency["unit"], latency["kind"], latency["points"]) == ("ms", "gauge", 2)
+    assert [latency[one] for one in ("least", "mean", "most", "latest")] == [2.5] * 4
+    assert (latency["total"], latency["temporality"]) == (None, None)
+    assert latency["first_time"] < latency["last_time"]
+    counter = found["org.apache.kafka.producer.records"]
+    assert (counter["temporality"], counter["total"]) == ("delta", 2 * (2**53 - 1))
+    sizes = found["sizes"]
+    assert (sizes["mean"], sizes["total"], sizes["latest"]) == (10.5 / 4, None, None)
+    refused = {one["error"]: one["points"] for one in rows if one["error"]}
+    assert len(found) + len(refused) == len(rows) == 5
+    assert set(refused.values()) == {1}
+    assert any("no compression type has the number 9" in one for one in refused)
+
+
+def test_nothing_pushed_gives_no_rows(tables: AnalysisTables) -> None:
+    answer = client_metrics(replace(tables, message=lambda _: None))
+    assert answer.collect() == []
+    assert answer.columns == client_metrics(tables).columns

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from flexwire.columnar import record_pieces
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import WITHHELD
+from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
 from flexwire.tables import records
@@ -19,6 +20,7 @@ from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import RECORDS, RECORDS_TABLE
+from flexwire.wire.uuid_text import uuid_text
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
@@ -213,3 +215,18 @@ def test_the_rows_are_those_of_the_reference_on_spark(spark: SparkSession) -> No
         reference = decode_records(carried).toArrow()
         found = pa.Table.from_batches(record_rows(rows, where, NAMES), RECORDS)
         assert found.to_pylist() == reference.to_pylist()
+
+
+def test_a_topic_whose_id_never_changes_has_its_name_without_any_metadata() -> None:
+    known = uuid_text(METADATA_TOPIC_ID)
+    carriers = [
+        Carrier(
+            0, [Topic(None, known, [(0, some_batch())]), Topic("", NO_ID, [(0, some_batch())])]
+        ),
+        Carrier(1, [Topic(None, "id-1", [(0, some_batch())])]),
+    ]
+    for names in ({}, {"id-1": "orders"}, {known: "another"}):
+        expected = as_table(expected_rows(FETCH, carriers, names | {known: METADATA_TOPIC}))
+        found = pa.Table.from_batches(record_rows(message_rows(FETCH, carriers), FETCH, names))
+        assert found.to_pylist() == expected.to_pylist()
+        assert found["topic"].to_pylist()[:6] == [METADATA_TOPIC] * 3 + [None] * 3

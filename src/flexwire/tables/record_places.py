@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
+from flexwire.wire.uuid_text import uuid_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,6 @@ RECORDS_FIELDS = (
 
 # Where the names of topics stand beside their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
+
+KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
+"""By id, as text, the name of each topic that always has this id: Metadata does not tell it."""

@@ -23,6 +23,7 @@ from flexwire.columnar.records import Wanted
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.tables.record_objects import OF_PARTITION, object_rows
+from flexwire.tables.record_places import KNOWN_TOPICS
 from flexwire.tables.run_rows import RunRows
 from flexwire.tables.schema import RECORDS
 from flexwire.wire.uuid_text import uuid_text
@@ -94,9 +95,9 @@ def _names(
 ) -> tuple[pa.StringArray, pa.StringArray]:
     """Give the names and the ids of topics."""
     name, identity = (_text(topics, one) for one in (where.topic_name, where.topic_id))
-    if names:
-        known = pc.index_in(identity, pa.array(names, pa.string()))
-        name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(known))
+    names = {**names, **KNOWN_TOPICS}
+    known = pc.index_in(identity, pa.array(names, pa.string()))
+    name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(known))
     return name, identity
 
 

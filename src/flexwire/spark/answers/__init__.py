@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
 from flexwire.spark.answers.chargeback import chargeback, read_labels
+from flexwire.spark.answers.client_metrics import ANSWER as CLIENT_METRICS
+from flexwire.spark.answers.client_metrics import client_metrics
 from flexwire.spark.answers.connections import ANSWER as CONNECTIONS
 from flexwire.spark.answers.connections import connections
 from flexwire.spark.answers.errors import ANSWER as ERRORS
@@ -53,6 +55,7 @@ __all__ = [
     "audit_rows",
     "audit_tables",
     "chargeback",
+    "client_metrics",
     "connections",
     "errors",
     "gather_audit",
@@ -84,6 +87,7 @@ ANSWERS: tuple[Answer, ...] = (
     CONNECTIONS,
     GROUPS,
     LAG,
+    CLIENT_METRICS,
     *LOG_ANSWERS,
 )
 """Every answer that `analyze` gives, in the order of the report."""

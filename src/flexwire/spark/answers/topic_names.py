@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+from flexwire.tables.record_places import KNOWN_TOPICS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,8 +22,17 @@ def known_id(topic_id: Column) -> Column:
     return F.nullif(topic_id, F.lit(_NO_ID))
 
 
+def known_name(topic_id: Column) -> Column:
+    """The name of a topic that always has this id."""
+    found = F.lit(None).cast("string")
+    for one, name in KNOWN_TOPICS.items():
+        found = F.when(topic_id == one, name).otherwise(found)
+    return found
+
+
 def with_topic_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known."""
+    rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
     table = tables.message(TOPIC_NAMES_MESSAGE)
     if table is not None:
         # So Spark reads these two columns of the topics, and not their partitions.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.schema.resolve import ZERO_UUID
+from flexwire.spark.answers.topic_names import known_name
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.record_objects import object_rows
@@ -69,6 +70,7 @@ def _text(column: str | None) -> Column:
 
 def name_topics(carriers: DataFrame, metadata: DataFrame | None) -> DataFrame:
     """Name the topics that a message names by id only, from the Metadata responses captured."""
+    carriers = carriers.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
     if metadata is None:
         return carriers
     topics = metadata.select(F.explode("body.topics").alias("topic"))

@@ -1,0 +1,153 @@
+"""The metrics that clients push to brokers (KIP-714): bytes of OTLP, compressed, as rows.
+
+OpenTelemetry's own generated classes read them (``pip install 'flexwire[telemetry]'``): this format
+belongs to others, and has its libraries. Nothing inflates beyond what it may.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.arguments import to_bytes, to_int
+from flexwire.errors import CodecError, DecodeError, RecordError
+from flexwire.records.attributes import COMPRESSIONS
+from flexwire.records.inflate import inflate
+from flexwire.wire.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MOST_INFLATED: Final = 4 * 1024 * 1024
+"""Metrics that inflate beyond this are refused; a broker takes 1 MiB as they come, by default."""
+MOST_POINTS: Final = 100_000
+"""More values in one push are refused: each may be two bytes on the wire, and takes a kB here."""
+
+PUSHES: Final = "PushTelemetryRequest"
+_PLACE: Final = "metrics"
+_LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
+# The streams of magic 2: lz4 and snappy as clients of today write them.
+_MAGIC: Final = 2
+# By the number that a metric has: what came since the last one, or since the beginning.
+_TEMPORALITIES: Final = (None, "delta", "cumulative")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetric:
+    """A data point of a metric.
+
+    ``kind`` is "gauge", "sum", "histogram", "exponential_histogram" or "summary". ``temporality``
+    says what a sum or histogram counts from: "delta" since the last push, "cumulative" since
+    ``start_us``. A gauge and a sum have a ``value``, the others a ``count`` and a ``sum``. Times
+    are microseconds since the epoch, 0 where none is given.
+    """
+
+    name: str
+    unit: str
+    kind: str
+    temporality: str | None
+    is_monotonic: bool
+    attributes: dict[str, str]
+    start_us: int
+    time_us: int
+    value: float | None
+    count: int | None
+    sum: float | None
+
+
+def read_client_metrics(
+    metrics: bytes, compression_type: int = 0, *, limit: int = MOST_INFLATED
+) -> list[ClientMetric]:
+    """Read what a PushTelemetry request has in its metrics, by its compression type.
+
+    Raises `DecodeError` for bytes that are not metrics, or inflate beyond ``limit`` bytes, and
+    `CodecError` where OpenTelemetry's classes are not installed. Metrics of a kind that these do
+    not know are passed over.
+    """
+    raw = to_bytes(metrics, "metrics")
+    number = to_int(compression_type, "compression_type")
+    if not 0 <= number < len(COMPRESSIONS):
+        raise _refused(f"no compression type has the number {number}")
+    try:
+        data = inflate(COMPRESSIONS[number], raw, magic=_MAGIC, limit=to_int(limit, "limit"))
+    except RecordError as error:
+        raise _refused(error.reason) from None
+    if len(data) > limit:
+        raise _refused(f"{len(data)} bytes of metrics; at most {limit} are read")
+    library = _library()
+    found = library.MetricsData()
+    try:
+        found.ParseFromString(data)
+    except Exception as error:  # noqa: BLE001 - the kind of error depends on protobuf's back end
+        raise _refused(f"not metrics of OpenTelemetry: {error}") from None
+    held = [*_metrics(found)]
+    if (points := sum(len(data.data_points) for _, _, data in held)) > MOST_POINTS:
+        raise _refused(f"{points} values in one push; at most {MOST_POINTS} are read")
+    return [point for one in held for point in _of_metric(*one)]
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module(_LIBRARY)
+    except ImportError:
+        raise CodecError(
+            "client metrics need OpenTelemetry's classes: pip install 'flexwire[telemetry]'",
+            path=_PLACE,
+            message=PUSHES,
+        ) from None
+
+
+def _refused(reason: str) -> DecodeError:
+    return DecodeError(reason, path=_PLACE, message=PUSHES)
+
+
+def _metrics(found: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Each metric, its kind, and what is of this kind in it."""
+    for resource in found.resource_metrics:
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                kind = metric.WhichOneof("data")
+                if kind is not None:
+                    yield metric, kind, getattr(metric, kind)
+
+
+def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
+    number = getattr(data, "aggregation_temporality", 0)
+    # A number that OpenTelemetry does not have yet is kept by its classes.
+    temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
+    is_monotonic = bool(getattr(data, "is_monotonic", False))
+    for point in data.data_points:
+        is_number = kind in {"gauge", "sum"}
+        which = point.WhichOneof("value") if is_number else None
+        yield ClientMetric(
+            metric.name,
+            metric.unit,
+            kind,
+            temporality,
+            is_monotonic,
+            _texts(point.attributes),
+            point.start_time_unix_nano // 1000,
+            point.time_unix_nano // 1000,
+            None if which is None else float(getattr(point, which)),
+            None if is_number else _int64(point.count),
+            None if is_number else point.sum,
+        )
+
+
+def _int64(count: int) -> int:
+    if count > INT64_MAX:
+        raise _refused(f"a count of {count} is beyond {INT64_MAX}")
+    return count
+
+
+def _texts(pairs: Iterable[Any]) -> dict[str, str]:
+    return {one.key: _text(one.value) for one in pairs}
+
+
+def _text(value: Any) -> str:
+    which = value.WhichOneof("value")
+    if which is None:
+        return ""
+    found = getattr(value, which)
+    return found if isinstance(found, str) else str(found)

@@ -1,0 +1,145 @@
+"""What messages carry inside: records of internal topics, with their names and types."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers.client_metrics import client_metrics
+from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.internal_topics import internal_records
+from flexwire.tables.record_objects import WITHHELD_RECORDS
+from tests.protocol.test_telemetry import pushed
+from tests.spark.traffic import Traffic, made, nested, record_batch
+from tests.tables.test_typed_records import real_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# Two that read, in two compression types; then what is not metrics, and not of a known type.
+PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
+METADATA = real_records(InternalTopic.METADATA)[:40]
+COMMITS = real_records(InternalTopic.CONSUMER_OFFSETS)[:40]
+
+
+def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> Any:
+    batch = record_batch(*((key, value, []) for key, value in rows))
+    partition = nested("FetchResponse", "PartitionData", partition_index=0, records=batch)
+    return made(
+        "FetchResponse",
+        responses=[
+            nested("FetchResponse", "FetchableTopicResponse", partitions=[partition], **topic)
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("inside") / "capture"
+    traffic = Traffic(root)
+    one = traffic.connect()
+    by_id = fetched(METADATA, topic_id=METADATA_TOPIC_ID)
+    traffic.exchange(one, made("FetchRequest"), by_id, 17, 1)
+    traffic.exchange(one, made("FetchRequest"), fetched(METADATA, topic=METADATA_TOPIC), 12, 2)
+    commits = fetched(COMMITS, topic="__consumer_offsets")
+    traffic.exchange(one, made("FetchRequest"), commits, 12, 3)
+    client = UUID(int=7)
+    for number, (metrics, compression) in enumerate(PUSHED, 4):
+        push = made(
+            "PushTelemetryRequest",
+            client_instance_id=client,
+            metrics=metrics,
+            compression_type=compression,
+        )
+        traffic.exchange(one, push, made("PushTelemetryResponse"), 0, number)
+    traffic.close()
+    return root
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, capture: Path) -> AnalysisTables:
+    out = capture.parent / "out"
+    analyze([capture], out, spark=spark, show_credentials=True, answers=[])
+    return open_tables(spark, out)
+
+
+def test_the_topic_of_the_cluster_s_metadata_has_its_name(tables: AnalysisTables) -> None:
+    found = {(one.topic, one.topic_id) for one in tables.records.collect()}
+    assert found == {
+        (METADATA_TOPIC, None),
+        (METADATA_TOPIC, "AAAAAAAAAAAAAAAAAAAAAQ"),
+        ("__consumer_offsets", None),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_objects", [False, True])
+def test_it_has_its_name_where_its_records_are_withheld(
+    spark: SparkSession, capture: Path, tmp_path: Path, *, by_objects: bool
+) -> None:
+    done = analyze([capture], tmp_path / "out", spark=spark, by_objects=by_objects, answers=[])
+    rows = done.output.table("records", ["topic", "topic_id", "error"]).to_pylist()
+    withheld = [one for one in rows if one["topic"] == METADATA_TOPIC]
+    assert len(withheld) == 2
+    assert {one["error"] for one in withheld} == {WITHHELD_RECORDS}
+    assert {one["topic_id"] for one in withheld} == {None, "AAAAAAAAAAAAAAAAAAAAAQ"}
+    assert {one["topic"] for one in rows} == {METADATA_TOPIC, "__consumer_offsets"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "records", "wanted"),
+    [
+        (METADATA_TOPIC, METADATA * 2, ["TopicRecord", "PartitionRecord", "ConfigRecord"]),
+        ("__consumer_offsets", COMMITS, ["OffsetCommit", "GroupMetadata"]),
+    ],
+)
+def test_records_of_internal_topics_in_captures_are_typed(
+    tables: AnalysisTables, topic: str, records: Sequence[Any], wanted: list[str]
+) -> None:
+    rows = tables.records.where(f"topic = '{topic}' and error is null").drop("error")
+    typed = internal_records(rows, topic, wanted).collect()
+    assert len(typed) == len(records)
+    assert not [one.error for one in typed if one.error]
+    for name in wanted:
+        held = [one for one in typed if one.message == name and not one.is_tombstone]
+        assert all(one[name] is not None for one in held)
+    assert any(one.message in wanted for one in typed)
+
+
+def test_metrics_that_clients_push(tables: AnalysisTables) -> None:
+    rows = [row.asDict() for row in client_metrics(tables).collect()]
+    assert {(one["client_id"], one["client_instance_id"]) for one in rows} == {
+        ("tests", "AAAAAAAAAAAAAAAAAAAABw")
+    }
+    found = {one["name"]: one for one in rows if one["name"]}
+    latency = found["org.apache.kafka.producer.latency.avg"]
+    assert (latency["unit"], latency["kind"], latency["points"]) == ("ms", "gauge", 2)
+    assert [latency[one] for one in ("least", "mean", "most", "latest")] == [2.5] * 4
+    assert (latency["total"], latency["temporality"]) == (None, None)
+    assert latency["first_time"] < latency["last_time"]
+    counter = found["org.apache.kafka.producer.records"]
+    assert (counter["temporality"], counter["total"]) == ("delta", 2 * (2**53 - 1))
+    sizes = found["sizes"]
+    assert (sizes["mean"], sizes["total"], sizes["latest"]) == (10.5 / 4, None, None)
+    refused = {one["error"]: one["points"] for one in rows if one["error"]}
+    assert len(found) + len(refused) == len(rows) == 5
+    assert set(refused.values()) == {1}
+    assert any("no compression type has the number 9" in one for one in refused)
+
+
+def test_nothing_pushed_gives_no_rows(tables: AnalysisTables) -> None:
+    answer = client_metrics(replace(tables, message=lambda _: None))
+    assert answer.collect() == []
+    assert answer.columns == client_metrics(tables).columns

@@ -98,6 +98,8 @@ class Tap:
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
         self._connections: set[asyncio.Task[None]] = set()
+        # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
+        self._waiting: set[socket.socket] = set()
         self._closing = False
         self._brokers = Brokers(self.stats, CHUNK_BYTES)
         self._said: set[str] = set()
@@ -132,6 +134,9 @@ class Tap:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        for client in self._waiting:
+            client.close()
+        self._waiting.clear()
         self._listeners.clear()
         self._brokers.close()
         if self._writer is not None:
@@ -179,6 +184,7 @@ class Tap:
             if self._closing:
                 client.close()
                 return
+            self._waiting.add(client)
             task = asyncio.create_task(self._connection(client, upstream))
             self._connections.add(task)
             task.add_done_callback(self._ended)
@@ -192,6 +198,7 @@ class Tap:
             log.error("a connection was closed by a defect in the tap", exc_info=error)
 
     async def _connection(self, accepted: socket.socket, upstream: HostPort) -> None:
+        self._waiting.discard(accepted)
         self.stats.connections += 1
         self.stats.open_connections += 1
         try:
@@ -276,6 +283,8 @@ class Tap:
             withholds=self._security.withholds,
         )
         await relay.run()
+        if relay.refused is not None:
+            self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
         if relay.asked_for_tickets and not self._keep_addresses:
             self._say_once(
                 "a client asks for GSSAPI, which holds only where the tap has the broker's own "

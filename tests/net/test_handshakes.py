@@ -234,7 +234,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
             await client.send(frame(asking(b"")))
             assert await client.reader.read() == b""
             await settled(lambda: tap.stats.open_connections == 0)
-            # asyncio's servers end a handshake without a reason, and Kafka's with one.
+            # asyncio's servers end a handshake without a reason, and Kafka's with one: tests/kafka.
             assert tap.stats.responses == 0
 
     run(job())
@@ -243,7 +243,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
 @pytest.mark.parametrize(
     ("reason", "wording"),
     [
-        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a certificate, and we have none"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a certificate and we have none"),
         ("TLSV1_ALERT_UNKNOWN_CA", "does not trust the authority of our certificate"),
         ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "does not take our certificate"),
         ("NO_SHARED_CIPHER", "no cipher in common"),

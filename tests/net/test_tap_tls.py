@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -384,5 +385,21 @@ def test_the_end_of_the_tap_ends_its_connections_in_the_middle_of_a_handshake_to
                 writer.write(b"\x16\x03\x01")
                 await settled(lambda: tap.stats.open_connections == 1)
             writer.close()
+
+    run(job())
+
+
+def test_a_client_that_was_accepted_and_not_yet_begun_is_closed_with_the_tap(
+    tmp_path: Path,
+) -> None:
+    async def job() -> None:
+        async with serving(Broker(echo)) as upstream, tapped(upstream, tmp_path) as tap:
+            left, right = socket.socketpair()
+            tap._listeners[upstream]._accepted(left)
+            (begun,) = tap._connections
+            begun.cancel()
+            await tap.close()
+            assert left.fileno() == -1
+            right.close()
 
     run(job())

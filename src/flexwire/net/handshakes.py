@@ -23,9 +23,10 @@ _WORDS: Final = {
     "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority of our certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the other side does not take our certificate: its "
     "authority, or the names in it",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not take our certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not take our certificate, or asks for "
+    "one and we have none",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate, and we have none",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate and we have none",
     "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
 }
 _TRUST: Final = ("self-signed", "self signed", "unable to get")

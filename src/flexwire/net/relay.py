@@ -75,6 +75,8 @@ class Relay:
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
+        self.refused: str | None = None
+        self._has_answered = False
         self._withholds = withholds
         self._stamper = stamper
         self._from_client, self._to_client = client
@@ -106,14 +108,23 @@ class Relay:
                     task.result()
         except (OSError, EOFError) as error:
             reset = True
-            self._statistics.reset += 1
-            told = why(error) if isinstance(error, SSLError) else error
-            log.info("%s: ended: %s", self.name, told)
+            self._ended_by(error)
         finally:
             requests.cancel()
             responses.cancel()
             await asyncio.gather(requests, responses, return_exceptions=True)
             self._finish_capture(reset=reset)
+
+    def _ended_by(self, error: OSError | EOFError) -> None:
+        is_tls = isinstance(error, SSLError)
+        told = why(error) if is_tls else str(error)
+        if is_tls and error is self._from_broker.exception() and not self._has_answered:
+            # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
+            self._statistics.broker_handshakes_failed += 1
+            self.refused = told
+            return
+        self._statistics.reset += 1
+        log.info("%s: ended: %s", self.name, told)
 
     async def _pass_requests(self) -> None:
         while data := await self._from_client.read(CHUNK_BYTES):
@@ -226,6 +237,7 @@ class Relay:
     async def _take_responses(self, data: bytes) -> bytes:
         """Capture what came from the broker, and give what is to go on to the client."""
         self._statistics.response_bytes += len(data)
+        self._has_answered = True
         if not self._responses_are_frames:
             self._write_capture("response", self._unframed(data))
             return data

@@ -103,6 +103,8 @@ class Tap:
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
         self._connections: set[asyncio.Task[None]] = set()
+        # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
+        self._waiting: set[socket.socket] = set()
         self._closing = False
         self._brokers = Brokers(self.stats, CHUNK_BYTES)
         self._said: set[str] = set()
@@ -137,6 +139,9 @@ class Tap:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        for client in self._waiting:
+            client.close()
+        self._waiting.clear()
         self._listeners.clear()
         self._brokers.close()
         if self._writer is not None:
@@ -184,6 +189,7 @@ class Tap:
             if self._closing:
                 client.close()
                 return
+            self._waiting.add(client)
             task = asyncio.create_task(self._connection(client, upstream))
             self._connections.add(task)
             task.add_done_callback(self._ended)
@@ -197,6 +203,7 @@ class Tap:
             log.error("a connection was closed by a defect in the tap", exc_info=error)
 
     async def _connection(self, accepted: socket.socket, upstream: HostPort) -> None:
+        self._waiting.discard(accepted)
         self.stats.connections += 1
         self.stats.open_connections += 1
         try:
@@ -285,6 +292,8 @@ class Tap:
             stamper=stamper,
         )
         await relay.run()
+        if relay.refused is not None:
+            self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
         if relay.asked_for_tickets and not self._keep_addresses:
             self._say_once(
                 "a client asks for GSSAPI, which holds only where the tap has the broker's own "

@@ -18,6 +18,7 @@ from tests.protocol.payloads import frame
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
     from pathlib import Path
+    from ssl import SSLContext
 
     Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     Answer = Callable[[RequestFrame, bytes], bytes | None]
@@ -53,7 +54,7 @@ def free_ports(count: int = 1) -> int:
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[HostPort]:
+async def serving(handler: Handler, context: SSLContext | None = None) -> AsyncIterator[HostPort]:
     """A server on a free port of the loopback, ended with all its connections."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -69,8 +70,10 @@ async def serving(handler: Handler) -> AsyncIterator[HostPort]:
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        # One that is cancelled before it began closes nothing.
+        task.add_done_callback(lambda _: writer.close())
 
-    server = await asyncio.start_server(accept, LOOPBACK, 0)
+    server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=context)
     try:
         yield HostPort(LOOPBACK, server.sockets[0].getsockname()[1])
     finally:

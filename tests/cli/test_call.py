@@ -79,8 +79,7 @@ def test_what_writes_needs_yes(run: Run, address: str, answers: Answers) -> None
     assert run.code == 2
     assert "DeleteTopics may change something; --yes sends it" in run.err
     assert answers.asked == []
-    run("call", address, "DeleteTopics", body, "-V", "5", "--yes")
-    assert run.code == 0
+    assert run("call", address, "DeleteTopics", body, "-V", "5", "--yes").code == 0
     assert answers.names() == ["DeleteTopics"]
 
 
@@ -254,8 +253,7 @@ def test_a_secured_broker_is_reached_by_a_properties_file(
     assert run.code == 0
     assert run.err == f"{config}: not used: acks\n"
     config.write_text(config.read_text().replace("s3cret", "mistaken"))
-    run("call", address, "ListGroups", "--command-config", str(config))
-    assert run.code == 1
+    assert run("call", address, "ListGroups", "--command-config", str(config)).code == 1
     assert "LoginError: " in run.err
     assert "SASL_AUTHENTICATION_FAILED" in run.err
     assert "mistaken" not in run.err

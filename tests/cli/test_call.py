@@ -15,7 +15,7 @@ from flexwire.net.calling.security import MECHANISMS
 from tests.cli.test_messages import Run, run
 from tests.net.answering import Answers, answering
 from tests.net.test_calling_scram import ScramServer
-from tests.net.test_client_config import server_context
+from tests.net.test_client_config import listening
 from tests.tls import Authority
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def test_the_mechanisms_of_the_option_are_those_there_are() -> None:
 def secured(tmp_path: Path) -> Iterator[tuple[str, Authority, Answers]]:
     authority = Authority(tmp_path)
     answers = Answers(SaslAuthenticate=ScramServer("SCRAM-SHA-256", {"alice": "s3cret"}))
-    with answering(answers, server_context(authority)) as (address, _):
+    with answering(answers, listening(authority)) as (address, _):
         yield address, authority, answers
 
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def served(handler: Handler, context: SSLContext | None = None) -> Iterator[HostPort]:
+def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort]:
     """Serve in a thread while the block runs."""
     ready: Future[tuple[HostPort, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
         stop = asyncio.Event()
-        async with serving(handler, context) as address:
+        async with serving(handler, tls) as address:
             ready.set_result((address, asyncio.get_running_loop(), stop))
             await stop.wait()
             # Connections that nobody waited for are taken first: a server that is closed meanwhile
@@ -107,9 +107,9 @@ def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
 
 @contextmanager
 def answering(
-    answers: Answers | None = None, context: SSLContext | None = None
+    answers: Answers | None = None, tls: SSLContext | None = None
 ) -> Iterator[tuple[str, Answers]]:
     """A broker's address as text, and what it answers with."""
     answers = answers or Answers()
-    with served(Broker(answers), context) as address:
+    with served(Broker(answers), tls) as address:
         yield str(address), answers

@@ -10,7 +10,17 @@ what was really sent. Which bytes are frames, and which response answers which r
 from __future__ import annotations
 
 from flexwire.net.host_port import HostPort, parse_host_port
+from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls
 from flexwire.net.statistics import TapStatistics
 from flexwire.net.tap import Tap, run_tap
 
-__all__ = ["HostPort", "Tap", "TapStatistics", "parse_host_port", "run_tap"]
+__all__ = [
+    "HostPort",
+    "ListenTls",
+    "Tap",
+    "TapSecurity",
+    "TapStatistics",
+    "UpstreamTls",
+    "parse_host_port",
+    "run_tap",
+]

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CallError, FrameError
+from flexwire.net.handshakes import why
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
@@ -81,8 +82,8 @@ class Connection:
         try:
             made = socket.create_connection(self.address, self._remaining())
         except (OSError, UnicodeError, OverflowError) as error:  # the last two: impossible hosts
-            why = str(error) or type(error).__name__
-            raise CallError(f"{self.address} cannot be reached: {why}") from None
+            told = str(error) or type(error).__name__
+            raise CallError(f"{self.address} cannot be reached: {told}") from None
         if security.context is None:
             return made
         try:
@@ -90,7 +91,7 @@ class Connection:
             return security.context.wrap_socket(made, server_hostname=self.address.host)
         except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
             made.close()
-            told = _told(error)
+            told = "no answer" if isinstance(error, TimeoutError) else why(error)
             raise CallError(f"{self.address}: TLS cannot be begun: {told}") from None
 
     def _send(self, data: bytes) -> None:
@@ -129,14 +130,3 @@ class Connection:
             return ""
         is_tls = self._splitter.peek(0, len(_TLS_ALERT)) == _TLS_ALERT
         return "; it speaks TLS" if is_tls else ""
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, ssl.SSLError) and error.reason in {
-        "WRONG_VERSION_NUMBER",
-        "RECORD_LAYER_FAILURE",
-    }:
-        return f"{error.reason}; it may not speak TLS there"
-    return str(error) or type(error).__name__

@@ -70,6 +70,8 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        # One that is cancelled before it began closes nothing.
+        task.add_done_callback(lambda _: writer.close())
 
     server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=tls)
     try:

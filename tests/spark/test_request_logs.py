@@ -92,7 +92,8 @@ def test_the_audit_has_principals_and_what_brokers_refused(
         for one in done.facts.audit.findings
         if one.verdict == "broke"
     }
-    assert {one[2:] for one in broken} == {("Produce", 2), ("Fetch", 3)}
+    # 4.4 offers Produce 2, which the other broker's release still reads, so that is not sure.
+    assert broken == {("4.4.0", None, "Fetch", 3)}
     # Queries of the tables gather the same.
     tables = open_tables(spark, done.output.place.url)
     audited = AuditTables(tables.frames, tables.connections, tables.message)

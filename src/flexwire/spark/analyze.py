@@ -210,13 +210,12 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
     ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. Log
-    segments become tables named "log_…". Brokers' request logs give the tables of captures; times
-    in them that do not say their zone are of ``timezone`` ("Europe/Berlin", "+02:00"). What is
-    none of these fails it, or is left out and told with ``skip_unreadable``. What does not decode
-    is a row with its bytes. Credentials, and bytes that may hold some, are withheld unless
-    ``show_credentials``. An earlier analysis in ``out`` is replaced as a whole, once this one is
-    complete; with ``format`` "delta" and ``append`` tables grow, and the report is about this input
-    alone. What is written is for its owner alone.
+    segments become tables named "log_…", brokers' request logs those of captures, where local times
+    are of ``timezone`` ("+02:00"). What is neither fails it, or is left out and told with
+    ``skip_unreadable``. What does not decode is a row with its bytes. Credentials, and bytes that
+    may hold some, are withheld unless ``show_credentials``. An earlier analysis in ``out`` is
+    replaced as a whole, once this one is complete; with ``format`` "delta" and ``append`` tables
+    grow, and the report is about this input alone. What is written is for its owner alone.
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
@@ -225,37 +224,35 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
-    as Kafka. ``releases`` are those that the audit is about; without any it is every major from the
-    captured brokers' on. ``captured_release`` is the one that these brokers run: versions that it
-    laid out otherwise than later releases are read as it wrote them. With ``record_bytes`` the
-    messages that carried records have their bytes, and else how many there were. ``by_objects``
-    reads as the reference does, far slower, and only files here.
+    as Kafka. ``releases`` are those of the audit, by default every major from the captured brokers'
+    on. ``captured_release`` is the one that these brokers run: what it laid out otherwise than
+    later releases is read as it wrote it. With ``record_bytes`` the messages that carried records
+    have their bytes, and else how many. ``by_objects`` reads as the reference does, far slower.
 
     ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or answers
     of your own; by default those about logs, where there are some. Each is a table
     ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in
-    ``facts.unanswered``, and all else is as it would be. The file ``labels`` maps clients to teams
-    for those that say whose traffic it is, which by itself asks them.
+    ``facts.unanswered``. The file ``labels`` (client ids to teams) asks those that it is for.
 
-    Raises `CaptureError` for a file that is no capture, none, or a broker that is no address,
-    `StorageError` for files that cannot be listed or written, `FlexwireError` for an ``out`` that
-    is not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for no file, one that is no capture, a broker that is no address,
+    `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not ours or
+    in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = _asked(answers, labels)
-    how = _How(*flags, *given, *to_format(format, append), asked, Zone(timezone))
+    how = _How(*flags, *given, *to_format(format, append), *_asked(answers, labels, timezone))
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
 
 
 def _asked(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
-) -> tuple[Answer, ...] | None:
+    answers: str | Iterable[str | Answer] | None, labels: str | Path | None, timezone: str
+) -> tuple[tuple[Answer, ...] | None, Zone]:
+    zone = Zone(timezone)
     if answers is None and labels is None:
-        return None
+        return None, zone
     labelled = [one for one in ANSWERS if one.labelled is not None]
-    return chosen(labelled if answers is None else answers, ANSWERS, labels)
+    return chosen(labelled if answers is None else answers, ANSWERS, labels), zone
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:

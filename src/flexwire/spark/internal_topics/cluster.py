@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.capture.metadata_coverage import SnapshotName
+    from flexwire.tables.typed_records import Records
 
 TOPIC: Final = InternalTopic.METADATA
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
@@ -71,7 +72,7 @@ class ClusterState:
         Besides these columns there are ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
         """
         names = list(reads)
-        rows = _decoded(_of_types(self.records, names), names)
+        rows = _decoded(_of_types(self.records, names), reads)
         chosen = [
             F.when(
                 F.col("message") == name,
@@ -210,9 +211,9 @@ def _within(spans: Sequence[Between]) -> SparkColumn:
     return found
 
 
-def _decoded(records: DataFrame, names: Sequence[str]) -> DataFrame:
+def _decoded(records: DataFrame, wanted: Records) -> DataFrame:
     needed = records.select("key", "value", "topic", "partition", *RECORD)
-    return internal_records(needed, TOPIC, names)
+    return internal_records(needed, TOPIC, wanted)
 
 
 def record_type(message: str) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.request_log.reading import LogPiece
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.request_logs.planning import RequestLogPlan
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.places import Place
 
 # Lines are held until there are so many, or so many bytes of them.
 _LINES: Final = 20_000

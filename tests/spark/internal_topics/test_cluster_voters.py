@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.capture.made_metadata import PLACE, batch, elected, quorum, snapshot, value, write
+from tests.capture.made_metadata import PLACE, TIME, batch, elected, quorum, snapshot, value, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,3 +84,30 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
     there = write(tmp_path / "five", {"0": more})
     assert [(row[0], row[5]) for row in shown(spark, there)] == [(7, True)]
     assert [row[5] for row in shown(spark, there, offset=5)] == [False]
+
+
+@pytest.mark.cluster
+def test_by_the_source_that_spark_connect_takes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flexwire.spark.internal_topics import cluster_source  # noqa: PLC0415 - PySpark
+    from flexwire.spark.internal_topics.cluster import (  # noqa: PLC0415
+        cluster_state,
+        metadata_records,
+    )
+
+    kept = snapshot([value("TopicRecord", name="a", topicId=PLACE)], controls=quorum(1, 1, 2, 3))
+    there = write(tmp_path, {"0": DYNAMIC, "7-1": kept})
+
+    def everything() -> list[Any]:
+        second = datetime.fromtimestamp(TIME / 1000, UTC)
+        states = [cluster_state(spark, there, offset=one) for one in (None, 8)]
+        states.append(cluster_state(spark, there, time=second))
+        found: list[Any] = [(one.offset, one.snapshot, one.committed_to) for one in states]
+        frames = [metadata_records(spark, there), *(one.records for one in states)]
+        frames += [one.quorum for one in states]
+        return [*found, *((one.schema, sorted(map(str, one.collect()))) for one in frames)]
+
+    here = everything()
+    monkeypatch.setattr(cluster_source, "is_connect", lambda _: True)
+    assert everything() == here

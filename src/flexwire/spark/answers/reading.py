@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from flexwire.spark.answers.internal_logs import InternalLogs
+
 
 @dataclass(frozen=True, slots=True)
 class LogTables:
@@ -37,7 +39,8 @@ class AnalysisTables:
     ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
     is None where no log segment was given. ``narrow`` gives the table of a message with these
     columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
-    reads every field.
+    reads every field. ``internal`` is there while logs with internal topics are analysed: what
+    these say is in no table.
     """
 
     frames: DataFrame
@@ -46,6 +49,7 @@ class AnalysisTables:
     message: Callable[[str], DataFrame | None]
     logs: LogTables | None = None
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
+    internal: InternalLogs | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """The table of one message, of which no other columns than these are needed."""

@@ -253,5 +253,9 @@ ANSWER = Answer(
         ShownColumn(f"{ERROR_TAGS}_gain_share", "Clients that gain by KIP-636", "share"),
     ),
     ask=sizes,
-    picture=Picture("Bytes as sent", "sent_bytes"),
+    picture=Picture(
+        "Bytes of all messages, in each encoding",
+        "sent_bytes",
+        across=tuple(f"{name}_bytes" for name in _ENCODINGS),
+    ),
 )

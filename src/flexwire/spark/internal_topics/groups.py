@@ -211,7 +211,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """Every record with its group and member, and what of it is wanted."""
     wanted = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
-    typed = log.typed(wanted, ("message", "is_tombstone"))
+    typed = log.typed(wanted, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
         """Give a field that some of these records have."""

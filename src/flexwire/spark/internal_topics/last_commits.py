@@ -148,8 +148,13 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
     facts = [F.col("producer_id"), F.col("producer_epoch"), of_transaction]
     if not log.has_transactions:
         facts = [F.lit(None).cast("bigint"), F.lit(None).cast("smallint"), F.lit(False)]
-    columns = ("is_tombstone", *_FACTS)
-    return log.typed(_FIELDS, columns, of_transactions=of_transactions).select(
+    typed = log.typed(
+        _FIELDS,
+        ("is_tombstone", *_FACTS),
+        of_transactions=of_transactions if log.has_transactions else None,
+        only_last=not of_transactions,
+    )
+    return typed.select(
         *(of("key", name).alias(name) for name in KEY),
         commit.alias("commit"),
         F.col("offset").alias("at"),

@@ -87,7 +87,8 @@ class InternalLog:
         records: Records,
         columns: Sequence[str] | None = None,
         *,
-        of_transactions: bool = False,
+        of_transactions: bool | None = None,
+        only_last: bool = False,
     ) -> DataFrame:
         """Give these records as `internal_records` does, of no other, with `IS_LATER` and `HIDES`.
 
@@ -95,19 +96,25 @@ class InternalLog:
             records: as in `internal_records`: their names, or for each the fields that are wanted.
             columns: which of its other columns are wanted, all by default; ``partition`` and
                 ``offset`` are given in any case.
-            of_transactions: none but records of transactions, where it is known which are.
+            of_transactions: none but records of transactions, where it is known which are; or
+                where it is false, none that count only when a transaction ends.
+            only_last: what a later record of its key replaces is not wanted, and may be missing.
 
         Those that have an error are not among them: `unreadable` gives them.
         """
         wanted = self._columns()
         if columns is not None:
             wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
-        found = self._read(Asked(records, wanted, of_transactions=of_transactions))
+        # What is before a moment is not replaced by what is after it.
+        only_last &= not self.until and BY_NAME[self.topic].has_keys
+        asked = Asked(records, wanted, of_transactions=of_transactions, only_last=only_last)
+        found = self._read(asked)
         if found is None:
             typed = internal_records(self.rows, self.topic, records)
             found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
-            if of_transactions:
-                found = found.where(TRANSACTIONAL)
+            if of_transactions is not None:
+                waits = F.col(TRANSACTIONAL) & (F.lit(of_transactions) | ~F.col("is_tombstone"))
+                found = found.where(waits == of_transactions)
             found = found.select(*wanted, *records)
         later = self.is_later
         offset = F.col("offset")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 TRANSACTIONAL: Final = "is_transactional"
 PLACE: Final = ("partition", "offset", "timestamp")
 _KEY, _VALUE = "key", "value"
+_MOST_LAST: Final = 0.75
 _LOGGER = logging.getLogger("flexwire")
 
 
@@ -43,13 +45,16 @@ class Asked:
         columns: which columns besides those of ``records``.
         unreadable: the records that do not decode, of all types; otherwise those of ``records``
             that do.
-        of_transactions: none but those of transactions.
+        of_transactions: none but those of transactions; or where it is false, none that count
+            only when a transaction ends, as tombstones do not.
+        only_last: what a later record of its key replaces may be missing, as after compaction.
     """
 
     records: Records
     columns: Sequence[str]
     unreadable: bool = False
-    of_transactions: bool = False
+    of_transactions: bool | None = None
+    only_last: bool = False
 
 
 def read_records(
@@ -70,34 +75,62 @@ def typed_piece(
 ) -> Iterator[pa.RecordBatch]:
     """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
     typed = TypedRecords(InternalTopic(topic), asked.records)
-    names = pa.array(typed.records, pa.string())
     known = RECORD_COLUMNS | BATCH_COLUMNS
     needed = {_KEY, _VALUE, *(one for one in columns if one in known)}
-    if asked.of_transactions:
+    if asked.of_transactions is not None:
         needed.add(TRANSACTIONAL)
+    leaves_out = asked.only_last
     for found in read_piece(piece, [one for one in known if one in needed]):
         if isinstance(found, Damaged):
             where = f"{piece.log.name}, byte {found.position}"
             _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
             continue
         batch = _of_interest(asked, typed, found)
-        if not batch.num_rows:
-            continue
-        made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
-        there = dict(zip(typed.schema.names, made, strict=True))
-        rows = there["error"].is_valid()
-        if not asked.unreadable:
-            rows = pc.and_not(pc.is_in(there["message"], names), rows)
-        there |= {name: batch.column(name) for name in needed}
-        given = [one for one in columns if one in there]
-        batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
-        yield batch if rows.true_count == len(rows) else batch.filter(rows)
+        made = None
+        if leaves_out and batch.num_rows:
+            some = batch.take(_last_of_each(batch.column(_KEY)))
+            # Where there are few to leave out, looking for them takes longer than decoding them.
+            leaves_out = some.num_rows < _MOST_LAST * batch.num_rows
+            made = _typed(asked, typed, columns, some)
+            if made.num_rows < some.num_rows:
+                # The last does not decode, and one before it that does is what counts.
+                made = None
+        if batch.num_rows:
+            yield _typed(asked, typed, columns, batch) if made is None else made
+
+
+def _typed(
+    asked: Asked, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Type records that were read, and give those that are asked for."""
+    made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
+    there = dict(zip(typed.schema.names, made, strict=True))
+    rows = there["error"].is_valid()
+    if not asked.unreadable:
+        names = pa.array(typed.records, pa.string())
+        rows = pc.and_not(pc.is_in(there["message"], names), rows)
+    there |= {name: batch.column(name) for name in batch.schema.names}
+    given = [one for one in columns if one in there]
+    batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
+    return batch if rows.true_count == len(rows) else batch.filter(rows)
+
+
+def _last_of_each(keys: pa.BinaryArray) -> pa.Array:
+    """Give the last row of each key, in order."""
+    coded = keys.dictionary_encode()
+    last = np.zeros(len(coded.dictionary), np.int64)
+    np.maximum.at(last, np.asarray(coded.indices), np.arange(len(keys)))
+    return pa.array(np.sort(last))
 
 
 def _of_interest(asked: Asked, typed: TypedRecords, found: pa.RecordBatch) -> pa.RecordBatch:
     """Leave out the records that are surely not asked for."""
-    if asked.of_transactions:
-        found = found.filter(found.column(TRANSACTIONAL))
+    if asked.of_transactions is not None:
+        rows = found.column(TRANSACTIONAL)
+        if not asked.of_transactions:
+            rows = pc.or_(pc.invert(rows), found.column(_VALUE).is_null())
+        if rows.true_count < len(rows):
+            found = found.filter(rows)
     if asked.unreadable:
         return found
     rows = typed.may_have(found.column(_KEY), found.column(_VALUE))

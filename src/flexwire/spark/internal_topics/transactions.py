@@ -43,7 +43,9 @@ def transactions(log: InternalLog) -> DataFrame:
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
     record = F.struct(value.alias("value"), *place)
-    rows = log.typed({RECORD: _FIELDS}, ()).withColumn(KEY, F.col(f"{RECORD}.key.{KEY}"))
+    rows = log.typed({RECORD: _FIELDS}, (), only_last=True).withColumn(
+        KEY, F.col(f"{RECORD}.key.{KEY}")
+    )
     found = rows.groupBy(KEY).agg(
         F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
         F.bool_or(HIDES).alias(HIDES),

@@ -16,13 +16,16 @@ OUT ?= out/demo
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
 LONG = spark or compiles or guard or cluster or kafka or slow
-# What holds an analysis on each version of PySpark.
+# What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
   tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
   tests/spark/test_kafka_capture.py tests/spark/test_kafka_capture_elsewhere.py \
   tests/spark/test_kafka_log.py tests/spark/test_kafka_log_connect.py \
   tests/spark/test_kafka_log_stream.py tests/spark/test_record_schema.py tests/spark/test_session.py \
-  tests/spark/functions/test_connect.py tests/spark/functions/test_on_spark.py
+  tests/spark/functions/test_connect.py tests/spark/functions/test_on_spark.py \
+  tests/spark/test_answers_asked.py tests/spark/test_delta_logs.py tests/spark/test_group_answers.py \
+  tests/spark/test_log_analysis.py tests/spark/test_traffic_answers.py \
+  tests/spark/internal_topics/test_cluster.py tests/spark/internal_topics/test_views.py
 # Tests start a hundred processes, and without these files each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,0 +1,45 @@
+"""What report and command say of logs, and of those whose tables grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flexwire.cli.analyze import _of_logs
+from flexwire.report import render
+from flexwire.report.log_facts import LogFacts
+from tests.report.page import Page
+from tests.report.sample import EMPTY
+
+ONE = LogFacts(1, 1, 1, 1, 1, 1, 1, 1)
+GROWN = LogFacts(
+    topics=2, partitions=5, segments=3, bytes=2_000, batches=20, records=3_000,
+    left_out_count=2, left_out=("/old/a-0", "/old/a-1"), known_partitions=3, waiting_bytes=61,
+    gone_partitions=2, behind=("b-0",), behind_count=1,
+)  # fmt: skip
+
+
+def words(logs: LogFacts) -> str:
+    return Page(render(replace(EMPTY, title="Kafka logs", logs=logs, source_files=0))).words()
+
+
+def test_the_command_says_numbers_as_they_are_said() -> None:
+    assert _of_logs(ONE) == "1 record in 1 batch of 1 partition, 1 byte; 1 place is damaged"
+    assert _of_logs(GROWN) == (
+        "3,000 records in 20 batches of 5 partitions, 2,000 bytes; 3 partitions had nothing new; "
+        "2 partitions had lost what was to be read next; 1 partition ended before what was to be "
+        "read next; 2 directories were left out, the report says why"
+    )
+
+
+def test_the_report_says_how_tables_grew() -> None:
+    told = words(GROWN)
+    for one in (
+        "3 partitions have nothing that is not in the tables already.",
+        "61 B after the last whole batches were left for the next analysis",
+        "2 partitions begin after the offset to be read next",
+        "1 partition ends before the offset to be read next, and nothing of it was read",
+        "b-0",
+    ):
+        assert one in told
+    for one in ("in the tables already", "were left for the next", "to be read next"):
+        assert one not in words(ONE)

@@ -45,7 +45,8 @@ def test_every_line_of_every_release_is_a_request(release: str) -> None:
         assert item.listener in {"PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"}
         expected = "User:alice" if item.listener == "SASL_PLAINTEXT" else "User:ANONYMOUS"
         assert item.principal == expected
-        assert (item.request is None) == (release == "2.7.2")
+        assert item.request is not None
+        assert item.is_text == (release == "2.7.2")
     named = {item.software_name for item in found if isinstance(item, LoggedRequest)}
     assert {"confluent-kafka-python", None} <= named
 

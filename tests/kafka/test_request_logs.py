@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism
-from confluent_kafka.admin import UserScramCredentialUpsertion as Upsertion
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism
+from confluent_kafka.admin._scram import UserScramCredentialUpsertion as Upsertion
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.net import Tap

@@ -14,7 +14,7 @@ from flexwire.capture.request_log import BadLine, Kind, LoggedRequest, RefusedRe
 from flexwire.capture.request_log.connection_names import ends
 from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
 from flexwire.capture.request_log.reading import split
-from flexwire.errors import ArgumentError
+from flexwire.errors import ArgumentError, CaptureError
 from flexwire.storage.listing import list_files
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
@@ -45,7 +45,8 @@ def test_every_line_of_every_release_is_a_request(release: str) -> None:
         assert item.listener in {"PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"}
         expected = "User:alice" if item.listener == "SASL_PLAINTEXT" else "User:ANONYMOUS"
         assert item.principal == expected
-        assert (item.request is None) == (release == "2.7.2")
+        assert item.request is not None
+        assert item.is_text == (release == "2.7.2")
     named = {item.software_name for item in found if isinstance(item, LoggedRequest)}
     assert {"confluent-kafka-python", None} <= named
 
@@ -143,9 +144,16 @@ def test_files_are_known_by_what_is_in_them(tmp_path: Path) -> None:
     assert kind("anything", line()) is Kind.REQUESTS
     assert kind("anything", (PLACE / "4.4.0-server.log").read_bytes()) is Kind.SERVER
     assert kind("kafka-request.log", b"") is Kind.REQUESTS
+    assert kind("server.log.1", b"") is Kind.SERVER
     assert kind("anything", b"") is None
     assert kind("anything", b"\x0a\x0d\x0d\x0a" + bytes(100)) is None
     assert kind("anything", b"\x1f\x8b" + bytes(100)) is None
+
+
+def test_one_that_has_but_the_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kafka-request.log.1.bz2").write_bytes(b"BZh9" + bytes(50))
+    with pytest.raises(CaptureError, match="no line of one in its beginning"):
+        read(tmp_path / "kafka-request.log.1.bz2")
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
         (logs.forwarded, "forwarded to the controller, and not counted"),
         (logs.refused, "refused, as brokers' own logs say"),
         (logs.cut, "cut off after the header"),
-        (logs.text, "text, of which only headers and times are taken"),
+        (logs.text, "text that does not say what was asked"),
         (logs.unused, "lines not used; the table packets says why"),
     ]
     others = "".join(f"; {count:,} {what}" for count, what in told if count)

@@ -24,10 +24,10 @@ class RequestLogFacts:
 
     ``requests`` are those that clients and brokers sent themselves, ``forwarded`` those that
     brokers forwarded to the controller for clients. ``refused`` are requests that brokers' own logs
-    say they could not read. Of ``cut`` lines only the request's header is known, and of lines that
-    are ``text`` no body. ``left_out_fields`` are mandatory fields that brokers left out of bodies.
-    ``only_deprecated``: every line has a version that is deprecated, as at the level INFO.
-    ``listeners`` may be the first of ``listener_count``.
+    say they could not read. Of ``cut`` lines only the request's header is known; ``text`` lines are
+    those of 2.7 and earlier that do not surely say what was asked. ``left_out_fields`` are
+    mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a version
+    that is deprecated, as at the level INFO. ``listeners`` may be the first of ``listener_count``.
     """
 
     files: int

@@ -329,7 +329,8 @@ def _run(
             else:
                 facts, notes = job.of_captures(files)
             if logs:
-                title = facts.title if facts.has_traffic or how.title != TITLE else TITLE_OF_LOGS
+                is_alone = not (files or request_logs)
+                title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)

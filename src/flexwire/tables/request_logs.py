@@ -25,6 +25,7 @@ from flexwire.tables.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_columns import body_rows
+from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _OFFSET_BITS: Final = 40
 # What an ApiVersions response says in version 0, whatever was asked: UNSUPPORTED_VERSION (KIP-511).
 _API_VERSIONS: Final = 18
 _FALLBACK: Final = b'{"errorCode":35,'
+_TEXT_FALLBACK: Final = b"{error_code=35,"
 
 LOGGED: Final = pa.schema(
     [
@@ -112,6 +114,8 @@ class RequestLogRows:
                 refused.append(one)
             else:
                 (forwarded if one.item.is_forwarded else own).append(one)
+        for one in own:
+            _read_text(one.item)
         self._tell(own, forwarded, refused)
         if own:
             batch = _Lines(own)
@@ -133,7 +137,7 @@ class RequestLogRows:
         for _, one in (*own, *forwarded):
             assert isinstance(one, LoggedRequest)  # noqa: S101 - see `of`
             told.cut += one.error is not None
-            told.text += one.is_text
+            told.text += one.is_text and one.request is None
             told.deprecated += one.header.request_api_version_deprecated
         told.listeners.update(
             (one.item.listener, one.item.security_protocol)
@@ -256,6 +260,21 @@ class _Lines:
             "responses": pa.array(has_response),
         }
         return pa.RecordBatch.from_arrays([told[name] for name in LOGGED.names], schema=LOGGED)
+
+
+def _read_text(item: LoggedRequest | RefusedRequest) -> None:
+    """Give what text has of bodies the form of JSON, as far as it is sure."""
+    if isinstance(item, LoggedRequest) and item.is_text:
+        key, version = item.header.request_api_key, item.header.request_api_version
+        name = _name(key, version) or ""
+        answer = f"{name.removesuffix('Request')}Response"
+        item.request = _of_text(item.request, name, version)
+        is_fallback = key == _API_VERSIONS and (item.response or b"").startswith(_TEXT_FALLBACK)
+        item.response = _of_text(item.response, answer, 0 if is_fallback else version)
+
+
+def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:
+    return None if text is None else body_of_text(text.decode(), name, version)
 
 
 @per_catalog

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.request_log.envelopes import is_enveloped
 from flexwire.capture.request_log.reading import GZIP_MAGIC, LogFile
+from flexwire.errors import CaptureError
 
 if TYPE_CHECKING:
     from flexwire.storage.source import Source
@@ -59,19 +60,27 @@ def kind_of(source: Source) -> tuple[Kind, bool, bool] | None:
             return None
     lines = head.split(b"\n")
     wrapped = any(map(is_enveloped, lines[:8]))
-    # At the level INFO brokers of most releases write none.
-    is_empty = not head and is_broker_log(source.name.rpartition("/")[2])
-    if COMPLETED in head or is_empty:
+    name = source.name.rpartition("/")[2]
+    if COMPLETED in head:
         return Kind.REQUESTS, is_gzipped, wrapped
     if b"\0" not in head and any(map(_SERVER_LINE.search, lines)):
         return Kind.SERVER, is_gzipped, wrapped
+    if not head and is_broker_log(name):
+        # At the level INFO brokers of most releases write none.
+        return (Kind.SERVER if "server" in name else Kind.REQUESTS), is_gzipped, wrapped
     return None
 
 
 def log_file(source: Source, number: int) -> LogFile | None:
-    """How a file is to be read; None where it is no log of a broker."""
+    """How a file is to be read; None where it is not a log of a broker.
+
+    Raises `CaptureError` for one that has the name of such, and is not.
+    """
     found = kind_of(source)
     if found is None:
+        if is_broker_log(source.name.rpartition("/")[2]):
+            reason = "it has the name of a broker's log, and no line of one in its beginning"
+            raise CaptureError(reason, source=source.name)
         return None
     kind, is_gzipped, wrapped = found
     return LogFile(source, number, kind is Kind.SERVER, is_gzipped, wrapped)

@@ -69,8 +69,8 @@ _HEADERS: Final = msgspec.json.Decoder(Header)
 class LoggedRequest(msgspec.Struct, gc=False):
     """A request and its response, as a line has them.
 
-    Bodies are JSON, None where there is none: of a response to acks 0, of a line that was cut, and
-    of text that does not say it without doubt. ``time_us`` is when the line was written, which is
+    Bodies are JSON, or what text has (``is_text``), and None where there is none: of a response to
+    acks 0, and of a line that was cut. ``time_us`` is when the line was written, which is
     ``total_us`` after the request came. ``error``: why nothing but the header is known.
     """
 

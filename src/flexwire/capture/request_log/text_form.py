@@ -1,7 +1,6 @@
-"""The lines of 2.7 and earlier, which are text: header, times and whose; bodies are not quoted.
+"""The lines of 2.7 and earlier, which are text: header, times and whose, and bodies as they are.
 
 ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
-A string in a body may hold whatever separates fields, so bodies are not taken from it.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def parse_text(text: str) -> TextLine | None:
         total_ms = float(total)
     except ValueError:
         return TextLine(header, is_cut=True)
-    has_response = not text[:at].endswith(_RESPONSE)
+    request, _, response = text[head.end() : at].partition(_RESPONSE)
     return TextLine(
         header,
         connection,
@@ -77,7 +76,9 @@ def parse_text(text: str) -> TextLine | None:
         listener,
         name or "unknown",
         number or "unknown",
-        has_response=has_response,
+        request.encode(),
+        response.encode() or None,
+        has_response=bool(response),
     )
 
 

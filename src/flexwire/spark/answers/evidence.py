@@ -150,7 +150,9 @@ def _sent(tables: AuditTables) -> DataFrame:
 
 def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
     """How often each client sent each version with the same evidence around it, by `SeenUse`."""
-    asks = F.max(F.col("api_key") == API_VERSIONS).alias("asked")
+    # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
+    is_asking = (F.col("api_key") == API_VERSIONS) | F.col(SOFTWARE[0]).isNotNull()
+    asks = F.max(is_asking).alias("asked")
     sent = sent.join(sent.groupBy("connection").agg(asks), "connection")
     sent = sent.withColumn("closed", _closed())
     if offers is None:

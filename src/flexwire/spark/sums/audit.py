@@ -181,15 +181,15 @@ class _Part:
         """Give every version that was sent, with the evidence of its connection around it."""
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
-        asked[at[sent["api_key"].to_numpy() == API_VERSIONS]] = True
+        # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
+        is_told = np.asarray(sent[SOFTWARE[0]].is_valid())
+        asked[at[is_told | (sent["api_key"].to_numpy() == API_VERSIONS)]] = True
         # A version that was answered once on the connection is one that the broker reads.
         is_unanswered = pc.equal(sent["answers"], 0)
-        # Of SASL's listeners request logs lack ApiVersions, which alone says the software.
-        is_asking = asked[at] | np.asarray(sent[SOFTWARE[0]].is_valid())
         found = {
             "address": self._address,
             "principal": self._principal,
-            "asked": pa.array(is_asking),
+            "asked": pa.array(asked[at]),
             "from_start": self._fact("from_start"),
             "closed": pc.and_(self._fact("is_closed_by_broker"), is_unanswered),
             "broker": self._fact("broker"),

@@ -205,10 +205,16 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
     # Each response offers some sixty, so its broker is looked up before they are counted.
     of_response = np.array([numbers[one] for one in brokers])[connections.codes]
-    of_api = of_response[pc.list_parent_indices(each).to_numpy()]
-    keys, each_lowest, each_highest = (
-        pc.struct_field(apis, name).to_numpy() for name in ("api_key", "min_version", "max_version")
-    )
+    # What a broker left out of its request log is null.
+    offers = pa.RecordBatch.from_arrays(
+        [
+            pc.list_parent_indices(each),
+            *(pc.struct_field(apis, name) for name in ("api_key", "min_version", "max_version")),
+        ],
+        ["row", "api_key", "lowest", "highest"],
+    ).drop_null()
+    rows_of, keys, each_lowest, each_highest = (one.to_numpy() for one in offers.columns)
+    of_api = of_response[rows_of]
     groups = Groups(Coded(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
     # What is taken in twice changes neither.

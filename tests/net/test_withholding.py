@@ -149,6 +149,31 @@ def test_what_breaks_off_is_not_laid_open_either(cut: int, made: Made, tmp_path:
     run(job())
 
 
+def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> None:
+    said = b"\xff\xff\xff\xff" + SECRET
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(len(said)) == said
+        writer.write(said)
+
+    async def job() -> None:
+        security = TapSecurity(made.listen)
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path, security=security) as tap,
+        ):
+            async with connected(tap.listen_address, made.client) as client:
+                await client.send(said)
+                assert await client.reader.read() == said
+            await settled(lambda: tap.stats.open_connections == 0)
+            streams = captured(tap.capture_paths)
+            assert set(streams.values()) >= {b"*" * len(said)}
+            assert not any(SECRET in stream for stream in streams.values())
+            assert tap.stats.not_frames == 2
+
+    run(job())
+
+
 def turned(payload: bytes) -> bytes:
     """What a conversation's first request becomes."""
     return withheld(payload, Conversation().request(payload))
@@ -233,7 +258,17 @@ def test_what_does_not_decode_is_filled(keep: int) -> None:
     assert answered(AUTHENTICATE, 0, reply).startswith(reply[:4])
 
 
-@pytest.mark.parametrize("payload", [b"", b"\0", TOKEN, b"\x7f\0\0\0" + TOKEN, b"\0\x12" + TOKEN])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\0",
+        TOKEN,
+        b"\x7f\0\0\0" + TOKEN,
+        b"\0\x12" + TOKEN,
+        b"\0\x03\x03\xe7\0\0\0\1\0\0" + TOKEN,
+    ],
+)
 def test_what_is_no_request_may_be_a_token(payload: bytes) -> None:
     found = turned(payload)
     assert len(found) == len(payload)

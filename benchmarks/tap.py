@@ -22,6 +22,7 @@ from pathlib import Path
 
 from flexwire.messages import ListGroupsRequest, ProduceRequest, ProduceResponse, RequestHeader
 from flexwire.net import ListenTls, Tap, TapSecurity, UpstreamTls
+from flexwire.net.memory import keep_freed_memory
 from flexwire.net.throwaway import make_throwaway, names_of
 from flexwire.net.tls import client_context, server_context
 
@@ -80,10 +81,10 @@ async def serve(told: dict) -> None:
     made = [Path(one) for one in told["tls"]]
     inner = server_context(made[1], made[2]) if made else None
     outer = client_context(made[0]) if made else None
-    stop = ExitStack()
     if told["kind"] == "tap":
         security = TapSecurity(ListenTls(made[1], made[2]), UpstreamTls(made[0])) if made else None
         options = {} if security is None else {"security": security}
+        keep_freed_memory()  # as the command does
         tap = Tap((HERE, 0), (HERE, told["upstream"]), Path(told["out"]), **options)
         await tap.start()
         port = tap.listen_address.port
@@ -99,9 +100,8 @@ async def serve(told: dict) -> None:
         server = await asyncio.start_server(handler, HERE, 0, limit=CHUNK, ssl=inner)
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
-    with stop:
-        while await loop.run_in_executor(None, sys.stdin.readline):
-            print(time.process_time(), flush=True)
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        print(time.process_time(), flush=True)
 
 
 class Child:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flexwire.codec import message
 from flexwire.net import TapSecurity
@@ -147,6 +149,31 @@ def test_what_breaks_off_is_not_laid_open_either(cut: int, made: Made, tmp_path:
     run(job())
 
 
+def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> None:
+    said = b"\xff\xff\xff\xff" + SECRET
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(len(said)) == said
+        writer.write(said)
+
+    async def job() -> None:
+        security = TapSecurity(made.listen)
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path, security=security) as tap,
+        ):
+            async with connected(tap.listen_address, made.client) as client:
+                await client.send(said)
+                assert await client.reader.read() == said
+            await settled(lambda: tap.stats.open_connections == 0)
+            streams = captured(tap.capture_paths)
+            assert set(streams.values()) >= {b"*" * len(said)}
+            assert not any(SECRET in stream for stream in streams.values())
+            assert tap.stats.not_frames == 2
+
+    run(job())
+
+
 def turned(payload: bytes) -> bytes:
     """What a conversation's first request becomes."""
     return withheld(payload, Conversation().request(payload))
@@ -231,7 +258,17 @@ def test_what_does_not_decode_is_filled(keep: int) -> None:
     assert answered(AUTHENTICATE, 0, reply).startswith(reply[:4])
 
 
-@pytest.mark.parametrize("payload", [b"", b"\0", TOKEN, b"\x7f\0\0\0" + TOKEN, b"\0\x12" + TOKEN])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\0",
+        TOKEN,
+        b"\x7f\0\0\0" + TOKEN,
+        b"\0\x12" + TOKEN,
+        b"\0\x03\x03\xe7\0\0\0\1\0\0" + TOKEN,
+    ],
+)
 def test_what_is_no_request_may_be_a_token(payload: bytes) -> None:
     found = turned(payload)
     assert len(found) == len(payload)
@@ -243,3 +280,20 @@ def test_a_cut_frame_of_any_length_keeps_it() -> None:
         data = bytes(range(length))
         for is_request in (True, False):
             assert len(withheld_rest(data, is_request=is_request)) == length
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", *(one[:8] for one in sasl())]))
+def test_any_bytes_keep_their_length(data: bytes, head: bytes) -> None:
+    assert len(turned(head + data)) == len(head + data)
+    for version in (0, 1, 2):
+        assert len(answered(AUTHENTICATE, version, data)) == len(data)
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(0, 2))
+def test_no_token_is_left_in_a_frame_that_has_it(token: bytes, version: int) -> None:
+    body = make("SaslAuthenticateRequest", auth_bytes=token + SECRET)
+    assert SECRET not in turned(request_payload(AUTHENTICATE, version, body))
+    reply = make("SaslAuthenticateResponse", auth_bytes=token + SECRET, error_message="no")
+    assert SECRET not in answered(
+        AUTHENTICATE, version, response_payload(AUTHENTICATE, version, reply)
+    )

@@ -78,6 +78,30 @@ def test_nothing_is_allocated_for_a_length_that_has_not_arrived() -> None:
     assert splitter.pending_length == 5
 
 
+@pytest.mark.parametrize("sizes", [[1] * 50, [5000] * 9, [5000, 1, 1, 5000, 3, 5000], [70_000, 7]])
+def test_what_came_in_pieces_can_be_looked_at_anywhere(sizes: list[int]) -> None:
+    whole = bytes(range(256)) * (sum(sizes) // 256 + 1)
+    stream = frame(whole)[: sum(sizes)]
+    splitter = FrameSplitter()
+    start = 0
+    for size in sizes:
+        assert splitter.feed(stream[start : start + size]) == []
+        start += size
+        assert splitter.pending == stream[:start]
+        assert splitter.pending_length == start
+        for at in (0, 3, size - 1, start - size, start - 1, start):
+            assert splitter.peek(at, start) == stream[at:start]
+            assert splitter.peek(at, at + 7) == stream[at : min(at + 7, start)]
+    assert splitter.feed(frame(whole)[start:]) == [whole]
+
+
+def test_a_frame_that_comes_byte_by_byte_is_not_as_many_objects() -> None:
+    splitter = FrameSplitter()
+    for byte in frame(bytes(9000))[:-1]:
+        assert splitter.feed(bytes([byte])) == []
+    assert len(splitter._parts) == 1
+
+
 @given(st.binary(max_size=200), st.integers(1, 20))
 def test_any_bytes_are_split_or_refused(data: bytes, step: int) -> None:
     splitter = FrameSplitter(limit=64)

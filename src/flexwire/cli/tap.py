@@ -113,6 +113,7 @@ def tap(
     import asyncio
 
     from flexwire.errors import ArgumentError, CaptureError
+    from flexwire.net.memory import keep_freed_memory
     from flexwire.net.stamping import Stamping
     from flexwire.net.tap import run_tap
 
@@ -125,6 +126,7 @@ def tap(
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
 
+    keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)
 
     def ready(running: Tap) -> None:

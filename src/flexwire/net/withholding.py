@@ -30,10 +30,9 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 def withheld(payload: bytes, turn: Turn) -> bytes:
     """A frame's payload for the capture, itself if it has no credential. Its length stays."""
-    if turn.kind == "token":
-        return filler(len(payload))
     request = turn.request
     if turn.kind == "unread" or request is None:
+        # A token too, which has no request, and comes when a connection is guarded.
         return filler(len(payload)) if turn.is_guarded else payload
     if turn.is_guarded and not is_believable(request):
         return filler(len(payload))

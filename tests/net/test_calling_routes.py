@@ -125,7 +125,9 @@ def test_old_brokers_are_asked_in_their_versions(nodes: Nodes) -> None:
 def test_controllers_say_where_they_are_by_other_means(nodes: Nodes) -> None:
     brokers = [{"brokerId": one.pop("nodeId"), **one} for one in nodes.brokers()]
     nodes.answers[1].offered = {"DescribeQuorum": (0, 1), "DescribeCluster": (0, 2)}
-    nodes.answers[1].says["DescribeCluster"] = {"brokers": brokers}
+    nodes.answers[1].says["DescribeCluster"] = {"brokers": brokers, "controllerId": 2}
+    # Only the active controller answers it.
+    nodes.answers[1].says["DescribeQuorum"] = {"topics": [{"partitions": [{"errorCode": 6}]}]}
     with at(nodes, controllers=True) as asked:
         assert asked.broker("controller").address == nodes.addresses[2]
         assert asked.broker("1").address == nodes.addresses[1]

@@ -233,6 +233,27 @@ async def by_aiokafka(address: str, ca: Path, mechanism: str, prefix: str) -> li
     return read
 
 
+def by_kafka_python(address: str, ca: Path, prefix: str) -> list[str]:
+    """The same by kafka-python."""
+    from kafka import KafkaConsumer, KafkaProducer  # noqa: PLC0415 - one client of several
+
+    told: dict[str, Any] = {"bootstrap_servers": address, "security_protocol": "SSL"}
+    told["ssl_cafile"] = str(ca)
+    producer = KafkaProducer(**told)
+    for number in range(COUNT):
+        producer.send(TOPIC, f"{prefix}{number}".encode()).get(MOST_SECONDS)
+    producer.close()
+    consumer = KafkaConsumer(TOPIC, group_id=f"{prefix}group", auto_offset_reset="earliest", **told)
+    read: list[str] = []
+    for one in consumer:
+        value = one.value.decode()
+        read += [value] * value.startswith(prefix)
+        if len(read) == COUNT:
+            break
+    consumer.close()
+    return read
+
+
 def values(paths: list[Path], name: str) -> tuple[list[str], set[str]]:
     """The values of all records in messages of a name, and why bytes have no message."""
     read: list[str] = []

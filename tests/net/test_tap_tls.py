@@ -26,9 +26,9 @@ from tests.net.broker import (
     settled,
     tapped,
 )
-from tests.net.test_relay import answering, asking, echo
+from tests.net.test_relay import SASL_HANDSHAKE, answering, asking, echo
 from tests.net.test_rewriting import METADATA, metadata
-from tests.protocol.payloads import frame, request_payload, response_payload
+from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.tls import Authority
 
 if TYPE_CHECKING:
@@ -281,7 +281,47 @@ def test_a_program_with_protocols_before_its_addresses(made: Made, tmp_path: Pat
     run(job())
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_gssapi_is_counted_and_said_once_where_its_ticket_cannot_be_for_the_tap(
+    keeps: Any, made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    handshake = make("SaslHandshakeRequest", mechanism="GSSAPI")
+
+    async def job() -> None:
+        async with (
+            serving(Broker(echo)) as upstream,
+            tapped(
+                upstream, tmp_path, security=TapSecurity(made.listen), keep_addresses=keeps
+            ) as tap,
+        ):
+            for _ in range(2):
+                async with connected(tap.listen_address, made.client) as client:
+                    await client.ask(request_payload(SASL_HANDSHAKE, 1, handshake))
+            await settled(lambda: tap.stats.open_connections == 0)
+            assert tap.stats.gssapi == 2
+
+    run(job())
+    assert caplog.text.count("a client asks for GSSAPI") == (0 if keeps else 1)
+
+
 # How connections end.
+
+
+def test_a_client_that_does_not_answer_the_end_of_tls_is_let_go_with_the_tap(
+    made: Made, tmp_path: Path
+) -> None:
+    async def job() -> None:
+        async with serving(Broker(echo)) as upstream:
+            async with tapped(upstream, tmp_path, security=TapSecurity(made.listen)) as tap:
+                reader, writer = await asyncio.open_connection(*tap.listen_address, ssl=made.client)
+                writer.write(frame(asking(b"x")))
+                await reader.readexactly(4)
+                # It reads no more, and so never learns that the tap has ended TLS.
+                transport: Any = writer.transport
+                transport._ssl_protocol._transport.pause_reading()
+            writer.transport.abort()
+
+    run(job())
 
 
 def test_a_client_that_ends_its_direction_still_gets_its_answers_from_a_broker_with_tls(

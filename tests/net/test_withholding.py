@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flexwire.codec import message
 from flexwire.net import TapSecurity
@@ -243,3 +245,20 @@ def test_a_cut_frame_of_any_length_keeps_it() -> None:
         data = bytes(range(length))
         for is_request in (True, False):
             assert len(withheld_rest(data, is_request=is_request)) == length
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", *(one[:8] for one in sasl())]))
+def test_any_bytes_keep_their_length(data: bytes, head: bytes) -> None:
+    assert len(turned(head + data)) == len(head + data)
+    for version in (0, 1, 2):
+        assert len(answered(AUTHENTICATE, version, data)) == len(data)
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(0, 2))
+def test_no_token_is_left_in_a_frame_that_has_it(token: bytes, version: int) -> None:
+    body = make("SaslAuthenticateRequest", auth_bytes=token + SECRET)
+    assert SECRET not in turned(request_payload(AUTHENTICATE, version, body))
+    reply = make("SaslAuthenticateResponse", auth_bytes=token + SECRET, error_message="no")
+    assert SECRET not in answered(
+        AUTHENTICATE, version, response_payload(AUTHENTICATE, version, reply)
+    )

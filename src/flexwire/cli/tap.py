@@ -82,12 +82,14 @@ def tap(
     import asyncio
 
     from flexwire.errors import CaptureError
+    from flexwire.net.memory import keep_freed_memory
     from flexwire.net.tap import run_tap
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
 
+    keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)
 
     def ready(running: Tap) -> None:

@@ -17,6 +17,9 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 DEFAULT_FRAME_LIMIT: Final = 104_857_600
 
 _LENGTH: Final = struct.Struct(">i")
+# Pieces shorter than this are joined, until they are so many bytes together.
+_SMALL: Final = 4096
+_ENOUGH: Final = 64 * 1024
 
 
 class FrameSplitter:
@@ -37,7 +40,11 @@ class FrameSplitter:
     def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
         self.limit = limit
         self.error: FrameError | None = None
-        self._buffer = bytearray()
+        # As they came, and joined when the frame is whole: a buffer that grows is copied each time.
+        self._parts: list[bytes | bytearray] = []
+        self._length = 0
+        # Bytes of `pending` before which nothing can be said.
+        self._wanted = PREFIX_LENGTH
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take in bytes; give out the payloads, without length, of the frames now complete.
@@ -45,12 +52,15 @@ class FrameSplitter:
         Raises `FrameError` when the very next length cannot be a frame's.
         """
         if self.error is not None:
-            # Kept out of the buffer: after an error nothing here is bounded by a frame.
+            # Kept out of what is pending: after an error nothing here is bounded by a frame.
             raise self.error
-        buffer = self._buffer
-        buffer += data
+        self._add(data)
+        if self._length < self._wanted:
+            return []
+        buffer = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
         payloads = []
         start = 0
+        self._wanted = PREFIX_LENGTH
         while len(buffer) - start >= PREFIX_LENGTH:
             (length,) = _LENGTH.unpack_from(buffer, start)
             if not 0 <= length <= self.limit:
@@ -58,27 +68,49 @@ class FrameSplitter:
                 break
             end = start + PREFIX_LENGTH + length
             if end > len(buffer):
+                self._wanted = end - start
                 break
-            payloads.append(bytes(memoryview(buffer)[start + PREFIX_LENGTH : end]))
+            payloads.append(bytes(buffer[start + PREFIX_LENGTH : end]))
             start = end
-        del buffer[:start]
+        if start:
+            self._parts = [bytes(buffer[start:])] if start < len(buffer) else []
+            self._length -= start
         if self.error is not None and not payloads:
             raise self.error
         return payloads
 
+    def _add(self, data: bytes) -> None:
+        self._length += len(data)
+        last = self._parts[-1] if self._parts else None
+        if len(data) >= _SMALL:
+            self._parts.append(data)
+        elif isinstance(last, bytearray) and len(last) < _ENOUGH:
+            # A frame that comes byte by byte is not to be as many objects.
+            last += data
+        else:
+            self._parts.append(bytearray(data))
+
     @property
     def pending(self) -> bytes:
         """The bytes of the frame that is not yet complete, its length included."""
-        return bytes(self._buffer)
+        return b"".join(self._parts)
 
     @property
     def pending_length(self) -> int:
         """How many bytes `pending` has, without copying them."""
-        return len(self._buffer)
+        return self._length
 
     def peek(self, start: int, stop: int) -> bytes:
         """A part of `pending`."""
-        return bytes(memoryview(self._buffer)[start:stop])
+        found = []
+        for part in self._parts:
+            if stop <= 0:
+                break
+            if start < len(part):
+                found.append(part[max(start, 0) : stop])
+            start -= len(part)
+            stop -= len(part)
+        return b"".join(found)
 
     def _refusal(self, length: int) -> str:
         if length < 0:

@@ -92,7 +92,7 @@ def secured(release: str, directory: Path) -> Iterator[Secured]:
 
 @dataclass(frozen=True)
 class Separate:
-    """Two controllers, nodes 2 and 3, and a broker that is none, node 1."""
+    """Two controllers, nodes 2 and 3, and a broker that is not one, node 1."""
 
     broker: str
     controllers: dict[int, str]
@@ -100,7 +100,7 @@ class Separate:
 
 @contextlib.contextmanager
 def separate(release: str, directory: Path) -> Iterator[Separate]:
-    """Start a cluster whose controllers are no brokers."""
+    """Start a cluster whose controllers are not brokers."""
     first = free_ports(3)
     addresses = {node: f"{LOOPBACK}:{first + node - 1}" for node in (1, 2, 3)}
     cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")

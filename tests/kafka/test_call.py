@@ -197,7 +197,7 @@ def test_controllers_are_asked_on_their_own_listener(kafka: Secured, to: str) ->
 
 
 @pytest.mark.parametrize("release", VERSIONS)
-def test_controllers_that_are_no_brokers_are_found(release: str, tmp_path: Path) -> None:
+def test_controllers_that_are_not_brokers_are_found(release: str, tmp_path: Path) -> None:
     with separate(release, tmp_path) as nodes:
         with Cluster(nodes.broker) as cluster:
             quorum: Any = cluster.call("DescribeQuorum", BODIES["DescribeQuorum"]).response

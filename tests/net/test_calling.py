@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire import net
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -299,3 +300,10 @@ def test_what_is_sent_and_what_comes_can_be_watched() -> None:
     assert [one.response_frame is not None for one in seen] == [False, True]
     assert seen[0].request_frame == answer.request_frame
     assert seen[1].response_frame == answer.response_frame
+
+
+def test_the_room_gives_every_name_that_it_has() -> None:
+    for name in net.__all__:
+        assert getattr(net, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        _ = net.Nobody

@@ -13,9 +13,11 @@ import pytest
 from flexwire.cli import call_options
 from flexwire.net.calling.security import MECHANISMS
 from tests.cli.test_messages import Run, run
-from tests.net.answering import Answers, answering
+from tests.net.answering import Answers, answering, served
+from tests.net.test_calling_hostile import sends
 from tests.net.test_calling_scram import ScramServer
 from tests.net.test_client_config import listening
+from tests.protocol.payloads import frame
 from tests.tls import Authority
 
 if TYPE_CHECKING:
@@ -124,6 +126,37 @@ def test_secrets_are_withheld_from_what_is_explained(
     assert "SaslAuthenticateRequest v2; 1 credentials are withheld" in run.err
     assert "73 65 63 72 65 74" not in run.err.replace("\n", " ")
     assert "secret" not in run.err
+
+
+def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
+    body = bytes.fromhex("00000000000003026700")
+    raw = frame(bytes.fromhex("0000000100") + body)
+    with served(sends(raw)) as address:
+        run("call", str(address), "ListGroups", "-V", "4", "--explain")
+    assert (run.code, run.out) == (1, "")
+    assert "groups[0].groupId" in run.err
+    assert "ListGroupsResponse v4 at groups[0]" in run.err
+    # Nor is a token shown that does not decode.
+    with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
+        run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
+    assert run.code == 1
+    assert "SaslAuthenticateResponse v2; 1 credentials are withheld" in run.err
+    assert "73 33 63" not in run.err
+    # What was sent is explained before no answer comes.
+    with served(sends(b"")) as address:
+        run("call", str(address), "ListGroups", "-V", "4", "--explain")
+    assert "ListGroupsRequest v4" in run.err
+    assert "closed the connection without an answer" in run.err
+
+
+def test_names_of_requests_are_completed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_FLEXWIRE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "flexwire call localhost:9092 describeC")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    run()
+    assert run.out.split() == [
+        "plain,DescribeClientQuotas", "plain,DescribeCluster", "plain,DescribeConfigs",
+    ]  # fmt: skip
 
 
 def test_many_requests_go_over_one_connection_and_are_answered_in_order(

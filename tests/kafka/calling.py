@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,46 @@ def secured(release: str, directory: Path) -> Iterator[Secured]:
         made = Secured(release, plain, secure, controllers, authority, directory)
         add_scram_users(plain)
         yield made
+
+
+@dataclass(frozen=True)
+class Separate:
+    """Two controllers, nodes 2 and 3, and a broker that is not one, node 1."""
+
+    broker: str
+    controllers: dict[int, str]
+
+
+@contextlib.contextmanager
+def separate(release: str, directory: Path) -> Iterator[Separate]:
+    """Start a cluster whose controllers are not brokers."""
+    first = free_ports(3)
+    addresses = {node: f"{LOOPBACK}:{first + node - 1}" for node in (1, 2, 3)}
+    cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    common = {
+        "controller.quorum.voters": ",".join(f"{node}@{addresses[node]}" for node in (2, 3)),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+
+    def node(number: int, role: str, listener: str) -> contextlib.AbstractContextManager[str]:
+        data = directory / str(number) / "data"
+        data.mkdir(parents=True)
+        # Of one cluster, which formatting would not make them.
+        facts = f"version=1\ncluster.id={cluster}\nnode.id={number}\n"
+        (data / "meta.properties").write_text(facts)
+        own = {
+            "process.roles": role,
+            "node.id": str(number),
+            "listeners": f"{listener}://{addresses[number]}",
+        }
+        return broker(release, data.parent, {**common, **own})
+
+    with contextlib.ExitStack() as running, ThreadPoolExecutor() as pool:
+        # Two controllers need each other to start.
+        begun = [node(number, "controller", "CONTROLLER") for number in (2, 3)]
+        list(pool.map(running.enter_context, begun))
+        running.enter_context(node(1, "broker", "PLAINTEXT"))
+        yield Separate(addresses[1], {number: addresses[number] for number in (2, 3)})
 
 
 def add_scram_users(address: str) -> None:

@@ -19,11 +19,12 @@ from flexwire.net.calling.versions import usable_versions
 from flexwire.net.calling.writing import READING
 from flexwire.protocol.audit import fitting_releases
 from flexwire.versions import Versions
-from tests.kafka.calling import PASSWORD, SCRAM, Secured, secured
+from tests.kafka.calling import PASSWORD, SCRAM, Secured, secured, separate
 from tools.broker import VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.kafka
 
@@ -193,6 +194,29 @@ def test_controllers_are_asked_on_their_own_listener(kafka: Secured, to: str) ->
     # A broker's API is not there.
     done = command(kafka.controllers, "Metadata", "--bootstrap-controller")
     assert "does not offer Metadata" in done.stderr
+
+
+@pytest.mark.parametrize("release", VERSIONS)
+def test_controllers_that_are_not_brokers_are_found(release: str, tmp_path: Path) -> None:
+    with separate(release, tmp_path) as nodes:
+        with Cluster(nodes.broker) as cluster:
+            quorum: Any = cluster.call("DescribeQuorum", BODIES["DescribeQuorum"]).response
+            leader = quorum.topics[0].partitions[0].leader_id
+            assert str(cluster.broker("controller").address) == nodes.controllers[leader]
+        for address in nodes.controllers.values():
+            with Cluster(address, controllers=True) as cluster:
+                assert str(cluster.broker("controller").address) == nodes.controllers[leader]
+                for node, own in nodes.controllers.items():
+                    assert str(cluster.broker(str(node)).address) == own
+        # One that is not active says so, and --retry needs the route.
+        [other] = [one for node, one in nodes.controllers.items() if node != leader]
+        topic = {"name": TOPIC, "numPartitions": 1, "replicationFactor": 1}
+        with Cluster(other, controllers=True) as cluster:
+            answer = cluster.call("CreateTopics", {"topics": [topic]}, retries=1)
+            assert [one.name for one in answer.error_codes] == ["NOT_CONTROLLER"]
+            assert answer.did_nothing
+            answer = cluster.call("CreateTopics", {"topics": [topic]}, to="controller")
+            assert not answer.error_codes
 
 
 def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster) -> None:

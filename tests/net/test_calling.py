@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire import net
 from flexwire.codec import message
-from flexwire.errors import ArgumentError, CallError, JsonFormError, UnknownMessageError
-from flexwire.net.calling import Broker, Cluster
+from flexwire.errors import (
+    ArgumentError,
+    CallError,
+    EncodeError,
+    JsonFormError,
+    UnknownMessageError,
+)
+from flexwire.net.calling import Answer, Broker, Cluster
 from flexwire.net.calling.bodies import parse_header_tag
 from flexwire.net.calling.versions import usable_versions
 from flexwire.protocol.apis import request_entries
@@ -227,3 +234,76 @@ def test_a_body_is_that_of_the_request() -> None:
             broker.call("Metadta", {}, 4)
         with pytest.raises(ArgumentError, match="version: expected an int, got 'newest'"):
             broker.call("Fetch", {}, "newest")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"address": 9092},
+        {"address": ("a",)},
+        {"address": ("a", "9092")},
+        {"address": ("a", True)},
+        {"security": None},
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"timeout": "1"},
+        {"timeout": True},
+        {"frame_limit": 0},
+        {"frame_limit": 1.5},
+        {"client_id": b"a"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_connected_with_is_refused(wrong: dict[str, Any]) -> None:
+    given = {"address": "127.0.0.1:1", **wrong}
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        Broker.connect(**given)
+
+
+@pytest.mark.parametrize("wrong", [7, [1], {"a": b""}, {1: "a"}, {-1: b""}, {1: None}], ids=str)
+def test_header_tags_are_bytes_by_their_tags(wrong: Any) -> None:
+    with answering() as (address, answers), Broker.connect(address) as broker:
+        with pytest.raises((ArgumentError, EncodeError)):
+            broker.call("ListGroups", {}, 4, header_tags=wrong)
+        assert broker.is_open
+    assert answers.asked == []
+
+
+def test_a_body_that_is_nested_without_end_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    with (
+        answering() as (address, _),
+        Broker.connect(address) as broker,
+        pytest.raises(JsonFormError, match="nested too deeply"),
+    ):
+        broker.call("ListGroups", {"statesFilter": deep}, 4)
+
+
+def test_an_answer_is_at_most_as_long_as_it_may_be() -> None:
+    said = {"groups": [{"groupId": "x" * 1000}]}
+    with answering(Answers(ListGroups=said)) as (address, _):
+        with Broker.connect(address, frame_limit=1100) as broker:
+            assert broker.call("ListGroups", {}, 4).response is not None
+        with (
+            Broker.connect(address, frame_limit=900) as broker,
+            pytest.raises(CallError, match="longer than the limit of 900"),
+        ):
+            broker.call("ListGroups", {}, 4)
+
+
+def test_what_is_sent_and_what_comes_can_be_watched() -> None:
+    seen: list[Answer] = []
+    with answering() as (address, _), Broker.connect(address) as broker:
+        answer = broker.call("ListGroups", {}, 4, watch=seen.append)
+    assert [one.response_frame is not None for one in seen] == [False, True]
+    assert seen[0].request_frame == answer.request_frame
+    assert seen[1].response_frame == answer.response_frame
+
+
+def test_the_room_gives_every_name_that_it_has() -> None:
+    for name in net.__all__:
+        assert getattr(net, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        _ = net.Nobody

@@ -127,7 +127,7 @@ def test_a_broker_that_drips_is_given_up_as_well() -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("", 9), ("a", -1), ("a", 0), ("a", 70_000), ("a\0b", 9), ("x" * 999, 9)]
 )
-def test_an_address_that_is_none_is_refused(host: str, port: int) -> None:
+def test_what_is_not_an_address_is_refused(host: str, port: int) -> None:
     said = {"brokers": [{"nodeId": 1, "host": host, "port": port}]}
     with (
         answering(Answers(Metadata=said)) as (address, _),
@@ -137,7 +137,7 @@ def test_an_address_that_is_none_is_refused(host: str, port: int) -> None:
         cluster.call("ListGroups", to="1")
 
 
-def test_ranges_that_are_none_are_passed_over() -> None:
+def test_ranges_that_cannot_be_are_passed_over() -> None:
     said = {
         "apiKeys": [
             {"apiKey": 3, "minVersion": 9, "maxVersion": 2},

@@ -88,7 +88,7 @@ def test_what_is_shown_can_be_sent_again(raw: bytes) -> None:
         ({"records": [], "compression": "zip"}, "does not have 'zip'", "p"),
     ],
 )
-def test_what_is_no_record_is_refused_with_its_path(form: Any, why: str, where: str) -> None:
+def test_what_is_not_a_record_is_refused_with_its_path(form: Any, why: str, where: str) -> None:
     with pytest.raises(JsonFormError) as caught:
         encode_records(form, "p")
     assert why in str(caught.value)
@@ -110,5 +110,5 @@ def test_they_go_into_a_request_and_come_out_of_an_answer() -> None:
     assert shown is not None
     [whole, cut, nothing] = [one["records"] for one in shown["responses"][0]["partitions"]]
     assert whole[0]["records"] == [{**RECORD, "offset": 0, "headers": []}]
-    # A part of a batch is no batch yet, and a null is none.
+    # A part of a batch is not a batch yet, and null stays null.
     assert (cut, nothing) == ([], None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.demo.cluster import MockCluster
 from flexwire.errors import ArgumentError, CallError
 from flexwire.net import HostPort, parse_host_port
 from flexwire.net.calling import Cluster, Route, cluster, parse_route
@@ -125,7 +126,9 @@ def test_old_brokers_are_asked_in_their_versions(nodes: Nodes) -> None:
 def test_controllers_say_where_they_are_by_other_means(nodes: Nodes) -> None:
     brokers = [{"brokerId": one.pop("nodeId"), **one} for one in nodes.brokers()]
     nodes.answers[1].offered = {"DescribeQuorum": (0, 1), "DescribeCluster": (0, 2)}
-    nodes.answers[1].says["DescribeCluster"] = {"brokers": brokers}
+    nodes.answers[1].says["DescribeCluster"] = {"brokers": brokers, "controllerId": 2}
+    # Only the active controller answers it.
+    nodes.answers[1].says["DescribeQuorum"] = {"topics": [{"partitions": [{"errorCode": 6}]}]}
     with at(nodes, controllers=True) as asked:
         assert asked.broker("controller").address == nodes.addresses[2]
         assert asked.broker("1").address == nodes.addresses[1]
@@ -135,7 +138,7 @@ def test_controllers_say_where_they_are_by_other_means(nodes: Nodes) -> None:
     assert form["endpointType"] == 2
 
 
-def test_a_controller_that_is_no_broker_is_reached_on_its_own_listener(nodes: Nodes) -> None:
+def test_a_controller_that_is_not_a_broker_is_reached_on_its_own_listener(nodes: Nodes) -> None:
     host, port = nodes.addresses[2]
     listeners = [{"name": "CONTROLLER", "host": host, "port": port}]
     said = {
@@ -235,6 +238,18 @@ def test_what_succeeded_in_part_is_not_written_twice(
     with at(nodes) as asked:
         asked.call("Produce", to="leader:a-3", retries=2)
     assert len(nodes.asked("Produce")) == times
+
+
+def test_brokers_that_are_not_ours_say_the_same() -> None:
+    body = {"topics": [{"name": "orders", "partitions": [{"timestamp": -1}]}]}
+    with MockCluster() as mock, Cluster(mock.bootstrap) as asked:
+        mock.create_topic("orders", partitions=1)
+        led = asked.call("ListOffsets", body, to="leader:orders-0")
+        assert not led.error_codes
+        answers = [asked.call("ListOffsets", body, to=node) for node in ("1", "2", "3")]
+        names = [one.name for answer in answers for one in answer.error_codes]
+        assert names == ["NOT_LEADER_OR_FOLLOWER"] * 2
+        assert [one.broker for one in answers if not one.error_codes] == [led.broker]
 
 
 def test_a_connection_that_ended_is_opened_anew(nodes: Nodes) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import ClientConfigError, LoginError
-from flexwire.net.calling import Broker, Login, Security
+from flexwire.net.calling import Broker, Cluster, Login, Security
 from flexwire.net.calling.scram import HASHES, ScramClient
 from flexwire.protocol import parse_request
 from tests.net.answering import Answers, answering, served
@@ -141,6 +141,19 @@ def test_a_wrong_password_is_not_shown_nor_is_the_right_one(mechanism: str) -> N
     told = f"{caught.value} {security!r} {caught.value.__cause__}"
     assert "mistaken" not in told
     assert "s3cret" not in told
+
+
+def test_a_login_that_failed_is_not_tried_again() -> None:
+    # Brokers lock out whoever fails too often.
+    security = Security(login=Login("PLAIN", "alice", "mistaken"))
+    answers = Answers(SaslAuthenticate={"errorCode": 58})
+    with (
+        answering(answers) as (address, _),
+        Cluster(f"{address},{address}", security) as cluster,
+        pytest.raises(LoginError),
+    ):
+        cluster.call("ListGroups", retries=5)
+    assert answers.names().count("SaslAuthenticate") == 1
 
 
 def test_a_mechanism_that_the_listener_does_not_have_is_said_with_those_it_has() -> None:

@@ -56,6 +56,7 @@ PROPERTIES = {
     "a=1\r\nb=2\rc=3": {"a": "1", "b": "2", "c": "3"},
     "a=1\na=2": {"a": "2"},
     "a=b\\": {"a": "b"},
+    "\va=b\\\n\xa0c": {"\va": "b\xa0c"},
 }
 
 
@@ -106,7 +107,7 @@ def test_a_login_module_names_user_and_password(
         ("PlainLoginModule;", "expected the class"),
     ],
 )
-def test_what_is_no_login_module_is_refused_and_not_shown(text: str, why: str) -> None:
+def test_what_is_not_a_login_module_is_refused_and_not_shown(text: str, why: str) -> None:
     with pytest.raises(ClientConfigError, match=why) as caught:
         parse_jaas(text, "PLAIN")
     assert "hidden" not in "".join(traceback.format_exception(caught.value)[-1:])

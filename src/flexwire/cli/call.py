@@ -16,6 +16,8 @@ from flexwire.errors import FlexwireError, WriteRefusedError, short
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from click.shell_completion import CompletionItem
+
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
@@ -37,9 +39,21 @@ class _Asking:
     raw: bool
 
 
+def _request_names(
+    _context: click.Context, _argument: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from flexwire.protocol import api_name
+    from flexwire.schema.catalog import catalog
+
+    names = sorted(api_name(key) for key in catalog().api_keys())
+    return [CompletionItem(name) for name in names if name.lower().startswith(begun.lower())]
+
+
 @click.command()
 @click.argument("address")
-@click.argument("message", required=False)
+@click.argument("message", required=False, shell_complete=_request_names)
 @click.argument("body", metavar="[JSON]", required=False)
 @click.option(
     "-V",
@@ -228,6 +242,7 @@ def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
         header_tags=_tags(request.get("headerTags", {}), how.header_tags),
         release=how.release,
         allow_writes=how.yes,
+        watch=_print_explained if how.explain else None,
     )
 
 
@@ -254,16 +269,15 @@ def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
 
 
 def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
-    if how.explain:
-        _print_explained(answer)
     return answer.to_json(names=not how.raw, records=how.records)
 
 
 def _print_explained(answer: Answer) -> None:
     from flexwire.cli.explain import table_lines
-    from flexwire.net.calling.explaining import explain_answer
+    from flexwire.net.calling.explaining import explain_request, explain_response
 
-    for part in explain_answer(answer):
+    parts = explain_response if answer.response_frame else explain_request
+    for part in parts(answer):
         told = f"; {part.withheld} credentials are withheld" if part.withheld else ""
         print(f"{part.title}{told}", file=sys.stderr)
         for line in table_lines(part.explanation, part.data):

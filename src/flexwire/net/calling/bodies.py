@@ -46,7 +46,11 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
     field that the version does not have is refused, though Kafka would leave some out silently.
     Raises `JsonFormError` with the path of what does not fit.
     """
-    form = {} if form is None else copy.deepcopy(form)
+    try:
+        form = {} if form is None else copy.deepcopy(form)
+    except RecursionError:
+        reason = "nested too deeply"
+        raise JsonFormError(reason, message=kind.entry.name, version=version) from None
     names = kind.definition.served.former_names(version)
     records = _records_fields(kind, version)
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from flexwire.arguments import refuse, to_kind, to_text, to_version
+from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.codec import Message, message
 from flexwire.errors import CallError, LoginError, TapError, WriteRefusedError
 from flexwire.net.calling.answers import Answer, Frame, error_name
@@ -32,7 +34,7 @@ from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from types import TracebackType
 
 LATEST: Final = "latest"
@@ -71,7 +73,12 @@ class Broker:
         ``timeout`` is for one answer, in seconds; ``frame_limit`` is how many bytes it may have.
         """
         to_kind(security, "security", Security)
-        found = parse_address(address) if isinstance(address, str) else HostPort(*address)
+        to_int(frame_limit, "frame_limit", least=1)
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+            raise refuse("timeout", "seconds, more than 0", timeout)
+        if client_id is not None:
+            to_text(client_id, "client_id")
+        found = to_address(address)
         connection = Connection(found, security, timeout=timeout, frame_limit=frame_limit)
         made = cls(connection, client_id)
         if security.login is not None:
@@ -115,12 +122,14 @@ class Broker:
         header_tags: Mapping[int, bytes] | None = None,
         release: str | None = None,
         allow_writes: bool = True,
+        watch: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Send a request and give its answer.
 
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
         their defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged
         fields of the request header. ``release`` is the Kafka release whose layout to use.
+        ``watch`` is given what is sent, before it is, and then what came, before it is decoded.
 
         Raises `WriteRefusedError` for what may change something on the broker, unless
         ``allow_writes``; see `flexwire.net.calling.writing`.
@@ -137,8 +146,14 @@ class Broker:
         why = why_it_writes(name.removesuffix("Request"), request)
         if why is not None and not allow_writes:
             raise WriteRefusedError(why)
-        header = self._header(api_key, version, header_tags or {})
-        return self._exchange(header, request, version, release)
+        tags = {} if header_tags is None else header_tags
+        if not isinstance(tags, Mapping):
+            raise refuse("header_tags", "tags and their bytes", tags)
+        header = self._header(api_key, version, tags)
+        payload = header + request.encode(version)
+        frame = Frame(payload, len(header))
+        asked = Answer(self.address, version, request, frame, parse_request(payload))
+        return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:
         """Send a bare SASL token, as SaslHandshake v0 wants, and give the broker's."""
@@ -177,15 +192,14 @@ class Broker:
         return header.encode(header_version)
 
     def _exchange(
-        self, header: bytes, request: Message, version: int, release: str | None
+        self, asked: Answer, release: str | None, watch: Callable[[Answer], None]
     ) -> Answer:
-        payload = header + request.encode(version)
-        sent = parse_request(payload)
+        sent, payload = asked.request_header, asked.request_frame.payload
+        watch(asked)
         is_answered = expects_response(sent, payload)
         came = self._connection.exchange(payload, is_answered=is_answered)
-        frame = Frame(payload, len(header))
         if not is_answered:
-            return Answer(self.address, version, request, frame, sent)
+            return asked
         correlation_id = parse_correlation_id(came)
         if correlation_id != sent.correlation_id:
             self.close()
@@ -193,19 +207,17 @@ class Broker:
                 f"{self.address} answers another request: expected correlation id "
                 f"{sent.correlation_id}, got {correlation_id}"
             )
-        found = parse_response(came, sent.api_key, version)
-        kind = message(found.message_name, release)
-        return Answer(
-            self.address,
-            version,
-            request,
-            frame,
-            sent,
-            response=kind.decode(came[found.body_offset :], found.body_version),
+        found = parse_response(came, sent.api_key, asked.version)
+        answered = replace(
+            asked,
             response_version=found.body_version,
             response_frame=Frame(came, found.body_offset),
             response_header=found,
         )
+        watch(answered)
+        kind = message(found.message_name, release)
+        response = kind.decode(came[found.body_offset :], found.body_version)
+        return replace(answered, response=response)
 
     def _ask_versions(self) -> dict[int, Versions]:
         version = catalog().entry(f"{_ASKS_VERSIONS}Request").versions.highest
@@ -218,6 +230,10 @@ class Broker:
             name = error_name(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
         return _ranges(response)
+
+
+def _nobody(_: Answer) -> None:
+    """Watch nothing."""
 
 
 def api_key_of(name: str) -> int:
@@ -233,6 +249,17 @@ def api_key_of(name: str) -> int:
     if entry.type is not MessageType.REQUEST or entry.api_key is None:
         raise refuse("message_name", "the name of a request", name)
     return entry.api_key
+
+
+def to_address(given: str | HostPort | tuple[str, int]) -> HostPort:
+    """Give an address: ``host:port``, or both apart. `CallError` for a text that is neither."""
+    if isinstance(given, str):
+        return parse_address(given)
+    match given:
+        case (str(host), int(port)) if not isinstance(port, bool):
+            return HostPort(host, port)
+        case _:
+            raise refuse("address", "host:port, or a host and a port", given)
 
 
 def parse_address(text: str) -> HostPort:

@@ -40,7 +40,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that are no comments, each with those that continue it and its number."""
+    """The lines that are not comments, each with those that continue it and its number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":

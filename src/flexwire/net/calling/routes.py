@@ -22,6 +22,7 @@ COORDINATORS: Final = {"group": 0, "transaction": 1, "share": 2}
 # The endpoint types of DescribeCluster (KIP-919).
 _CONTROLLERS: Final = 2
 _SHARE_KEY: Final = re.compile(r"[^:]+:[A-Za-z0-9_-]{22}:\d+")
+_ACTIVE: Final = "the active controller"
 FORMS: Final = (
     "any, NODE_ID, leader:TOPIC-PARTITION, group:ID, transaction:ID, "
     "share:GROUP:TOPIC_ID:PARTITION or controller"
@@ -78,10 +79,12 @@ def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> Ho
         return _leader(route, broker)
     if route.kind == "coordinator":
         return _coordinator(route, broker)
+    if among_controllers and route.kind in {"controller", "node"}:
+        return _among_controllers(route, broker)
     if route.kind == "controller":
-        return _controller(broker, among_controllers=among_controllers)
+        return _controller(broker)
     if route.kind == "node":
-        nodes = _nodes(broker, among_controllers=among_controllers)
+        nodes = _brokers(_ask(broker, "Metadata", {"topics": []}))
         return _node(nodes, route.number, f"node {route.number}", broker)
     return broker.address
 
@@ -111,43 +114,40 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
     return _address(answer.host, answer.port, what, broker)
 
 
-def _controller(broker: Broker, *, among_controllers: bool) -> HostPort:
-    what = "the active controller"
-    if not among_controllers and not _offers_quorum(broker):
+def _controller(broker: Broker) -> HostPort:
+    if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
         # With ZooKeeper one of the brokers is the controller, and Metadata says which.
         found = _ask(broker, "Metadata", {"topics": []})
-        return _node(_brokers(found), found.controller_id, what, broker)
+        return _node(_brokers(found), found.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
     topics = [{"topicName": METADATA_TOPIC, "partitions": partitions}]
     quorum = _ask(broker, "DescribeQuorum", {"topics": topics})
-    _check(quorum.error_code, what, broker)
+    _check(quorum.error_code, _ACTIVE, broker)
     states = [one for topic in quorum.topics for one in topic.partitions]
     if not states:
         raise CallError(f"{broker.address} does not say who leads the quorum")
-    _check(states[0].error_code, what, broker)
+    _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
     # A node that is a broker too is reached where clients reach it; the others have a listener of
     # their own, which the answer names from version 2 on.
-    nodes = _nodes(broker, among_controllers=among_controllers)
+    nodes = _brokers(_ask(broker, "Metadata", {"topics": []}))
     if leader not in nodes:
         nodes |= {
             one.node_id: HostPort(one.listeners[0].host, one.listeners[0].port)
             for one in quorum.nodes
             if one.listeners
         }
-    return _node(nodes, leader, f"{what}, node {leader},", broker)
+    return _node(nodes, leader, f"{_ACTIVE}, node {leader},", broker)
 
 
-def _offers_quorum(broker: Broker) -> bool:
-    return bool(broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE))
-
-
-def _nodes(broker: Broker, *, among_controllers: bool) -> dict[int, HostPort]:
-    if not among_controllers:
-        return _brokers(_ask(broker, "Metadata", {"topics": []}))
+def _among_controllers(route: Route, broker: Broker) -> HostPort:
+    """As a controller tells it: all know the active one, and DescribeQuorum only that itself."""
     found = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
     _check(found.error_code, "the controllers", broker)
-    return {one.broker_id: HostPort(one.host, one.port) for one in found.brokers}
+    nodes = {one.broker_id: HostPort(one.host, one.port) for one in found.brokers}
+    if route.kind == "controller":
+        return _node(nodes, found.controller_id, _ACTIVE, broker)
+    return _node(nodes, route.number, f"node {route.number}", broker)
 
 
 def _brokers(metadata: Any) -> dict[int, HostPort]:

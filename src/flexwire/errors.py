@@ -225,3 +225,19 @@ class TapError(FlexwireError):
 
 class TlsError(FlexwireError):
     """A certificate, a key or an authority's file that TLS cannot be begun with, and why."""
+
+
+class CallError(FlexwireError):
+    """A broker that cannot be reached, gives no answer, or gives one that is not Kafka's."""
+
+
+class LoginError(CallError):
+    """A broker that does not let a client of ours in, or cannot prove that it knows the secret."""
+
+
+class WriteRefusedError(FlexwireError):
+    """A request that may change something on a broker, where the caller allows none such."""
+
+
+class ClientConfigError(FlexwireError):
+    """A client's properties file, or a value in it, that no connection can be made with."""

@@ -7,7 +7,7 @@ import random
 import socket
 from collections import defaultdict
 from contextlib import ExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dpkt  # type: ignore[import-untyped]  # it comes without types
 
@@ -16,10 +16,9 @@ from flexwire.protocol import Conversation, RequestFrame
 from tests.protocol.payloads import frame
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
     from pathlib import Path
-
-    from flexwire.net.stamping import Stamping
 
     Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     Answer = Callable[[RequestFrame, bytes], bytes | None]
@@ -55,7 +54,7 @@ def free_ports(count: int = 1) -> int:
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[HostPort]:
+async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[HostPort]:
     """A server on a free port of the loopback, ended with all its connections."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -71,8 +70,10 @@ async def serving(handler: Handler) -> AsyncIterator[HostPort]:
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        # One that is cancelled before it began closes nothing.
+        task.add_done_callback(lambda _: writer.close())
 
-    server = await asyncio.start_server(accept, LOOPBACK, 0)
+    server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=tls)
     try:
         yield HostPort(LOOPBACK, server.sockets[0].getsockname()[1])
     finally:
@@ -112,11 +113,8 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-
-    @property
-    def port(self) -> int:
-        port: int = self.writer.get_extra_info("sockname")[1]
-        return port
+        # A transport with TLS has forgotten it when it is closed.
+        self.port: int = writer.get_extra_info("sockname")[1]
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
@@ -132,8 +130,10 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(address: HostPort) -> AsyncIterator[Client]:
-    reader, writer = await asyncio.open_connection(*address)
+async def connected(
+    address: HostPort, tls: ssl.SSLContext | None = None, name: str | None = None
+) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(*address, ssl=tls, server_hostname=name)
     try:
         yield Client(reader, writer)
     finally:
@@ -148,10 +148,9 @@ async def close(writer: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def tapped(
-    upstream: HostPort, out: Path, *, frame_limit: int = 1 << 24, stamping: Stamping | None = None
+    upstream: HostPort, out: Path, *, frame_limit: int = 1 << 24, **options: Any
 ) -> AsyncIterator[Tap]:
-    made = Tap((LOOPBACK, 0), upstream, out, frame_limit=frame_limit, stamping=stamping)
-    async with made as tap:
+    async with Tap((LOOPBACK, 0), upstream, out, frame_limit=frame_limit, **options) as tap:
         yield tap
     assert tap.stats.failures == 0
     assert tap.stats.open_connections == 0

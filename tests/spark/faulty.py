@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.spark.publishing.drop import Drop
     from flexwire.storage.pages import Entry
+    from flexwire.storage.source import Source
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
@@ -188,6 +189,10 @@ class Store:
     def entries(self, prefix: str) -> Iterator[Entry]:
         """All objects whose names begin so."""
         return Place(str(self.root)).entries(prefix)
+
+    def source(self, entry: Entry) -> Source:
+        """An object that was listed."""
+        return Place(str(self.root)).source(entry)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""

@@ -20,7 +20,7 @@ from flexwire.spark.analyze import SMALL_CONF, analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.paths import capture_sources, input_sources, output_place
+from flexwire.spark.paths import Inputs, capture_sources, input_sources, output_place
 from flexwire.spark.reading import table
 from flexwire.spark.session import session
 from flexwire.spark.unreadable import SHOWN, Unreadable
@@ -156,7 +156,7 @@ def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
     change: Callable[[Path], None],
     what: str,
 ) -> None:
-    def listed_then_changed(given: list[Path]) -> tuple[list[Source], list[Source]]:
+    def listed_then_changed(given: list[Path]) -> Inputs:
         found = input_sources(given)
         change(captures[1])
         return found

@@ -22,7 +22,9 @@ OTHER = msgspec.structs.replace(
 
 
 def test_every_fact_of_a_connection_has_a_column() -> None:
-    names = [_RENAMED.get(one, one) for one in CONNECTIONS_TABLE.names]
+    # Of request logs alone.
+    of_logs = {"principal", "listener", "security_protocol"}
+    names = [_RENAMED.get(one, one) for one in CONNECTIONS_TABLE.names if one not in of_logs]
     assert sorted(names) == sorted(CapturedConnection.__struct_fields__)
 
 

@@ -17,6 +17,7 @@ from flexwire.cli.progress import progress_bar
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
     from flexwire.report.log_facts import LogFacts
+    from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.analyze import Analysis
 
 
@@ -100,6 +101,13 @@ def _ends(
 )
 @labels_option
 @click.option(
+    "--timezone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
+)
+@click.option(
     "--skip-unreadable",
     is_flag=True,
     help="Leave out files that cannot be opened or are not captures; the report says which. By "
@@ -116,9 +124,13 @@ def analyze(
 ) -> None:
     """Decode captures and logs on Spark: tables and a report.
 
-    PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, directories of
-    either (a broker's log.dirs, those of partitions), and patterns; here, or in an object store as
-    s3://bucket/captures/ or 'gs://bucket/*.pcapng'. OUT gets tables/ with every connection, frame,
+    PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, their request logs
+    (kafka-request.log*, gzipped or in the JSON of containers), directories of any (a broker's
+    log.dirs, those of partitions), and patterns; here, or in an object store as
+    s3://bucket/captures/ or 'gs://bucket/*.pcapng'. Request logs give what captures give, behind
+    TLS too: docs/request-logs.md says what they lack.
+
+    OUT gets tables/ with every connection, frame,
     message, record, and batch of a log as Parquet, facts.json, and report.html, which opens
     offline. Who breaks on which release is in the report, in audit.csv and in audit.json. With
     --answers all the report says what operators ask, as do tables/answers/ and answers/ in CSV.
@@ -172,11 +184,14 @@ def _tell(done: Analysis) -> None:
     totals = done.facts.totals
     if done.facts.logs is not None:
         print(_of_logs(done.facts.logs))
+    if done.facts.request_logs is not None:
+        print(_of_request_logs(done.facts.request_logs))
     if not done.facts.has_traffic:
         _tell_where(done)
         return
+    size = "" if done.facts.request_logs is not None else f", {totals.bytes:,} bytes"
     print(
-        f"{totals.frames:,} frames on {totals.connections:,} connections, {totals.bytes:,} bytes;"
+        f"{totals.frames:,} frames on {totals.connections:,} connections{size};"
         f" {totals.decode_failures:,} did not decode"
         + (f", {totals.lenient_frames:,} only leniently" if totals.lenient_frames else "")
     )
@@ -191,12 +206,42 @@ def _tell(done: Analysis) -> None:
 
 
 def _of_logs(logs: LogFacts) -> str:
-    damaged = f"; {logs.damaged:,} places are damaged" * bool(logs.damaged)
-    others = f"; {logs.left_out_count:,} directories were left out, the report says why"
-    return (
-        f"{logs.records:,} records in {logs.batches:,} batches of {logs.partitions:,} partitions, "
-        f"{logs.bytes:,} bytes{damaged}{others * bool(logs.left_out_count)}"
-    )
+    from flexwire.report.units import plural
+
+    records, batches = plural(logs.records, "record"), plural(logs.batches, "batch", "batches")
+    of, size = plural(logs.partitions, "partition"), plural(logs.bytes, "byte")
+    told = [f"{records} in {batches} of {of}, {size}"]
+    if logs.damaged:
+        places = plural(logs.damaged, "place")
+        told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
+    if logs.known_partitions:
+        told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
+    if logs.gone_partitions:
+        told.append(
+            f"{plural(logs.gone_partitions, 'partition')} had lost what was to be read next"
+        )
+    if logs.behind_count:
+        told.append(
+            f"{plural(logs.behind_count, 'partition')} ended before what was to be read next"
+        )
+    if logs.left_out_count:
+        directories = plural(logs.left_out_count, "directory", "directories")
+        was = "was" if logs.left_out_count == 1 else "were"
+        told.append(f"{directories} {was} left out, the report says why")
+    return "; ".join(told)
+
+
+def _of_request_logs(logs: RequestLogFacts) -> str:
+    told = [
+        (logs.forwarded, "forwarded to the controller, and not counted"),
+        (logs.refused, "refused, as brokers' own logs say"),
+        (logs.cut, "cut off after the header"),
+        (logs.text, "text, of which only headers and times are taken"),
+        (logs.unused, "lines not used; the table packets says why"),
+    ]
+    others = "".join(f"; {count:,} {what}" for count, what in told if count)
+    only = "; every one has a deprecated version: the log was at INFO" * logs.only_deprecated
+    return f"{logs.requests:,} requests in {logs.lines:,} lines of request logs{others}{only}"
 
 
 def _tell_where(done: Analysis) -> None:

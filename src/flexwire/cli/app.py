@@ -14,6 +14,7 @@ import flexwire
 from flexwire.cli import (
     analyze,
     answers,
+    call,
     decode,
     demo,
     encode,
@@ -76,6 +77,7 @@ for command in (
     analyze.analyze,
     answers.answers,
     tap.tap,
+    call.call,
     warmup.warmup,
     decode.decode,
     encode.encode,

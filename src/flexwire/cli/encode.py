@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from flexwire.cli.options import (
-    InputError,
     Notation,
     encoding_option,
     find_message,
     message_argument,
-    read_standard_input,
+    read_json,
     release_option,
     specs_options,
     version_option,
 )
-from flexwire.errors import short
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
@@ -59,28 +55,10 @@ def encode(
     JSON is the text itself, a file's path, or - for standard input, which is the default.
     """
     made = find_message(message, release, specs, specs_mode)
-    encoded = made.from_json(_read(source), version).encode(version, encoding=encoding)
+    encoded = made.from_json(read_json(source), version).encode(version, encoding=encoding)
     if notation is Notation.RAW:
         sys.stdout.buffer.write(encoded)
     elif notation is Notation.BASE64:
         print(base64.b64encode(encoded).decode())
     else:
         print(encoded.hex())
-
-
-def _read(source: str) -> Any:
-    if source.lstrip()[:1] in {"{", "["}:
-        raw, name = source.encode("utf-8", "surrogateescape"), "the JSON given"
-    elif source == "-":
-        raw, name = read_standard_input(), "standard input"
-    else:
-        try:
-            raw, name = Path(source).read_bytes(), source
-        except (OSError, ValueError) as error:
-            raise InputError(f"{short(source)} is neither JSON nor a file: {error}") from None
-    try:
-        return json.loads(raw.decode())
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from None
-    except RecursionError:
-        raise InputError(f"{name}: nested too deeply") from None

@@ -74,7 +74,8 @@ def explain(
     if output is Format.JSON:
         print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
     else:
-        _print_table(found, raw)
+        for line in table_lines(found, raw):
+            print(line)
     if found.error is not None:
         raise found.error
 
@@ -103,7 +104,8 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
-def _print_table(found: Explanation, raw: bytes) -> None:
+def table_lines(found: Explanation, raw: bytes) -> Iterator[str]:
+    """The annotated hex dump, a line at a time."""
     rows = [
         (one.offset, one.offset + one.length, one.path, one.type, _text(one))
         for one in found.annotations
@@ -113,12 +115,12 @@ def _print_table(found: Explanation, raw: bytes) -> None:
     path_width = max([len(row[2]) for row in rows] + [len("field")])
     type_width = max([len(row[3]) for row in rows] + [len("type")])
     header = ("offset", "bytes".ljust(3 * _WIDTH - 1), "field".ljust(path_width))
-    print(*header, "type".ljust(type_width), "value", sep="  ")
+    yield "  ".join((*header, "type".ljust(type_width), "value"))
     for start, stop, path, kind, value in rows:
         for line, (at, text) in enumerate(_hex_lines(raw, start, stop)):
             told = (path.ljust(path_width), kind.ljust(type_width), value)
             first = f"{at:6}  {text:{3 * _WIDTH - 1}}"
-            print("  ".join((first, *told)).rstrip() if line == 0 else first.rstrip())
+            yield "  ".join((first, *told)).rstrip() if line == 0 else first.rstrip()
 
 
 def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 import re
 import sys
@@ -232,6 +233,25 @@ def read_standard_input() -> bytes:
     if sys.stdin is None:
         raise InputError("standard input is closed")
     return sys.stdin.buffer.read()
+
+
+def read_json(source: str) -> Any:
+    """Give the JSON of an argument: text, a file, or standard input. Raises `InputError`."""
+    if source.lstrip()[:1] in {"{", "["}:
+        raw, name = source.encode("utf-8", "surrogateescape"), "the JSON given"
+    elif source == "-":
+        raw, name = read_standard_input(), "standard input"
+    else:
+        try:
+            raw, name = Path(source).read_bytes(), source
+        except (OSError, ValueError) as error:
+            raise InputError(f"{short(source)} is neither JSON nor a file: {error}") from None
+    try:
+        return json.loads(raw.decode())
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply") from None
 
 
 def _from_hex(text: str) -> bytes | None:

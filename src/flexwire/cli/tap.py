@@ -6,10 +6,11 @@ import dataclasses
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.tap_security import how_to_trust, security_options, to_security
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
@@ -33,7 +34,11 @@ def _parsed_tags(
 
 
 @click.command()
-@click.option("--upstream", required=True, help="A broker of the cluster, HOST:PORT.")
+@click.option(
+    "--upstream",
+    required=True,
+    help="A broker of the cluster, HOST:PORT; with TLS ssl://HOST:PORT.",
+)
 @click.option(
     "--out",
     required=True,
@@ -41,7 +46,20 @@ def _parsed_tags(
     help="The directory for the capture files.",
 )
 @click.option(
-    "--listen", default="127.0.0.1:19092", show_default=True, help="Where clients connect."
+    "--listen",
+    default="127.0.0.1:19092",
+    show_default=True,
+    help="Where clients connect; with TLS ssl://HOST:PORT.",
+)
+@click.option(
+    "--advertised-host",
+    help="By which name clients reach the tap.  [default: as they came, or the host of --listen]",
+)
+@click.option(
+    "--keep-addresses",
+    is_flag=True,
+    help="Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
+    "which has the broker's own name and port.",
 )
 @click.option(
     "--rotate",
@@ -50,6 +68,7 @@ def _parsed_tags(
     show_default=True,
     help="Begin a new file after this many MiB.",
 )
+@security_options
 @click.option(
     "--header-tag",
     "header_tags",
@@ -70,9 +89,12 @@ def tap(
     upstream: str,
     out: Path,
     listen: str,
+    advertised_host: str | None,
+    keep_addresses: bool,
     rotate: int,
     header_tags: tuple[HeaderTag, ...],
     request_limit: int | None,
+    **told: Any,
 ) -> None:
     """Capture what passes between clients and a cluster.
 
@@ -81,6 +103,9 @@ def tap(
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
     else passes unchanged, unless --header-tag asks for tags in request headers: the capture has
     what the client sent, and the tags in comments. Stop it with Ctrl-C.
+
+    Under TLS the tap is an end of it on both sides, so what it captures is plain; SASL passes
+    through. docs/tap.md says how.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. Exits with 1 where frames passed that are not in the capture, and says how many.
@@ -100,18 +125,31 @@ def tap(
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
 
-    def ready(running: Tap) -> None:
-        host, port = running.listen_address
-        told = f"listening on {host}:{port}, capturing into {out}; Ctrl-C stops"
-        print(printable(told), flush=True)
+    security, throwaway = to_security(listen, advertised_host, told)
 
-    running = run_tap(
-        listen, upstream, out, max_bytes=rotate * _MIB, stamping=stamping, ready=ready
+    def ready(running: Tap) -> None:
+        scheme = "" if security.listen is None else "ssl://"
+        where = f"listening on {scheme}{running.listen_address}"
+        print(printable(f"{where}, capturing into {out}; Ctrl-C stops"), flush=True)
+        if throwaway is not None:
+            print(printable(how_to_trust(throwaway), keep="\n"), flush=True)
+
+    counts = asyncio.run(
+        run_tap(
+            listen,
+            upstream,
+            out,
+            max_bytes=rotate * _MIB,
+            security=security,
+            advertised_host=advertised_host,
+            keep_addresses=keep_addresses,
+            stamping=stamping,
+            ready=ready,
+        )
     )
-    counts = asyncio.run(running)
     for name, count in dataclasses.asdict(counts).items():
         if count and name != "open_connections":
-            print(f"{name.replace('_', ' '):20} {count:12,}")
+            print(f"{name.replace('_', ' '):24} {count:12,}")
     if not counts.is_captured:
         raise CaptureError(
             f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "

@@ -5,12 +5,46 @@ response advertises a broker's address the tap puts one of its own in its place,
 connection comes to it too. All else passes byte for byte, as fast as it comes, and the capture gets
 what was really sent. Which bytes are frames, and which response answers which request, is
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.pcapng`'s.
+
+Beside it, in `flexwire.net.calling`, stands what asks brokers itself; both begin TLS by `tls`.
 """
 
 from __future__ import annotations
 
-from flexwire.net.host_port import HostPort, parse_host_port
-from flexwire.net.statistics import TapStatistics
-from flexwire.net.tap import Tap, run_tap
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["HostPort", "Tap", "TapStatistics", "parse_host_port", "run_tap"]
+if TYPE_CHECKING:
+    from flexwire.net.host_port import HostPort, parse_host_port
+    from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls
+    from flexwire.net.statistics import TapStatistics
+    from flexwire.net.tap import Tap, run_tap
+
+__all__ = [
+    "HostPort",
+    "ListenTls",
+    "Tap",
+    "TapSecurity",
+    "TapStatistics",
+    "UpstreamTls",
+    "parse_host_port",
+    "run_tap",
+]
+
+_HOMES = {
+    "HostPort": "host_port",
+    "ListenTls": "securing",
+    "Tap": "tap",
+    "TapSecurity": "securing",
+    "TapStatistics": "statistics",
+    "UpstreamTls": "securing",
+    "parse_host_port": "host_port",
+    "run_tap": "tap",
+}
+
+
+def __getattr__(name: str) -> object:
+    # What calls brokers needs none of the tap, which loads the writer of captures.
+    if name in _HOMES:
+        return getattr(import_module(f"flexwire.net.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'flexwire.net' has no attribute {name!r}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ipaddress import ip_address
+from typing import Final, NamedTuple
 
 from flexwire.errors import TapError
 
-HIGHEST_PORT = 65535
+HIGHEST_PORT: Final = 65535
+# Kafka's security protocols, and whether TLS is below. SASL passes through a proxy either way.
+_PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
 
 class HostPort(NamedTuple):
@@ -33,3 +36,39 @@ def parse_host_port(text: str) -> HostPort:
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT):
         raise TapError(f"expected host:port, as 127.0.0.1:9092, got {text!r}")
     return HostPort(host, int(port))
+
+
+class Listener(NamedTuple):
+    """An address as it stands in ``listeners``: with its security protocol."""
+
+    address: HostPort
+    is_tls: bool
+
+
+def parse_listener(text: str) -> Listener:
+    """Read ``ssl://host:port``; without a protocol it is plaintext. Raises `TapError` for others.
+
+    >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
+    (True, False)
+    """
+    protocol, found, rest = text.strip().rpartition("://")
+    if not found:
+        return Listener(parse_host_port(text), is_tls=False)
+    if protocol.upper() not in _PROTOCOLS:
+        known = ", ".join(f"{one.lower()}://" for one in _PROTOCOLS)
+        raise TapError(f"expected one of {known}, got {protocol + found!r}")
+    return Listener(parse_host_port(rest), _PROTOCOLS[protocol.upper()])
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, and not a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_unspecified(host: str) -> bool:
+    """Whether a host stands for all addresses of a machine."""
+    return is_address(host) and ip_address(host).is_unspecified

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
 import struct
 from contextlib import suppress
+from ssl import SSLError
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.stamps import stamp_comment
 from flexwire.errors import CaptureError, FlexwireError, FrameError
+from flexwire.net.handshakes import why
 from flexwire.net.rewriting import may_advertise, rewrite
+from flexwire.net.withholding import withheld, withheld_rest
 from flexwire.protocol import Conversation, FrameSplitter
+from flexwire.protocol.credentials import filler
+from flexwire.protocol.sasl import asks_for_tickets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 CHUNK_BYTES: Final = 256 * 1024
+FLUSH_SECONDS: Final = 5.0
+"""A peer that reads nothing keeps what was sent to it in a buffer; this is how long it may."""
 _PREFIX: Final = struct.Struct(">i")
 # A frame's length and the correlation id, by which a response is known.
 _RESPONSE_HEAD: Final = 8
@@ -46,7 +54,10 @@ class Relay:
     they come.
 
     A client that ends its direction (half-close) still gets what the broker has to say. A broker
-    that ends its direction ends the connection: no request would be answered any more.
+    that ends its direction ends the connection: no request would be answered any more. TLS ends in
+    both directions at once: so towards a broker with TLS it ends when all is answered.
+
+    Where it ``withholds``, credentials are not in the capture (`flexwire.net.withholding`).
     """
 
     def __init__(  # noqa: PLR0913  # the parts of a connection are what they are
@@ -59,9 +70,14 @@ class Relay:
         statistics: TapStatistics,
         frame_limit: int,
         name: str,
+        withholds: bool = False,
         stamper: Stamper | None = None,
     ) -> None:
         self.name = name
+        self.asked_for_tickets = False
+        self.refused: str | None = None
+        self._has_answered = False
+        self._withholds = withholds
         self._stamper = stamper
         self._from_client, self._to_client = client
         self._from_broker, self._to_broker = broker
@@ -92,13 +108,23 @@ class Relay:
                     task.result()
         except (OSError, EOFError) as error:
             reset = True
-            self._statistics.reset += 1
-            log.info("%s: ended: %s", self.name, error)
+            self._ended_by(error)
         finally:
             requests.cancel()
             responses.cancel()
             await asyncio.gather(requests, responses, return_exceptions=True)
             self._finish_capture(reset=reset)
+
+    def _ended_by(self, error: OSError | EOFError) -> None:
+        is_tls = isinstance(error, SSLError)
+        told = why(error) if is_tls else str(error)
+        if is_tls and error is self._from_broker.exception() and not self._has_answered:
+            # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
+            self._statistics.broker_handshakes_failed += 1
+            self.refused = told
+            return
+        self._statistics.reset += 1
+        log.info("%s: ended: %s", self.name, told)
 
     async def _pass_requests(self) -> None:
         while data := await self._from_client.read(CHUNK_BYTES):
@@ -116,10 +142,18 @@ class Relay:
             self._to_broker.write(self._requests.pending)
         if self._to_broker.can_write_eof():
             self._to_broker.write_eof()
+        elif self._to_client.is_closing():
+            self._to_broker.close()
+        else:
+            self._end_when_answered()
 
     async def _pass_responses(self) -> None:
         while data := await self._from_broker.read(CHUNK_BYTES):
             outgoing = await self._take_responses(data)
+            if self._to_client.is_closing() and self._from_client.exception() is None:
+                # After the end of TLS asyncio drops what is written, without a word.
+                self._statistics.left_early += 1
+                return
             try:
                 self._to_client.write(outgoing)
                 await self._to_client.drain()
@@ -129,10 +163,16 @@ class Relay:
                 self._statistics.left_early += 1
                 log.debug("%s: the client left before its last response: %s", self.name, error)
                 return
+            if self._client_ended and not self._to_broker.can_write_eof():
+                self._end_when_answered()
         # What was held back is not a whole response, and still what the broker said.
         rest = self._responses.peek(self._passed_on, self._responses.pending_length)
         if rest and self._responses_are_frames:
             self._to_client.write(rest)
+
+    def _end_when_answered(self) -> None:
+        if not (self._requests_are_frames and self._conversation.unanswered()):
+            self._to_broker.close()
 
     def _client_left(self) -> bool:
         # To answer a client that has closed its socket gives an error too. The system calls it a
@@ -148,7 +188,7 @@ class Relay:
         """Capture what came from the client, and give what is to go on to the broker."""
         self._statistics.request_bytes += len(data)
         if not self._requests_are_frames:
-            self._write_capture("request", data)
+            self._write_capture("request", self._unframed(data))
             return data
         if self._is_tls(data):
             self._requests_are_frames = self._responses_are_frames = False
@@ -159,18 +199,21 @@ class Relay:
         payloads = self._feed(self._requests, data)
         self._statistics.requests += len(payloads)
         turns = [self._conversation.request(payload) for payload in payloads]
-        for turn in turns:
+        for turn, payload in zip(turns, payloads, strict=True):
             if turn.error is not None:
                 self._statistics.not_requests += 1
                 log.warning("%s: passed on what is not a request: %s", self.name, turn.error)
+            elif turn.request is not None and asks_for_tickets(turn.request, payload):
+                self._statistics.gssapi += 1
+                self.asked_for_tickets = True
         if self._stamper is None:
-            self._write_frames("request", payloads)
+            self._write_frames("request", payloads, turns)
             outgoing = data
         else:
             outgoing = self._stamp(self._stamper, payloads, turns)
         if self._requests.error is not None:
             self._requests_are_frames = False
-            self._write_capture("request", self._requests.pending)
+            self._write_capture("request", self._unframed(self._requests.pending))
             if self._stamper is not None:
                 outgoing += self._requests.pending
         return outgoing
@@ -187,23 +230,26 @@ class Relay:
         self._statistics.count_stamped(one.reason for one in stamped)
         for start in range(0, len(payloads), _STAMPED_TOGETHER):
             part = slice(start, start + _STAMPED_TOGETHER)
-            self._write_frames("request", payloads[part], [one for one in added[part] if one])
+            comments = [one for one in added[part] if one]
+            self._write_frames("request", payloads[part], turns[part], comments)
         return b"".join(piece for one in stamped for piece in _framed(one.payload))
 
     async def _take_responses(self, data: bytes) -> bytes:
         """Capture what came from the broker, and give what is to go on to the client."""
         self._statistics.response_bytes += len(data)
+        self._has_answered = True
         if not self._responses_are_frames:
-            self._write_capture("response", data)
+            self._write_capture("response", self._unframed(data))
             return data
         # Whether all that came before has gone to the client, and what comes now goes unchanged.
         unchanged = self._passed_on == self._responses.pending_length
         payloads = self._feed(self._responses, data)
         self._statistics.responses += len(payloads)
-        self._write_frames("response", payloads)
+        turns = [self._conversation.response(payload) for payload in payloads]
+        self._write_frames("response", payloads, turns)
         outgoing: list[bytes | memoryview] = []
-        for payload in payloads:
-            request = self._answered(payload)
+        for turn, payload in zip(turns, payloads, strict=True):
+            request = self._answered(turn)
             if self._passed_on:
                 # A part is on its way; that it goes unchanged was decided then.
                 outgoing.append(memoryview(_frame(payload))[self._passed_on :])
@@ -216,7 +262,7 @@ class Relay:
         if self._responses.error is not None:
             self._responses_are_frames = False
             outgoing.append(self._responses.pending)
-            self._write_capture("response", self._responses.pending)
+            self._write_capture("response", self._unframed(self._responses.pending))
             return b"".join(outgoing)
         if pending > self._passed_on and not self._is_held(pending):
             if not unchanged:
@@ -232,8 +278,7 @@ class Relay:
         request = self._conversation.expected(self._responses.peek(_PREFIX.size, _RESPONSE_HEAD))
         return request is not None and may_advertise(request)
 
-    def _answered(self, payload: bytes) -> RequestFrame | None:
-        turn = self._conversation.response(payload)
+    def _answered(self, turn: Turn) -> RequestFrame | None:
         if turn.error is not None:
             self._statistics.unpaired += 1
             log.warning("%s: passed on what is not a response: %s", self.name, turn.error)
@@ -291,18 +336,32 @@ class Relay:
             if are_frames and splitter.pending_length:
                 self._statistics.broken_off += 1
                 log.info("%s: a %s broke off", self.name, direction)
-                self._write_capture(
-                    "request" if direction == "request" else "response", splitter.pending
-                )
+                rest, is_request = splitter.pending, direction == "request"
+                if self._withholds:
+                    rest = withheld_rest(rest, is_request=is_request)
+                self._write_capture("request" if is_request else "response", rest)
         try:
             self._capture.close(reset=reset, by_broker=self._broker_left())
         except CaptureError as error:
             self._statistics.unended += 1
             log.error("%s: its end is not captured: %s", self.name, error)  # noqa: TRY400  # the reason says all
 
+    def _unframed(self, data: bytes) -> bytes:
+        """Bytes that are not frames, for the capture."""
+        hides = self._withholds and not self._conversation.authentication.is_ruled_out
+        return filler(len(data)) if hides else data
+
     def _write_frames(
-        self, direction: Direction, payloads: list[bytes], comments: Sequence[bytes] = ()
+        self,
+        direction: Direction,
+        payloads: list[bytes],
+        turns: list[Turn],
+        comments: Sequence[bytes] = (),
     ) -> None:
+        if self._withholds:
+            shown = [withheld(*both) for both in zip(payloads, turns, strict=True)]
+            self._statistics.withheld += sum(map(operator.is_not, shown, payloads))
+            payloads = shown
         # Frames that came together are written together: one call of the system for all.
         if payloads:
             whole = b"".join(piece for payload in payloads for piece in _framed(payload))

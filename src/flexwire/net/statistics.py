@@ -21,6 +21,14 @@ class TapStatistics:
     """Connections closed at once, because their broker could not be reached."""
     tls: int = 0
     """Connections that began with a TLS ClientHello: passed on and captured, not readable."""
+    not_tls: int = 0
+    """Clients that spoke something else than TLS to a listener with TLS; closed."""
+    handshakes_failed: int = 0
+    """Clients whose TLS handshake failed or took too long; the log says why."""
+    handshakes_left: int = 0
+    """Clients that left before their TLS handshake was over, as health checks do."""
+    broker_handshakes_failed: int = 0
+    """Connections closed at once, because TLS with their broker could not be begun."""
     reset: int = 0
     """Connections that ended with a reset, from either side."""
     left_early: int = 0
@@ -37,6 +45,10 @@ class TapStatistics:
     """Times that one direction of a connection stopped being frames; passed on as it came."""
     unpaired: int = 0
     """Responses without their request, or too short to be one; passed on."""
+    gssapi: int = 0
+    """Handshakes of SASL for GSSAPI, which holds only where the tap has the broker's own name."""
+    withheld: int = 0
+    """Frames that hold credentials, which are not in the capture."""
     rewritten: int = 0
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0

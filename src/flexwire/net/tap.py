@@ -8,14 +8,17 @@ import logging
 import signal
 import socket
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError, TapError
-from flexwire.net.host_port import HIGHEST_PORT, HostPort, parse_host_port
-from flexwire.net.relay import CHUNK_BYTES, Relay, Streams, close_stream
+from flexwire.net.brokers import Brokers
+from flexwire.net.handshakes import outcome, why
+from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspecified
+from flexwire.net.listening import Listener, begin
+from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
+from flexwire.net.securing import PLAIN, TapContexts, TapSecurity, secured
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
@@ -27,11 +30,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 DEFAULT_FILE_BYTES: Final = 64 * 1024 * 1024
-_CONNECT_SECONDS: Final = 10.0
-# A peer that reads nothing keeps what was sent to it in a buffer; this is how long it may.
-_FLUSH_SECONDS: Final = 5.0
 # A response may name as many addresses as its sender likes; each costs a listener.
 _MOST_LISTENERS: Final = 1000
+# Different reasons why connections ended that are logged; the counts go on.
+_MOST_SAID: Final = 1000
+
+
+class _Client(NamedTuple):
+    """A client whose handshake is over."""
+
+    streams: Streams
+    peer: HostPort
+    host: str
+    """By which it reaches the tap."""
 
 
 class Tap:
@@ -46,13 +57,21 @@ class Tap:
     between the client's address and that of the broker it was passed on to. So a capture reads as
     if taken on the broker's machine, and the addresses in it are the cluster's own.
 
-    TLS is passed on and captured but not read: see `TapStatistics.tls`. A ``listen`` port of 0
-    takes any free port. ``out`` is a directory; ``max_bytes`` is the size of one capture file.
+    With ``security`` it listens with TLS, on every listener, and connects with TLS to every broker,
+    by the name that the broker advertises. What it captures is then plain, and by default without
+    credentials. Without, TLS is passed on and captured but not read: see `TapStatistics.tls`.
+
+    Its own listeners are advertised by ``advertised_host``, or the name that the client asked for
+    by TLS (SNI), or the address in ``listen``. A tap that stands beside each broker, at the
+    broker's own name and port, is to ``keep_addresses`` as they are.
+
+    A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
+    one capture file.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent.
     """
 
-    def __init__(  # the options of a program
+    def __init__(  # noqa: PLR0913  # the options of a program
         self,
         listen: HostPort | tuple[str, int],
         upstream: HostPort | tuple[str, int],
@@ -61,6 +80,9 @@ class Tap:
         max_bytes: int = DEFAULT_FILE_BYTES,
         prefix: str = "tap",
         frame_limit: int = DEFAULT_FRAME_LIMIT,
+        security: TapSecurity = PLAIN,
+        advertised_host: str | None = None,
+        keep_addresses: bool = False,
         stamping: Stamping | None = None,
     ) -> None:
         self.stats = TapStatistics()
@@ -70,22 +92,40 @@ class Tap:
         self._max_bytes = max_bytes
         self._prefix = prefix
         self._frame_limit = frame_limit
+        self._security = security
+        self._contexts = TapContexts(PLAIN)
+        # A certificate is for a name, which the address that it stands for is not.
+        named = security.listen is not None and not is_address(self._listen.host)
+        self._advertised_host = advertised_host or (self._listen.host if named else None)
+        self._keep_addresses = keep_addresses
         self._stamping = stamping
         self._writer: PcapngWriter | None = None
-        self._servers: dict[HostPort, asyncio.Server] = {}
+        self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
         self._connections: set[asyncio.Task[None]] = set()
+        # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
+        self._waiting: set[socket.socket] = set()
         self._closing = False
-        # Addresses that could not be reached when last tried, and how often since they could.
-        self._unreachable: dict[HostPort, int] = {}
+        self._brokers = Brokers(self.stats, CHUNK_BYTES)
+        self._said: set[str] = set()
 
     async def start(self) -> None:
-        """Begin to listen. Raises `TapError` when it cannot, `CaptureError` for the directory."""
+        """Begin to listen.
+
+        Raises `TapError` when it cannot, `TlsError` for certificates and keys, `CaptureError` for
+        the directory.
+        """
+        self._security.check()
+        self._contexts = TapContexts(self._security)
+        theirs = self._security.upstream
+        if theirs is not None and theirs.name is not None:
+            self._brokers.names[self._upstream] = theirs.name
+        self._brokers.tls = self._contexts.upstream
         writer = PcapngWriter(self._out, prefix=self._prefix, max_bytes=self._max_bytes)
         try:
             # A name may have several addresses, and would get a different free port on each.
             self._listen = HostPort(await _resolve(self._listen), self._listen.port)
-            self._servers[self._upstream] = await self._serve(self._upstream, self._listen.port)
+            self._listeners[self._upstream] = self._serve(self._upstream, self._listen.port)
         except (OSError, ValueError) as error:
             writer.close()
             raise TapError(f"cannot listen on {self._listen}: {error}") from error
@@ -94,17 +134,16 @@ class Tap:
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
         self._closing = True
-        for server in self._servers.values():
-            server.close()
+        for listener in self._listeners.values():
+            await listener.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        for server in self._servers.values():
-            await server.wait_closed()
-        self._servers.clear()
-        for address, failed in self._unreachable.items():
-            log.info("%s was not reached again; %d connections were closed", address, failed)
-        self._unreachable.clear()
+        for client in self._waiting:
+            client.close()
+        self._waiting.clear()
+        self._listeners.clear()
+        self._brokers.close()
         if self._writer is not None:
             self._close_capture(self._writer)
 
@@ -118,14 +157,14 @@ class Tap:
     @property
     def listen_address(self) -> HostPort:
         """Where clients bootstrap, with the port that was really taken."""
-        return HostPort(self._listen.host, _port(self._servers[self._upstream]))
+        return HostPort(self._listen.host, self._listeners[self._upstream].port)
 
     @property
     def listeners(self) -> dict[HostPort, HostPort]:
         """Each broker's address as the cluster advertises it, and the tap's listener for it."""
         return {
-            upstream: HostPort(self._listen.host, _port(server))
-            for upstream, server in self._servers.items()
+            upstream: HostPort(self._listen.host, listener.port)
+            for upstream, listener in self._listeners.items()
         }
 
     @property
@@ -145,16 +184,17 @@ class Tap:
     ) -> None:
         await self.close()
 
-    async def _serve(self, upstream: HostPort, port: int) -> asyncio.Server:
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _serve(self, upstream: HostPort, port: int) -> Listener:
+        def accepted(client: socket.socket) -> None:
             if self._closing:
-                writer.transport.abort()
+                client.close()
                 return
-            task = asyncio.create_task(self._connection((reader, writer), upstream))
+            self._waiting.add(client)
+            task = asyncio.create_task(self._connection(client, upstream))
             self._connections.add(task)
             task.add_done_callback(self._ended)
 
-        return await asyncio.start_server(accept, self._listen.host, port, limit=CHUNK_BYTES)
+        return Listener(self._listen.host, port, accepted)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._connections.discard(task)
@@ -162,11 +202,20 @@ class Tap:
             self.stats.failures += 1
             log.error("a connection was closed by a defect in the tap", exc_info=error)
 
-    async def _connection(self, client: Streams, upstream: HostPort) -> None:
+    async def _connection(self, accepted: socket.socket, upstream: HostPort) -> None:
+        self._waiting.discard(accepted)
         self.stats.connections += 1
         self.stats.open_connections += 1
         try:
-            broker = await self._connect(upstream)
+            client = await self._begin(accepted)
+            if client is not None:
+                await self._with_client(client, upstream)
+        finally:
+            self.stats.open_connections -= 1
+
+    async def _with_client(self, client: _Client, upstream: HostPort) -> None:
+        try:
+            broker = await self._brokers.connect(upstream)
             if broker is None:
                 return
             try:
@@ -174,32 +223,45 @@ class Tap:
             finally:
                 await close_stream(broker[1], self._patience)
         finally:
-            self.stats.open_connections -= 1
-            await close_stream(client[1], self._patience)
+            await close_stream(client.streams[1], self._patience)
+
+    async def _begin(self, client: socket.socket) -> _Client | None:
+        """A client, once its handshake is over; None where that failed."""
+        tls = self._contexts.listen
+        try:
+            # Asked for now: a transport with TLS has forgotten it when it is closed.
+            near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
+        except OSError:
+            client.close()
+            return None  # it left at once
+        try:
+            streams = await begin(client, tls, CHUNK_BYTES, FLUSH_SECONDS)
+            return _Client(streams, near, self._host_for(streams[1], own))
+        except OSError as error:
+            kind = outcome(error)
+            setattr(self.stats, kind, getattr(self.stats, kind) + 1)
+            self._say_once(f"{near.host}: closed, as TLS could not be begun: {why(error)}")
+            return None
+
+    def _say_once(self, told: str) -> None:
+        """Log what clients repeat many times a second; how often it came is in the counts."""
+        level = logging.DEBUG
+        if told not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(told)
+            level = logging.WARNING
+        log.log(level, "%s", told)
 
     @property
     def _patience(self) -> float:
-        return 0.0 if self._closing else _FLUSH_SECONDS
+        return 0.0 if self._closing else FLUSH_SECONDS
 
-    async def _connect(self, upstream: HostPort) -> Streams | None:
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                broker = await asyncio.open_connection(*upstream, limit=CHUNK_BYTES)
-        except (OSError, ValueError) as error:  # an impossible host is a ValueError
+    async def _relay(self, client: _Client, broker: Streams, upstream: HostPort) -> None:
+        peer = broker[1].get_extra_info("peername")
+        if peer is None or self._writer is None:
+            # The broker left before its name was asked.
             self.stats.unreachable += 1
-            failed = self._unreachable[upstream] = self._unreachable.get(upstream, 0) + 1
-            # Clients try again many times a second; how often it failed is logged when it ends.
-            level = logging.WARNING if failed == 1 else logging.DEBUG
-            log.log(level, "cannot reach %s: %s", upstream, error or type(error).__name__)
-            return None
-        if failed := self._unreachable.pop(upstream, 0):
-            log.info("%s is reached again; %d connections were closed", upstream, failed)
-        return broker
-
-    async def _relay(self, client: Streams, broker: Streams, upstream: HostPort) -> None:
-        near, far = _peer(client[1]), _peer(broker[1])
-        if near is None or far is None or self._writer is None:
-            return  # the client, or the broker, left before its name was asked
+            return
+        near, far = client.peer, _host_port(peer)
         name = f"{near} → {upstream}"
         try:
             capture = self._writer.open_connection(client=near, server=far)
@@ -210,71 +272,90 @@ class Tap:
             return
 
         async def route(address: HostPort) -> HostPort:
-            return await self._route(address, client[1])
+            return await self._route(address, client.host)
+
+        async def unchanged(address: HostPort) -> HostPort:
+            return address
 
         stamper = None
         if self._stamping is not None:
             stamper = Stamper(self._stamping, str(near), self.stats.connections)
         relay = Relay(
-            client,
+            client.streams,
             broker,
             capture,
-            route=route,
+            route=unchanged if self._keep_addresses else route,
             statistics=self.stats,
             frame_limit=self._frame_limit,
             name=name,
+            withholds=self._security.withholds,
             stamper=stamper,
         )
         await relay.run()
+        if relay.refused is not None:
+            self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
+        if relay.asked_for_tickets and not self._keep_addresses:
+            self._say_once(
+                "a client asks for GSSAPI, which holds only where the tap has the broker's own "
+                "name (--keep-addresses): its ticket is for the name that it connects to"
+            )
 
-    async def _route(self, address: HostPort, client: asyncio.StreamWriter) -> HostPort:
-        """The tap's own address for a broker's, as the client can reach it."""
+    async def _route(self, address: HostPort, host: str) -> HostPort:
+        """The tap's own address for a broker's, at the host by which the client reaches the tap."""
         async with self._opening:
-            server = self._servers.get(address) or await self._open(address)
-        if server is None:
+            listener = self._listeners.get(address) or self._open(address)
+        if listener is None:
             self.stats.not_rerouted += 1
             return address
-        host = self._listen.host
-        if _is_unspecified(host):
-            host = client.get_extra_info("sockname")[0]
-        return HostPort(host, _port(server))
+        return HostPort(host, listener.port)
 
-    async def _open(self, address: HostPort) -> asyncio.Server | None:
-        if len(self._servers) >= _MOST_LISTENERS:
-            log.error("no listener for %s: there are %d already", address, len(self._servers))
+    def _host_for(self, client: asyncio.StreamWriter, own: HostPort) -> str:
+        if self._advertised_host is not None:
+            return self._advertised_host
+        asked = self._contexts.name_asked_for(client.get_extra_info("ssl_object"))
+        if asked is not None:
+            return asked
+        return own.host if is_unspecified(self._listen.host) else self._listen.host
+
+    def _open(self, address: HostPort) -> Listener | None:
+        if len(self._listeners) >= _MOST_LISTENERS:
+            log.error("no listener for %s: there are %d already", address, len(self._listeners))
             return None
-        following = self._listen.port + len(self._servers)
+        following = self._listen.port + len(self._listeners)
         preferred = following if self._listen.port and following <= HIGHEST_PORT else 0
         try:
             try:
-                server = await self._serve(address, preferred)
+                listener = self._serve(address, preferred)
             except OSError as error:
                 if not preferred or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                     raise
-                server = await self._serve(address, 0)
+                listener = self._serve(address, 0)
         except OSError as error:
             log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
             return None
-        self._servers[address] = server
-        log.info("%s is reached through port %d", address, _port(server))
-        return server
+        self._listeners[address] = listener
+        log.info("%s is reached through port %d", address, listener.port)
+        return listener
 
 
-async def run_tap(
+async def run_tap(  # noqa: PLR0913  # as `Tap`
     listen: str | HostPort,
     upstream: str | HostPort,
     out: Path,
     *,
     max_bytes: int = DEFAULT_FILE_BYTES,
+    security: TapSecurity = PLAIN,
+    advertised_host: str | None = None,
+    keep_addresses: bool = False,
     stamping: Stamping | None = None,
     ready: Callable[[Tap], None] | None = None,
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 
-    ``ready`` is called once clients can connect. Raises `TapError` when the tap cannot start.
+    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
+    once clients can connect. Raises what `Tap.start` raises.
     """
-    listen = parse_host_port(listen) if isinstance(listen, str) else listen
-    upstream = parse_host_port(upstream) if isinstance(upstream, str) else upstream
+    listen, upstream, security = secured(listen, upstream, security)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     handled = []
@@ -284,7 +365,16 @@ async def run_tap(
             loop.add_signal_handler(number, stop.set)
             handled.append(number)
     try:
-        async with Tap(listen, upstream, out, max_bytes=max_bytes, stamping=stamping) as tap:
+        async with Tap(
+            listen,
+            upstream,
+            out,
+            max_bytes=max_bytes,
+            security=security,
+            advertised_host=advertised_host,
+            keep_addresses=keep_addresses,
+            stamping=stamping,
+        ) as tap:
             if ready is not None:
                 ready(tap)
             await stop.wait()
@@ -301,19 +391,6 @@ async def _resolve(address: HostPort) -> str:
     return str(found[0][4][0])
 
 
-def _port(server: asyncio.Server) -> int:
-    port: int = server.sockets[0].getsockname()[1]
-    return port
-
-
-def _peer(writer: asyncio.StreamWriter) -> HostPort | None:
-    peer: Any = writer.get_extra_info("peername")
+def _host_port(name: Any) -> HostPort:
     # A link-local IPv6 address carries its interface, which a packet has no place for.
-    return HostPort(peer[0].partition("%")[0], peer[1]) if peer else None
-
-
-def _is_unspecified(host: str) -> bool:
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False
+    return HostPort(name[0].partition("%")[0], name[1])

@@ -1,14 +1,22 @@
-"""TLS on our side of a connection: whom a client of ours trusts, and as whom it comes."""
+"""TLS on our side of a connection: whom we trust, and as whom we come or are come to."""
 
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from flexwire.errors import TlsError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+ClientAuth = Literal["none", "requested", "required"]
+CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+"""Whether clients come with a certificate, in the words of Kafka's ``ssl.client.auth``."""
 
 
 def client_context(
@@ -37,6 +45,34 @@ def client_context(
         trust(context, ca)
     if certificate is not None:
         present(context, certificate, key, password)
+    return context
+
+
+def server_context(
+    certificate: Path,
+    key: Path | None = None,
+    *,
+    password: str | None = None,
+    ca: Path | None = None,
+    client_auth: ClientAuth = "none",
+) -> ssl.SSLContext:
+    """What a listener of ours answers with: TLS 1.2 or newer, and a PEM file of its chain.
+
+    The key is in that file or in ``key``, and ``password`` opens it. ``ca`` is a PEM file of the
+    authorities of clients' certificates, by default the system's.
+
+    Raises `TlsError` for a file that cannot be read or is not what it should be.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    present(context, certificate, key, password)
+    context.verify_mode = CLIENT_AUTH[client_auth]
+    if client_auth == "none":
+        return context
+    if ca is None:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+    else:
+        trust(context, ca)
     return context
 
 

@@ -15,9 +15,11 @@ from uuid import UUID
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from flexwire.codec import Message
+
+    _Hide = Callable[[bytes | str], bytes | str]
 
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
@@ -156,17 +158,19 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
     return METADATA_TOPIC.encode() in payload or METADATA_TOPIC_ID.bytes in payload
 
 
-def withhold(message: Message) -> int:
+def withhold(message: Message, *, keep_length: bool = False) -> int:
     """Put "withheld" in the place of every credential in a decoded message; return how many.
 
     The message is altered. What is null stays null, for it reveals nothing. In a message that
-    carries credentials, tagged fields that its spec does not know may be credentials too.
+    carries credentials, tagged fields that its spec does not know may be credentials too. To
+    ``keep_length``, asterisks stand there instead, and the message takes as many bytes as before.
     """
     name = type(message).__name__
+    hide = _filled if keep_length else _word
     if name == METADATA_CARRIER[0]:
-        return _withhold_metadata(message)
+        return _withhold_metadata(message, hide)
     fields = credential_fields(name)
-    count = _withhold_unknown(message) if fields else 0
+    count = _withhold_unknown(message, hide) if fields else 0
     for one in fields:
         *outer, last = one.attributes
         for holders in _holders(message, outer, ()):
@@ -174,32 +178,49 @@ def withhold(message: Message) -> int:
             value = getattr(holder, last)
             if value is None or (one.if_secret and not _is_secret(holders, one, value)):
                 continue
-            setattr(holder, last, _WITHHELD if isinstance(value, bytes) else WITHHELD)
+            setattr(holder, last, hide(value))
             count += 1
     return count
 
 
-def _withhold_metadata(message: Any) -> int:
+def _word(value: bytes | str) -> bytes | str:
+    return _WITHHELD if isinstance(value, bytes) else WITHHELD
+
+
+def _filled(value: bytes | str) -> bytes | str:
+    if isinstance(value, bytes):
+        return filler(len(value))
+    return filler(len(value.encode())).decode()
+
+
+def filler(length: int) -> bytes:
+    """What stands for so many bytes that may be a credential: no request reads as it does."""
+    return b"*" * length
+
+
+def _withhold_metadata(message: Any, hide: _Hide) -> int:
     count = 0
     for topic in message.responses:
         if topic.topic != METADATA_TOPIC and topic.topic_id != METADATA_TOPIC_ID:
             continue
-        count += _withhold_unknown(topic)
+        count += _withhold_unknown(topic, hide)
         for partition in topic.partitions:
             if partition.records:
-                partition.records = _WITHHELD
+                partition.records = hide(partition.records)
                 count += 1
     return count
 
 
-def _withhold_unknown(struct: Any) -> int:
+def _withhold_unknown(struct: Any, hide: _Hide) -> int:
     count = len(struct.unknown_tagged_fields)
-    struct.unknown_tagged_fields = dict.fromkeys(struct.unknown_tagged_fields, _WITHHELD)
+    struct.unknown_tagged_fields = {
+        tag: hide(value) for tag, value in struct.unknown_tagged_fields.items()
+    }
     for name in struct.__struct_fields__:
         value = getattr(struct, name)
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, Struct):
-                count += _withhold_unknown(inner)
+                count += _withhold_unknown(inner, hide)
     return count
 
 

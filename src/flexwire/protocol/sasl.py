@@ -17,6 +17,8 @@ from flexwire.protocol.requests import RequestFrame, decodes, parse_request
 # What a client may ask before it authenticates, in versions of no release too (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
+# The mechanism that is bound to a host's name.
+TICKETS: Final = b"GSSAPI"
 AUTHENTICATES: Final = "SaslAuthenticateRequest"
 
 
@@ -60,6 +62,11 @@ class Authentication:
 def is_believable(request: RequestFrame) -> bool:
     """Whether a header is a request's, and not other bytes that read as one by chance."""
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
+
+
+def asks_for_tickets(request: RequestFrame, payload: bytes) -> bool:
+    """Whether a client begins GSSAPI: its ticket is for the name that it believes to talk to."""
+    return request.message_name == HANDSHAKES and TICKETS in payload[request.body_offset :]
 
 
 class SaslExchange:

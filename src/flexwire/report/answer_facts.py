@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 # What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
-# since the epoch, UTC; "share": a float from 0 to 1.
-Kind = Literal["text", "count", "bytes", "us", "moment", "share", "flag"]
+# since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them.
+Kind = Literal["text", "count", "bytes", "us", "moment", "share", "flag", "setting"]
 
 
 @dataclass(frozen=True, slots=True)

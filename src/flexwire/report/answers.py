@@ -136,6 +136,8 @@ def write(value: float, kind: Kind) -> str:
     """A figure as a person reads it."""
     if kind == "bytes":
         return units.human_bytes(value)
+    if kind == "setting":
+        return units.set_bytes(int(value))
     if kind == "us":
         return units.span(int(value)) if value >= _MINUTE_US else units.duration_ms(value / 1000)
     if kind == "share":

@@ -20,6 +20,9 @@ from flexwire.report.answer_facts import (  # noqa: TC001 - msgspec reads them
 )
 from flexwire.report.audit_facts import Audit
 from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads the annotations
+from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
+    RequestLogFacts,
+)
 
 SOURCES_SHOWN = 1000
 """So many capture files the facts name, the first by path; the table of packets has them all."""
@@ -334,7 +337,7 @@ class Facts:
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
     ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
     what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
-    was given.
+    was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -368,6 +371,7 @@ class Facts:
     unanswered: tuple[Unanswered, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     logs: LogFacts | None = None
+    request_logs: RequestLogFacts | None = None
 
     @property
     def has_traffic(self) -> bool:

@@ -13,6 +13,12 @@ class LogFacts:
     the first of ``directory_count``. ``left_out`` are directories of partitions that another
     directory was read for, where the log ends later; they may be the first of ``left_out_count``.
     Times are those of records, None where none has one.
+
+    Where tables grow, a log is read from the offset after the last one that is in them, up to its
+    last whole batch. ``known_partitions`` have nothing from there on, ``waiting_bytes`` come after
+    the last whole batches, and ``gone_partitions`` begin after that offset, as what was between has
+    been deleted. ``behind`` are those that end before it, as an older copy does, or a topic that
+    was deleted and made again; they may be the first of ``behind_count``.
     """
 
     topics: int
@@ -29,3 +35,8 @@ class LogFacts:
     directory_count: int = 0
     left_out: tuple[str, ...] = ()
     left_out_count: int = 0
+    known_partitions: int = 0
+    waiting_bytes: int = 0
+    gone_partitions: int = 0
+    behind: tuple[str, ...] = ()
+    behind_count: int = 0

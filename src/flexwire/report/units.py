@@ -78,6 +78,18 @@ def human_bytes(number: float) -> str:
     return f"{count(number)} TB"
 
 
+def set_bytes(number: int) -> str:
+    """Bytes as configurations set them: in powers of 1024 where that says them exactly.
+
+    >>> set_bytes(16384), set_bytes(1 << 20), set_bytes(1000), set_bytes(1_000_000)
+    ('16 KiB', '1 MiB', '1.00 kB', '1.00 MB')
+    """
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= size and number % size == 0:
+            return f"{count(number // size)} {unit}"
+    return human_bytes(number)
+
+
 def exact_bytes(number: int) -> str:
     """What stands in the title beside `human_bytes`: "1,500 bytes"."""
     return plural(number, "byte")

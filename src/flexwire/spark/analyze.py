@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.merging import MOST_OPEN
+from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
@@ -52,7 +53,7 @@ from flexwire.spark.failures import explained, stopped
 from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import input_sources, local_files, output_place
+from flexwire.spark.paths import Inputs, input_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.outputs import (
@@ -63,18 +64,21 @@ from flexwire.spark.publishing.outputs import (
     facts_of_known,
     found,
     here,
+    known_offsets,
     staged,
     to_format,
+    went_on,
 )
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
+from flexwire.spark.request_logs.planning import plan_request_logs
+from flexwire.spark.request_logs.writing import write_request_log_tables
 from flexwire.spark.session import Start, meanwhile, tasks_at_once
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
-from flexwire.storage.place import Place
 from flexwire.storage.private import make_private_directory
 from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
@@ -84,9 +88,11 @@ from flexwire.tables.survey import Asked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from flexwire.capture.request_log.reading import LogFile
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.report.log_facts import LogFacts
+    from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
@@ -200,11 +206,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     append: bool = False,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
+    timezone: str = "UTC",
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
     ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. Log
-    segments become tables named "log_…". What is neither fails it, or is left out and told with
+    segments become tables named "log_…", brokers' request logs those of captures, where local times
+    are of ``timezone`` ("+02:00"). What is neither fails it, or is left out and told with
     ``skip_unreadable``. What does not decode is a row with its bytes. Credentials, and bytes that
     may hold some, are withheld unless ``show_credentials``. An earlier analysis in ``out`` is
     replaced as a whole, once this one is complete; with ``format`` "delta" and ``append`` tables
@@ -217,36 +225,35 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
     brokers: only connections with such an end are Kafka then, else those in which something reads
-    as Kafka. ``releases`` are those that the audit is about; without any it is every major from the
-    captured brokers' on. ``captured_release`` is the one that these brokers run: versions that it
-    laid out otherwise than later releases are read as it wrote them. With ``record_bytes`` the
-    messages that carried records have their bytes, and else how many there were. ``by_objects``
-    reads as the reference does, far slower, and only files here.
+    as Kafka. ``releases`` are those of the audit, by default every major from the captured brokers'
+    on. ``captured_release`` is the one that these brokers run: what it laid out otherwise than
+    later releases is read as it wrote it. With ``record_bytes`` the messages that carried records
+    have their bytes, and else how many. ``by_objects`` reads as the reference does, far slower.
 
     ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or answers
     of your own; by default those about logs, where there are some. Each is a table
     ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in
-    ``facts.unanswered``, and all else is as it would be. The file ``labels`` maps clients to teams
-    for those that say whose traffic it is, which by itself asks them.
+    ``facts.unanswered``. The file ``labels`` (client ids to teams) asks those that it is for.
 
-    Raises `CaptureError` for a file that is no capture, none, or a broker that is no address,
-    `StorageError` for files that cannot be listed or written, `FlexwireError` for an ``out`` that
-    is not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for no file, one that is no capture, a broker that is no address,
+    `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not ours or
+    in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    how = _How(*flags, *given, *to_format(format, append), _asked(answers, labels))
+    how = _How(*flags, *given, *to_format(format, append), *_asked(answers, labels, timezone))
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
 
 
 def _asked(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
-) -> tuple[Answer, ...] | None:
+    answers: str | Iterable[str | Answer] | None, labels: str | Path | None, timezone: str
+) -> tuple[tuple[Answer, ...] | None, Zone]:
+    zone = Zone(timezone)
     if answers is None and labels is None:
-        return None
+        return None, zone
     labelled = [one for one in ANSWERS if one.labelled is not None]
-    return chosen(labelled if answers is None else answers, ANSWERS, labels)
+    return chosen(labelled if answers is None else answers, ANSWERS, labels), zone
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
@@ -281,6 +288,7 @@ class _How:
     format: str
     append: bool
     answers: tuple[Answer, ...] | None
+    zone: Zone
 
 
 def _run(
@@ -291,18 +299,18 @@ def _run(
     start: Start,
     how: _How,
 ) -> Analysis:
-    to, (files, logs) = output_place(out), _inputs(paths, how)
+    to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
+    traffic = [*files, *(one.source for one in request_logs)]
+    every = [*traffic, *logs]
     if how.by_objects:
         check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(_size, [*files, *logs])) < (
-        SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES
-    )
+    is_small = sum(map(_size, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, [*files, *logs], how.format, append=how.append) as place:
+    with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
         if place.known:
             return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
@@ -314,29 +322,37 @@ def _run(
             configured(running, is_small=is_small),
         ):
             job = _Job(running, place, progress, clock, how)
-            sums, unreadable = job.write_tables(files)
-            notes = (_BY_OBJECTS,) if sums is None and not how.by_objects else gzip_note(files)
-            facts = unreadable.told(job.measure(sums))
+            if request_logs:
+                facts, notes = job.of_request_logs(request_logs)
+            else:
+                facts, notes = job.of_captures(files)
             if logs:
-                title = facts.title if files or how.title != TITLE else TITLE_OF_LOGS
+                title = facts.title if facts.has_traffic or how.title != TITLE else TITLE_OF_LOGS
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
-            _publish(place, facts, [*files, *logs])
+            _publish(place, facts, every)
     return Analysis(found(place), facts, clock.seconds, notes=notes)
 
 
-def _inputs(paths: Iterable[str | Path], how: _How) -> tuple[list[Source], list[Source]]:
-    """Captures, and files of logs."""
-    files, logs = input_sources(to_list(paths, "paths", "a list of paths"))
+def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
+    """Captures, files of logs, and request logs."""
+    inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     if how.by_objects:
-        local_files(files, "expected a file on this machine, which by_objects alone reads")
-    for is_asked, name in ((how.by_objects, "by_objects"), (how.format != PARQUET, "format delta")):
-        if logs and is_asked:
-            reason = f"a file of a log, which {name} does not take, for now; leave one of them out"
-            raise CaptureError(reason, source=logs[0].name)
-    return files, logs
+        local_files(
+            inputs.captures, "expected a file on this machine, which by_objects alone reads"
+        )
+    of_requests = [one.source for one in inputs.request_logs]
+    for is_asked, name, others in (
+        (how.by_objects, "by_objects", [*inputs.logs, *of_requests]),
+        (how.format != PARQUET, "format delta", of_requests),
+    ):
+        if others and is_asked:
+            what = "a request log" if others[0] in of_requests else "a file of a log"
+            reason = f"{what}, which {name} does not take; leave one of them out"
+            raise CaptureError(reason, source=others[0].name)
+    return inputs
 
 
 def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
@@ -501,10 +517,32 @@ class _Job:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total))
-            place = self.place.files
-            assert isinstance(place, Place)  # noqa: S101 - nothing was begun in another format
-            return write_log_tables(self.spark, plan, self.place.drop, place)
+            plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
+            went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
+            return write_log_tables(self.spark, plan, self.place.drop)
+
+    def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
+        """Write the tables of captures and measure them; gives the facts, and what to tell."""
+        sums, unreadable = self.write_tables(files)
+        is_crowded = sums is None and not self.how.by_objects
+        notes = (_BY_OBJECTS,) if is_crowded else gzip_note(files)
+        return unreadable.told(self.measure(sums)), notes
+
+    def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
+        """The same of the tables of traffic that request logs tell of."""
+        logs, sums = self._write_request_logs(files)
+        notes = gzip_note([one.source for one in files])
+        return replace(self.measure(sums), request_logs=logs), notes
+
+    def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
+        with self._stage("Reading request logs"):
+            zone = self.how.zone
+            total = sum(one.weight for one in files)
+            plan = plan_request_logs(files, self._tasks_at_once(total), zone)
+            shows = self.how.show_credentials
+            return write_request_log_tables(
+                self.spark, plan, self.place.drop, zone, show_credentials=shows
+            )
 
     def _write_audit(self, audit: Audit) -> None:
         self._write_table(audit_rows(audit), _AUDIT_DIRECTORY)

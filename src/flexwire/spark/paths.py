@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.logs.finding import WORDS
 from flexwire.capture.logs.names import is_log_file
-from flexwire.errors import StorageError
+from flexwire.capture.request_log.recognition import WORDS as BROKERS_LOGS
+from flexwire.capture.request_log.recognition import is_broker_log, log_file
+from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.urls import scheme_of, shown
@@ -15,10 +17,12 @@ from flexwire.storage.urls import scheme_of, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from flexwire.capture.request_log.reading import LogFile
     from flexwire.storage.source import Source
 
 __all__ = [
     "SUFFIXES",
+    "Inputs",
     "capture_files",
     "capture_sources",
     "input_sources",
@@ -32,19 +36,47 @@ def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
     return _of_one_name(list_sources(paths))
 
 
-def input_sources(paths: Iterable[str | Path]) -> tuple[list[Source], list[Source]]:
-    """The captures that ``paths`` name, and the files of logs: segments and what is beside them.
+class Inputs(NamedTuple):
+    """What paths name: captures, the files of logs, and brokers' request logs."""
 
-    What a file is its name says; of a directory, others are left alone. Any file may be named.
+    captures: list[Source]
+    logs: list[Source]
+    request_logs: list[LogFile]
+
+
+def input_sources(paths: Iterable[str | Path]) -> Inputs:
+    """What ``paths`` name: of logs the segments and what is beside them.
+
+    What a file is its name says, and where it says neither, what is in it; of a directory, others
+    are left alone. Any file may be named. Raises `CaptureError` for captures and request logs
+    together: a request that both show would count twice.
     """
-    found = _of_one_name(list_files(paths, _is_input, f"{CAPTURES}, or {WORDS}"))
-    logs = [one for one in found if is_log_file(one.url.rpartition("/")[2])]
-    of_logs = {one.url for one in logs}
-    return [one for one in found if one.url not in of_logs], logs
+    words = f"{CAPTURES}, {BROKERS_LOGS}, or {WORDS}"
+    found = _of_one_name(list_files(paths, _is_input, words))
+    captures: list[Source] = []
+    logs: list[Source] = []
+    request_logs: list[LogFile] = []
+    for one in found:
+        name = one.url.rpartition("/")[2]
+        if is_log_file(name):
+            logs.append(one)
+        elif is_capture(name):
+            captures.append(one)
+        elif (log := log_file(one, len(request_logs))) is not None:
+            request_logs.append(log)
+        else:
+            captures.append(one)
+    if captures and request_logs:
+        raise CaptureError(
+            f"a request log, beside the capture {captures[0].name}: a request that both show would "
+            "count twice, so analyze them one after the other",
+            source=request_logs[0].source.name,
+        )
+    return Inputs(captures, logs, request_logs)
 
 
 def _is_input(name: str) -> bool:
-    return is_capture(name) or is_log_file(name)
+    return is_capture(name) or is_log_file(name) or is_broker_log(name)
 
 
 def _of_one_name(sources: list[Source]) -> list[Source]:

@@ -47,7 +47,7 @@ MOST_RANGE_BYTES: Final = 4 << 30
 # The survey writes before all ranges.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever it found.
-_ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
+ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
 def range_bytes(total: int, tasks_at_once: int) -> int:
@@ -86,7 +86,7 @@ def write_tables(
 
 
 def _write_survey(asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop) -> None:
-    with _Writers(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+    with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
         writers.write(CONNECTIONS, connection_rows(survey.connections))
         writers.write(PACKETS, packet_rows(survey.notes))
         if kept:
@@ -103,12 +103,12 @@ def _decode(
     drop: Drop,
 ) -> None:
     begin_task()
-    with _Writers(drop, digest, number, span_us, is_part=is_part) as writers:
+    with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
         writers.write_range(asked, number, partial(kept, drop.place))
 
 
-class _Writers(TableFiles):
-    """The files that a task writes, and their sums."""
+class SummedFiles(TableFiles):
+    """The files that a task writes, and the sums of their rows."""
 
     def __init__(
         self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
@@ -116,22 +116,22 @@ class _Writers(TableFiles):
         super().__init__(drop, part_name(digest, max(0, number), 0), is_part=is_part)
         self._place = drop.place
         self._number = number
-        self._sums = AnalysisSums(span_us)
+        self.sums = AnalysisSums(span_us)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if error[0] is None:
-            keep_sums(self._place, self._number + 1, self._sums)
+            keep_sums(self._place, self._number + 1, self.sums)
 
     def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""
         super().write(table, rows)
-        self._sums.add(table, rows)
+        self.sums.add(table, rows)
 
     def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
         """Write all rows of a range."""
         if number == 0:
-            for table, columns in _ALWAYS.items():
+            for table, columns in ALWAYS.items():
                 self.begin(table, columns)
         for table, rows in decoded_rows(asked, number, kept):
             self.write(table, rows)

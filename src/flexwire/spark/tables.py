@@ -49,7 +49,7 @@ _SIZES_CHECKED = {
 }
 FORMAT = 3
 TABLES = (
-    *("frames", "connections", "records", "packets", "messages", "audit"),
+    *("frames", "connections", "records", "packets", "messages", "forwarded_requests", "audit"),
     *(one.place for one in LOG_TABLES),
 )
 

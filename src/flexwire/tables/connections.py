@@ -49,7 +49,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
     """Give the rows of the table of connections, in their order."""
     told = [msgspec.structs.asdict(one) for one in connections]
     columns = [
-        pa.array([one[_RENAMED.get(column.name, column.name)] for one in told], column.type)
+        pa.array([one.get(_RENAMED.get(column.name, column.name)) for one in told], column.type)
         for column in CONNECTIONS_TABLE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -86,7 +87,8 @@ class LogRows:
     def __iter__(self) -> Rows:
         pieces = self._work.pieces
         starts = [at for at, (one, _) in enumerate(pieces) if not at or pieces[at - 1][0] != one]
-        for start, stop in zip(starts, [*starts[1:], len(pieces)], strict=True):
+        # Of a log without a byte there is no piece.
+        for start, stop in pairwise([*starts, len(pieces)]):
             yield from self._partition(start, stop)
 
     def _partition(self, start: int, stop: int) -> Rows:

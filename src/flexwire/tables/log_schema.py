@@ -116,7 +116,8 @@ LOG_TABLES: Final = (
     Table(
         KEYS,
         "What compaction would remove, found by tasks that each looked at some keys of a "
-        "partition: a row each. The rows of a partition add up to exactly what there is in it.",
+        "partition: a row each. The rows that an analysis has of a partition add up to exactly "
+        "what there is in what it read.",
         LOG_KEYS,
     ),
     Table(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.tables.record_places import RECORDS_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What a field of records is called where only its size is kept.
 SIZE_SUFFIX = "_size"
@@ -37,6 +42,34 @@ def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
             sized = _sized(body, path)
             return rows.set_column(at, pa.field("body", sized.type), sized)
     return rows
+
+
+def with_sizes(rows: pa.RecordBatch, sizes: Sequence[int | None]) -> pa.RecordBatch:
+    """Rows of a message's table with these sizes in the place of record bytes, in their order.
+
+    Where there is another number of them than of partitions, which is which is not known: all are
+    null then.
+    """
+    sized = without_record_bytes(rows)
+    body = sized.column("body")
+    for path in _PATHS:
+        if _leads_to_bytes(rows.column("body").type, path):
+            told = _told(body, (*path[:-1], path[-1] + SIZE_SUFFIX), sizes)
+            return sized.set_column(rows.schema.get_field_index("body"), "body", told)
+    return sized
+
+
+def _told(array: pa.Array, path: tuple[str, ...], sizes: Sequence[int | None]) -> pa.Array:
+    if not path:
+        return pa.array(sizes, pa.int64()) if len(array) == len(sizes) else array
+    if pa.types.is_list(array.type):
+        found = array.null_count, array.offset, [_told(array.values, path, sizes)]
+        return pa.Array.from_buffers(array.type, len(array), array.buffers()[:2], *found)
+    at = array.type.get_field_index(path[0])
+    fields = [array.field(number) for number in range(array.type.num_fields)]
+    fields[at] = _told(fields[at], path[1:], sizes)
+    nulls = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=nulls)
 
 
 def _leads_to_bytes(kind: pa.DataType, path: tuple[str, ...]) -> bool:

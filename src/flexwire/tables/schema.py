@@ -49,6 +49,8 @@ _OF_RECORD_BYTES = (
     )
 )
 _WHOLE = "of a finding about the client as a whole"
+_LOGGED = "in request logs"
+_CAPTURED = "in captures, which do not say it, and where no line of a log does"
 _NO_BATCH = "of bytes that are not a batch"
 _NO_RECORD = "of a batch without records, and of bytes that do not read"
 
@@ -65,8 +67,8 @@ FRAMES = (
     _DIRECTION,
     Column(
         "frame_index", _LONG,
-        "its place among the frames of its connection and direction, from 0 on; these three say "
-        "in all tables which frame it is",
+        "its place among the frames of its connection and direction, from 0 on, or of a request "
+        "log a number that grows; these three say in all tables which frame it is",
     ),
     Column("message", _STRING, 'what it carries: "FetchRequest"', _UNREAD),
     Column("api_key", _INT, "the api key; a response has its request's", _UNREAD),
@@ -92,7 +94,9 @@ FRAMES = (
         "the tagged fields in the header, none of which Kafka knows; where they may be "
         'credentials, their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
     ),
-    Column("size", _LONG, "its bytes on the wire, with the four of its length"),
+    Column(
+        "size", _LONG, "its bytes on the wire, with the four of its length", "in a request log"
+    ),
     Column(
         "latency_us", _LONG, "from its request's last byte to its own, in microseconds",
         f"of a request; {_NO_REQUEST}",
@@ -105,10 +109,11 @@ FRAMES = (
         "outcome", _STRING, '"decoded"; "lenient": the body breaks its spec, and decodes as '
         'Kafka\'s Java reads it; "failed": framing, header or body; "unpaired": a response '
         'without its request; "token": of a SASL exchange, which has no message; "not Kafka": of a '
-        "connection that is not",
+        'connection that is not; "header": of a request log that gives but the header, or of a '
+        "request that a broker's log says it refused",
     ),
-    Column("error", _STRING, 'why it is not "decoded"', "where it is, of tokens, and of what is "
-           "not Kafka"),
+    Column("error", _STRING, 'why it is not "decoded"', "where it is, of tokens, of what is "
+           "not Kafka, and of request logs that are text"),
     Column(
         "bytes", pa.binary(), "its bytes", "where it is decoded; where they may be credentials, "
         "unless these were asked for",
@@ -117,7 +122,7 @@ FRAMES = (
         "withheld_credentials", _INT,
         "how many fields were withheld as credentials; 1 where all bytes were",
     ),
-    Column("source", _STRING, "the capture file of its last byte"),
+    Column("source", _STRING, "the capture file of its last byte, or the log of its line"),
 )  # fmt: skip
 
 CONNECTIONS = (
@@ -134,20 +139,21 @@ CONNECTIONS = (
     Column("reset", _FLAG, "whether that was a RST"),
     Column("request_frames", _LONG, "its requests, damaged ones too"),
     Column("response_frames", _LONG, "its responses, damaged ones too"),
-    Column("request_bytes", _LONG, "their bytes"),
-    Column("response_bytes", _LONG, "their bytes"),
-    Column("lost_bytes", _LONG, "bytes of frames that the capture lacks"),
+    Column("request_bytes", _LONG, "their bytes", _LOGGED),
+    Column("response_bytes", _LONG, "their bytes", _LOGGED),
+    Column("lost_bytes", _LONG, "bytes of frames that the capture lacks", _LOGGED),
     Column(
         "captured_bytes", _LONG,
-        "all bytes of its segments: in frames, repeated or late",
+        "all bytes of its segments: in frames, repeated or late", _LOGGED,
     ),
-    Column("repeated_bytes", _LONG, "bytes that came again, which are in no frame"),
+    Column("repeated_bytes", _LONG, "bytes that came again, which are in no frame", _LOGGED),
     Column(
         "late_bytes", _LONG, "bytes that came after their place was given up as lost, which are "
-        "in no frame",
+        "in no frame", _LOGGED,
     ),
-    Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction"),
-    Column("unreadable_bytes", _LONG, "other bytes of frames that have an error"),
+    Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction",
+           _LOGGED),
+    Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether it is Kafka"),
     Column("reads_as_kafka", _FLAG, "whether something in it reads as Kafka"),
     Column("evidence", _STRING, "why it is Kafka, or is not"),
@@ -155,12 +161,40 @@ CONNECTIONS = (
         "looks_like", _STRING, 'another protocol that its bytes seem to be, or "Kafka" where '
         "only its ends speak against it", "where nothing is known, and where it is Kafka",
     ),
+    Column("principal", _STRING, "the principal of its client", _CAPTURED),
+    Column("listener", _STRING, "the broker's listener that it came to", _CAPTURED),
+    Column(
+        "security_protocol", _STRING, 'that of the listener: "SASL_SSL"', _CAPTURED
+    ),
+)  # fmt: skip
+
+FORWARDED = (
+    Column("time", MOMENT, "when it came to the controller"),
+    Column("connection", _STRING, "the connection between broker and controller"),
+    Column("broker", _STRING, "the controller's end", ""),
+    Column("listener", _STRING, "the controller's listener", "where the line is cut"),
+    Column("principal", _STRING, "the principal of the client", "where the line is cut"),
+    Column("client_id", _STRING, "the client's own client id", "where it sent null"),
+    Column("api_key", _INT, "the api key"),
+    Column("api_name", _STRING, "the name of the api", "where no release has the api key"),
+    Column("api_version", _INT, "the api version"),
+    Column(
+        "correlation_id", _INT, "that of the client's request; with ``client_id`` it says whose "
+        "this is. Where that is another API, as with topics that are created by themselves, the "
+        "client never sent this",
+    ),
+    Column("latency_us", _LONG, "how long it took, in microseconds", "where the line is cut"),
+    Column("frame_index", _LONG, "a number that no other line has"),
+    Column("error", _STRING, "why nothing but the header is known", "where all is"),
+    Column("source", _STRING, "the log of its line"),
 )  # fmt: skip
 
 PACKETS = (
-    Column("source", _STRING, "the capture file"),
+    Column("source", _STRING, "the capture file, or the log"),
     Column("reason", _STRING, "why packets were not used", "in the row of the whole file"),
-    Column("packets", _LONG, "how many: of the file, or not used for this reason"),
+    Column(
+        "packets", _LONG, "how many: of the file, or not used for this reason; of a log its lines"
+    ),
     Column(
         "sample", pa.binary(), "the bytes of one such packet",
         "in the row of the whole file, of packets of another kind, and where credentials are "
@@ -229,7 +263,7 @@ MESSAGES = (
     _DIRECTION,
     Column("frame_index", _LONG, "``frame_index`` of its frame"),
     Column("time", MOMENT, "``time`` of its frame"),
-    Column("size", _LONG, "``size`` of its frame"),
+    Column("size", _LONG, "``size`` of its frame", _LOGGED),
     Column("client_id", _STRING, "``client_id`` of its frame", "with that of the frame"),
     Column("api_key", _INT, "the api key"),
     Column("api_version", _INT, "the api version"),
@@ -332,6 +366,12 @@ TABLES = (
         "used.",
         PACKETS,
     ),
+    Table(
+        "forwarded_requests",
+        "Only of request logs: one row a request that a broker forwarded to the controller for a "
+        "client, which is in no other table. What the client itself sent is in ``frames``.",
+        FORWARDED,
+    ),
     Table("audit", "One row a client, release and finding.", AUDIT),
 )  # fmt: skip
 
@@ -344,6 +384,7 @@ def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
 FRAMES_TABLE = schema_of(FRAMES)
 CONNECTIONS_TABLE = schema_of(CONNECTIONS)
 OUTCOMES = schema_of(MESSAGES)
+FORWARDED_TABLE = schema_of(FORWARDED)
 PACKETS_TABLE = schema_of(PACKETS)
 AUDIT_TABLE = schema_of(AUDIT)
 RECORDS = schema_of(RECORDS_TABLE)

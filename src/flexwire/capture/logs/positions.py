@@ -146,16 +146,49 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
 
 def end_offset(segment: Segment) -> int:
     """Give the offset after the last whole batch, where a broker would go on."""
-    index = offset_index(segment)
     end = segment.base_offset
     with open_file(segment.log) as log:
-        start = int(index.positions[-1]) if len(index.positions) else 0
-        if start and not is_batch(log, start, int(index.offsets[-1])):
-            start = 0
-        for place in walk(log, start):
+        for place in walk(log, _last_indexed(segment, log)):
             if isinstance(place, Damage):
                 break
             end = max(end, place.last_offset + 1)
+    return end
+
+
+def _last_indexed(segment: Segment, log: LogFile) -> int:
+    """Give where the last batch stands that the index has."""
+    index = offset_index(segment)
+    position = int(index.positions[-1]) if len(index.positions) else 0
+    return position if position and is_batch(log, position, int(index.offsets[-1])) else 0
+
+
+class LogEnd(NamedTuple):
+    """The offset after a batch, and the byte after it."""
+
+    offset: int
+    position: int
+
+
+def whole_end(segment: Segment) -> LogEnd:
+    """Give where the last whole batch ends, past any damage before it."""
+    found = LogEnd(segment.base_offset, 0)
+    with open_file(segment.log) as log:
+        for place in walk(log, _last_indexed(segment, log)):
+            if isinstance(place, BatchPlace):
+                offset = max(found.offset, place.last_offset + 1)
+                found = LogEnd(offset, place.position + place.size)
+    return found
+
+
+def end_before(segment: Segment, offset: int) -> int:
+    """Give where the last batch ends whose records are all before ``offset``."""
+    with open_file(segment.log) as log:
+        start = end = start_of(segment, offset_index(segment), log, offset - 1)
+        for place in walk(log, start):
+            if isinstance(place, BatchPlace):
+                if place.last_offset >= offset:
+                    break
+                end = place.position + place.size
     return end
 
 

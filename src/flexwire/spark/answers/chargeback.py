@@ -38,6 +38,10 @@ COLUMNS: Final = (
     ),
     Column("client_id", pa.string(), "the client id", "where the client sent none"),
     Column(
+        "principal", pa.string(), "the client's principal, from a request log",
+        "where it is not known: in captures",
+    ),
+    Column(
         "topic", pa.string(), "the topic whose record batches these bytes are",
         "of what is not in record batches; where only the topic's id is known",
     ),
@@ -70,22 +74,28 @@ def chargeback(
     carry records counts on the day of its response, if that was captured.
 
     ``labels`` map client ids to teams, in a mapping or in a file for `read_labels`; in a client id
-    "*" stands for any characters and "?" for one, and the first that fits says the team. Tables
-    of frames that know the principal get a column of it after ``client_id``.
+    "*" stands for any characters and "?" for one, and the first that fits says the team.
 
-    It does not know what repeated segments took, and of withheld records no topic.
+    It does not know what repeated segments took, and of withheld records no topic. Request logs
+    do not say the size of frames: of what has no topic there are but requests then.
     """
     teams = read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
-    who = ["client_id", *([_PRINCIPAL] if _PRINCIPAL in tables.frames.columns else [])]
-    parts = [_frames(tables.frames, who)]
+    who = ["client_id", _PRINCIPAL]
+    frames = _with_principal(tables)
+    parts = [_frames(frames, who)]
     carried = carried_topics(tables)
     if carried is not None:
-        parts += _by_topic(with_topic_names(carried, tables), tables.frames, who)
+        parts += _by_topic(with_topic_names(carried, tables), frames, who)
     summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
         "day", *who, "topic", "topic_id"
     )
+    # Of a request log only bytes of records are known, and none is left of frames without them.
     totals = summed.agg(
-        *(F.sum(name).alias(name) for name in ("requests", "sent_bytes", "received_bytes"))
+        F.sum("requests").alias("requests"),
+        *(
+            F.greatest(F.sum(name), F.lit(0).cast("bigint")).alias(name)
+            for name in ("sent_bytes", "received_bytes")
+        ),
     )
     return totals.where("requests > 0 or sent_bytes > 0 or received_bytes > 0").select(
         "day",
@@ -98,6 +108,19 @@ def chargeback(
         "received_bytes",
         (F.col("sent_bytes") + F.col("received_bytes")).alias("bytes"),
     )
+
+
+def _with_principal(tables: AnalysisTables) -> DataFrame:
+    """The frames with the principal of their connection, null where it is not known."""
+    frames, connections = tables.frames, tables.connections
+    if _PRINCIPAL in frames.columns:
+        return frames
+    nobody = frames.withColumn(_PRINCIPAL, F.lit(None).cast("string"))
+    if _PRINCIPAL not in connections.columns:
+        return nobody
+    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select("connection", _PRINCIPAL)
+    # Frames of captures, of which there may be very many, are not to be joined for nothing.
+    return nobody if known.isEmpty() else frames.join(known, "connection", "left")
 
 
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
@@ -120,8 +143,7 @@ def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
 
 def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
     """What of it is in record batches: added to the topic, and taken from what has none."""
-    if _PRINCIPAL in who:
-        carried = carried.join(frames.select(*_FRAME, _PRINCIPAL), list(_FRAME))
+    carried = carried.join(frames.select(*_FRAME, _PRINCIPAL), list(_FRAME))
     is_request = F.col("direction") == "request"
     bytes_ = F.col("record_bytes")
     by: list[SparkColumn | str] = [_day().alias("day"), *who]
@@ -215,11 +237,12 @@ ANSWER: Final = Answer(
     "for its rows; look at clients with many bytes without a topic first.",
     row="a day, client and topic",
     columns=COLUMNS,
-    order=("-bytes", "day", "client_id", "topic", "topic_id"),
+    order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
     shown=(
         ShownColumn("day", "Day", "moment"),
         ShownColumn("team", "Team"),
         ShownColumn("client_id", "Client id", is_about=True),
+        ShownColumn("principal", "Principal"),
         ShownColumn("topic", "Topic", is_about=True),
         ShownColumn("requests", "Requests", "count"),
         ShownColumn("sent_bytes", "Sent", "bytes"),

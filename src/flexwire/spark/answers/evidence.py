@@ -51,22 +51,26 @@ class AuditTables:
     def known_connections(self) -> DataFrame:
         """The connections that are Kafka, with the client's address instead of its port."""
         is_kafka = self.connections.where("is_kafka")
+        # A capture has none, nor has an earlier table; a broker's request log does.
+        nobody = F.lit(None).cast("string")
+        principal = F.col("principal") if "principal" in is_kafka.columns else nobody
         return is_kafka.select(
             "connection",
             F.regexp_replace("client", PORT, "").alias("address"),
             "broker",
             F.col("seen_from_start").alias("from_start"),
             (F.col("closed_by") == "broker").alias("closed_by_broker"),
+            principal.alias("principal"),
         )
 
     def requests(self) -> DataFrame:
         """The requests that say what they are, with `KEY` and the facts of their connection."""
         said = self.frames.where("direction = 'request' and api_key is not null")
-        if "principal" not in said.columns:
-            # A capture has none; a broker's request log does.
-            said = said.withColumn("principal", F.lit(None).cast("string"))
+        known = self.known_connections()
+        if "principal" in said.columns:
+            known = known.drop("principal")
         # Both tables have the addresses.
-        return said.drop("client", "broker").join(self.known_connections(), "connection")
+        return said.drop("client", "broker").join(known, "connection")
 
 
 @dataclass(frozen=True, slots=True)

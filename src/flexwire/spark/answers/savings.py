@@ -89,7 +89,7 @@ ANSWER = Answer(
         ShownColumn("topic", "Topic", is_about=True),
         ShownColumn("compression", "Codec", is_about=True),
         ShownColumn("level", "Level", "count", is_about=True),
-        ShownColumn("batch_size", "Batch size", "bytes", is_about=True),
+        ShownColumn("batch_size", "Batch size", "setting", is_about=True),
         ShownColumn("bytes", "Now", "bytes"),
         ShownColumn("estimated_bytes", "Then", "bytes"),
         ShownColumn("saved_bytes", "Saved", "bytes"),

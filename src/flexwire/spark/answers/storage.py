@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _NO_RECORD = "where no record was read"
+_IN_PARTS = "where tables have grown, and several analyses have read parts of a partition"
 _NO_BATCH = "where no batch but control batches was read"
+_OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
+_IS_WHOLE = "is_whole"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic"),
@@ -48,9 +51,10 @@ COLUMNS = (
     Column("tombstones", _LONG, "records with a key and a null for their value"),
     Column("keyed_records", _LONG, "records with a key"),
     Column("superseded_records", _LONG, "records with a later record of the same key after them in "
-           "their partition: compaction would remove them, in time"),
-    Column("superseded_bytes", _LONG, "their bytes without compression"),
-    Column("superseded_share", _DOUBLE, "their share of all records", _NO_RECORD),
+           "their partition: compaction would remove them, in time", _IN_PARTS),
+    Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
+    Column("superseded_share", _DOUBLE, "their share of all records",
+           f"{_NO_RECORD}, and {_IN_PARTS}"),
     Column("transactional_share", _DOUBLE, "the share of records that are part of a transaction, "
            "aborted ones too", _NO_RECORD),
     Column("control_batches", _LONG, "control batches, which end transactions"),
@@ -74,9 +78,11 @@ def storage(tables: AnalysisTables) -> DataFrame:
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
-    sums = ("keyed_records", "superseded_records", "superseded_bytes")
-    keys = logs.keys.groupBy("topic").agg(*(F.sum(one).alias(one) for one in sums))
-    found = each.join(sizes, "topic", "left").join(keys, "topic", "left").na.fill(0, [*sums])
+    found = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
+    found = found.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
+    # Between two analyses nobody has looked for later records of the same keys.
+    known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
+    found = found.withColumns(known)
     found = found.withColumns(
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
@@ -91,6 +97,14 @@ def storage(tables: AnalysisTables) -> DataFrame:
         }
     )
     return found.select(*(one.name for one in COLUMNS))
+
+
+def _of_keys(keys: DataFrame) -> DataFrame:
+    """Give the sums of what was found of keys, and whether one analysis has looked at each."""
+    run = F.col("analysis") if "analysis" in keys.columns else F.lit("")
+    times = F.size(F.collect_set(F.struct("partition", run)))
+    is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
+    return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:

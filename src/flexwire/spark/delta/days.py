@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
+from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _EPOCH: Final = date(1970, 1, 1)
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
-# Tables whose rows are of no moment, or of a capture as a whole.
-_WITHOUT_DAYS: Final = frozenset({"packets", "audit"})
+# Tables whose rows are of no moment, or of a capture or a log as a whole: that may be of years.
+_WITHOUT_DAYS: Final = frozenset({"packets", "audit", *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
 

@@ -7,7 +7,7 @@ else it begins again. So of two analyses of the same input one is in, and the ot
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 import flexwire
+from flexwire.capture.logs.names import Partition
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
@@ -23,7 +24,7 @@ from flexwire.storage.doors import reason_of
 from flexwire.tables.reading import LEDGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
@@ -52,6 +53,20 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
+        # Of each partition of which an analysis that is in has read a log, the offset to go on
+        # with. The last of these analyses has all of them.
+        (
+            "logs",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("topic", pa.string()),
+                        ("partition", pa.int32()),
+                        ("next_offset", pa.int64()),
+                    ]
+                )
+            ),
+        ),
     ]
 )
 _TRIES: Final = 20
@@ -68,6 +83,7 @@ class Entry:
     flexwire: str
     files: list[int]
     tables: list[dict[str, Any]]
+    logs: list[dict[str, Any]] | None = None
 
 
 def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()) -> Entry:
@@ -75,6 +91,23 @@ def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any =
     return Entry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
     )  # fmt: skip
+
+
+def next_offsets(entries: Iterable[Entry]) -> dict[Partition, int]:
+    """The offsets to go on with in logs, by what is in."""
+    return {
+        Partition(row["topic"], row["partition"]): row["next_offset"]
+        for one in entries
+        if one.state == IN
+        for row in one.logs or ()
+    }
+
+
+def with_offsets(entries: Iterable[Entry], offsets: Mapping[Partition, int]) -> list[Entry]:
+    """The same entries, of which the last one has these offsets, and no other has any."""
+    *older, last = entries
+    rows = [{**one._asdict(), "next_offset": offset} for one, offset in sorted(offsets.items())]
+    return [*(replace(one, logs=None) for one in older), replace(last, logs=rows or None)]
 
 
 def fingerprint(source: Source) -> int:
@@ -125,7 +158,11 @@ class Ledger:
                 else:
                     # Without trying again: deltalake would not call `made` again.
                     properties = CommitProperties(max_commit_retries=0)
-                    write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
+                    # One that an earlier release wrote lacks columns.
+                    write_deltalake(
+                        table, rows, mode="overwrite", schema_mode="overwrite",
+                        commit_properties=properties,
+                    )  # fmt: skip
             except CommitFailedError:
                 continue
             except DeltaError as error:
@@ -139,6 +176,7 @@ class Ledger:
 
 
 def _entries(table: Any) -> list[Entry]:
-    rows = table.to_pyarrow_table().select(COLUMNS.names).to_pylist()
+    rows = table.to_pyarrow_table()
+    rows = rows.select([one for one in COLUMNS.names if one in rows.column_names]).to_pylist()
     found = [Entry(**row) for row in rows]
     return sorted(found, key=lambda one: (one.time, one.analysis))

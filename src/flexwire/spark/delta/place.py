@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from flexwire.schema.catalog import catalog
 from flexwire.tables import schema
+from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.reading import MESSAGES, RUNS
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from flexwire.storage.pages import Entry
     from flexwire.storage.place import Place
+    from flexwire.storage.source import Source
+
+T = TypeVar("T")
 
 ANALYSIS: Final = "analysis"
 TABLES: Final = "tables"
@@ -33,7 +37,15 @@ AT_ONCE: Final = 16
 
 def possible_tables() -> list[str]:
     """Every table that an analysis may write."""
-    return [*ALWAYS, *(f"{MESSAGES}/{name}" for name in catalog().names())]
+    return [*ALWAYS, *LOG_SCHEMAS, *(f"{MESSAGES}/{name}" for name in catalog().names())]
+
+
+def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
+    """Add those of the tables of logs that lack a file, where others have some."""
+    if any(name in tables for name in LOG_SCHEMAS):
+        for name in LOG_SCHEMAS:
+            tables.setdefault(name, [])
+    return tables
 
 
 def split(name: str) -> tuple[str, str]:
@@ -110,6 +122,10 @@ class DeltaPlace:
         start = f"{ANALYSIS}={self.run}/"
         entries = self.out.child(f"{TABLES}/{table}").entries(start)
         return [one._replace(name=f"{TABLES}/{table}/{one.name[len(start) :]}") for one in entries]
+
+    def source(self, entry: Entry) -> Source:
+        """A file that was listed, to be read by ranges."""
+        return self.out.source(entry._replace(name=self.at(entry.name)))
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are no error."""

@@ -11,7 +11,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ALWAYS, ANALYSIS, TABLES, split
+from flexwire.spark.delta.place import ALWAYS, ANALYSIS, TABLES, split, with_logs
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.reading import LEDGER, RUNS, Output
@@ -102,7 +102,7 @@ class StagedOutput(Output):
         for one in self.staged.entries(f"{TABLES}/"):
             table, _ = split(one.name)
             found.setdefault(table, []).append(one._replace(name=self.staged.at(one.name)))
-        return {table: sorted(files) for table, files in found.items()}
+        return {table: sorted(files) for table, files in with_logs(found).items()}
 
 
 def output(out: str | Path) -> DeltaOutput:

@@ -12,10 +12,19 @@ import pyarrow.parquet as pq
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.days import by_day
-from flexwire.spark.delta.ledger import ABANDONED, IN, Entry, Ledger, entry, fingerprint
+from flexwire.spark.delta.ledger import (
+    ABANDONED,
+    IN,
+    Entry,
+    Ledger,
+    entry,
+    fingerprint,
+    next_offsets,
+    with_offsets,
+)
 from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.options import check_scheme
-from flexwire.spark.delta.place import ALWAYS, AT_ONCE, TABLES, DeltaPlace, split
+from flexwire.spark.delta.place import ALWAYS, AT_ONCE, TABLES, DeltaPlace, split, with_logs
 from flexwire.spark.delta.reading import DeltaOutput
 from flexwire.spark.delta.sweeping import give_up, note_tables, sweep, take_out
 from flexwire.spark.publishing.drop import SCRATCH, Drop
@@ -23,6 +32,7 @@ from flexwire.spark.publishing.staging import locked
 from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, new_run
 from flexwire.storage.private import make_private_directory
 from flexwire.tables import schema
+from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import CURRENT, MARKER, RUNS, is_delta
 
 if TYPE_CHECKING:
@@ -31,10 +41,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from flexwire.capture.logs.names import Partition
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
-_FIXED: Final = {one.place: one.columns for one in schema.TABLES}
+_FIXED: Final = {one.place: one.columns for one in (*schema.TABLES, *LOG_TABLES)}
 
 
 class AlreadyInError(FlexwireError):
@@ -43,7 +54,11 @@ class AlreadyInError(FlexwireError):
 
 @dataclass(frozen=True, slots=True)
 class DeltaStaging:
-    """Where one analysis writes, until `publish`; ``known`` is an earlier one of the same input."""
+    """Where one analysis writes, until `publish`; ``known`` is an earlier one of the same input.
+
+    ``next_offsets`` are those to go on with in logs, and ``read_until`` those after what this
+    analysis has read.
+    """
 
     out: Place
     run: str
@@ -51,6 +66,8 @@ class DeltaStaging:
     fingerprints: list[int]
     append: bool
     known: str | None = None
+    next_offsets: dict[Partition, int] = field(default_factory=dict)
+    read_until: dict[Partition, int] = field(default_factory=dict)
     drop: Drop = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,12 +109,16 @@ class DeltaStaging:
                 "it again"
             )
         if not self.append:
-            return [*(one for one in old if one.state == ABANDONED), own]
-        if known_in(old, self.digest, self.fingerprints, self.out):
+            kept = (one for one in old if one.state == ABANDONED)
+            return with_offsets([*kept, own], self.read_until)
+        offsets = next_offsets(old)
+        if known_in(old, self.digest, self.fingerprints, self.out) or any(
+            offsets.get(one) != self.next_offsets.get(one) for one in self.read_until
+        ):
             raise AlreadyInError(
                 f"{self.out}: another analysis of the same input was first, and is in"
             )
-        return [*old, own]
+        return with_offsets([*old, own], offsets | self.read_until)
 
     def _tables(self) -> dict[str, list[Added]]:
         rows = {one.name: one.rows for one in self.drop.files}
@@ -109,7 +130,7 @@ class DeltaStaging:
                 count = self._footer(table, name).num_rows
             physical = split(self.files.at(one.name))[1]
             found.setdefault(table, []).append(Added(physical, one.size, count))
-        return found
+        return with_logs(found)
 
     def _footer(self, table: str, name: str) -> pq.FileMetaData:
         system, root = self.out.arrow()
@@ -157,8 +178,9 @@ def delta_staging(
 ) -> Iterator[DeltaStaging]:
     """A place for one analysis that adds to the tables in ``out``.
 
-    With ``append`` it is added to those that are in, else it takes their place. What analyses that
-    are over have left is removed first.
+    ``sources`` are its captures, and ``digest`` is of all its input. With ``append`` it is added to
+    those that are in, else it takes their place. What analyses that are over have left is removed
+    first.
     """
     check_scheme(out)
     prints = [fingerprint(one) for one in sources]
@@ -169,7 +191,8 @@ def delta_staging(
         try:
             entries = sweep(out, run, abandoned)
             known = known_in(entries, digest, prints, out) if append else ""
-            staging = DeltaStaging(out, run, digest, prints, append, known or None)
+            offsets = next_offsets(entries) if append else {}
+            staging = DeltaStaging(out, run, digest, prints, append, known or None, offsets)
             if out.path is not None:
                 make_private_directory(out.path / RUNS / run)
             yield staging

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.capture.logs import LogQuery
 from flexwire.capture.logs.finding import logs_among
 from flexwire.capture.logs.planning import pieces_of, tasks_of
+from flexwire.capture.logs.resuming import resumed
 from flexwire.errors import CaptureError
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.storage.urls import shown
@@ -17,11 +19,12 @@ from flexwire.tables.log_rows import LogWork
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.capture.logs import LogPiece
     from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.names import Partition
+    from flexwire.capture.logs.resuming import Resumed
     from flexwire.storage.source import Source
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -36,6 +39,8 @@ _WINDOW: Final = 2 << 20
 # A file takes as long to open as so many bytes to read (`capture.logs.planning`).
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
+# To find where a log ends is mostly waiting for the store.
+_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class LogPlan:
         partitions: every partition, by its number in the works.
         segments: the segments that are read.
         left_out: directories of partitions that another directory is read for.
+        growth: how each partition goes on from what is in the tables, where these grow.
     """
 
     works: tuple[LogWork, ...]
@@ -53,18 +59,17 @@ class LogPlan:
     segments: tuple[Source, ...]
     left_out: tuple[str, ...]
     digest: str
-
-    @property
-    def total(self) -> int:
-        """The bytes of the segments."""
-        return sum(one.size for one in self.segments)
+    growth: dict[Partition, Resumed] = field(default_factory=dict)
 
 
-def plan_logs(files: Sequence[Source], tasks_at_once: int) -> LogPlan:
+def plan_logs(
+    files: Sequence[Source], tasks_at_once: int, known: Mapping[Partition, int] | None = None
+) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
-    Of several directories with one partition the one is read whose log ends last. Raises
-    `CaptureError` where there is no log among them.
+    Of several directories with one partition the one is read whose log ends last. Where tables
+    grow, ``known`` are the offsets to go on with, and each log is read up to its last whole batch.
+    Raises `CaptureError` where there is no log among them.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())
@@ -74,11 +79,28 @@ def plan_logs(files: Sequence[Source], tasks_at_once: int) -> LogPlan:
     segments = tuple(segment.log for log in logs for segment in log.segments)
     size = task_bytes(sum(one.size + _OPENING for one in segments), tasks_at_once)
     numbers = {log.partition: number for number, log in enumerate(logs)}
-    query = LogQuery(piece_bytes=size)
-    tasks = tasks_of((piece for log in logs for piece in pieces_of(log, query)), size)
+    left_out = _left_out(everything, logs)
+    growth: dict[Partition, Resumed] = {}
+    if known is None:
+        query = LogQuery(piece_bytes=size)
+        pieces = [piece for log in logs for piece in pieces_of(log, query)]
+    else:
+        growth = _growth(logs, known, size)
+        pieces = [piece for one in growth.values() for piece in one.pieces]
+        segments = tuple({piece.log: None for piece in pieces})
     digest = Asked(segments).digest
-    works = _works(tasks, numbers, int(digest[:16], 16))
-    return LogPlan(works, tuple(numbers), segments, _left_out(everything, logs), digest)
+    works = _works(tasks_of(pieces, size), numbers, int(digest[:16], 16))
+    return LogPlan(works, tuple(numbers), segments, left_out, digest, growth)
+
+
+def _growth(
+    logs: Sequence[Replica], known: Mapping[Partition, int], size: int
+) -> dict[Partition, Resumed]:
+    def go_on(log: Replica) -> Resumed:
+        return resumed(log, known.get(log.partition), size)
+
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="flexwire-logs") as pool:
+        return dict(zip((one.partition for one in logs), pool.map(go_on, logs), strict=True))
 
 
 def task_bytes(total: int, tasks_at_once: int) -> int:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
-    from flexwire.storage.place import Place as RangedPlace
 
 _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
@@ -44,6 +43,7 @@ _Merging = list[tuple["Partition", KeyWork]]
 class _Told:
     """What a task says of its rows."""
 
+    bytes: int = 0
     batches: int = 0
     records: int = 0
     damaged: int = 0
@@ -54,6 +54,7 @@ class _Told:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take in rows of the table of batches."""
+        self.bytes += pc.sum(rows.column("size")).as_py() or 0
         is_damage = rows.column("error").is_valid()
         damage = rows.filter(is_damage) if is_damage.true_count else rows.slice(0, 0)
         self.damaged += damage.num_rows
@@ -64,6 +65,7 @@ class _Told:
 
     def merge(self, other: _Told) -> None:
         """Take in what another task said; not its keys."""
+        self.bytes += other.bytes
         self.batches += other.batches
         self.records += other.records
         self.damaged += other.damaged
@@ -87,13 +89,8 @@ def _most(times: pa.Array) -> int | None:
     return found
 
 
-def write_log_tables(
-    spark: SparkSession, plan: LogPlan, drop: Drop, files: RangedPlace
-) -> LogFacts:
-    """Write the tables of logs to ``drop``, beside those that are there, and sum them up.
-
-    ``files`` is the drop's place; what lies there between tasks is read by ranges.
-    """
+def write_log_tables(spark: SparkSession, plan: LogPlan, drop: Drop) -> LogFacts:
+    """Write the tables of logs to ``drop``, beside those that are there, and sum them up."""
     place = drop.place
     others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
     for number, work in enumerate(plan.works):
@@ -111,9 +108,7 @@ def write_log_tables(
     merging = _merging(plan, spilled)
     for number, some in enumerate(merging):
         _keep(place, f"keys-{number:06d}", some)
-    committed += run_tasks(
-        spark, len(merging), partial(_merge, plan.digest, len(read), files), drop
-    )
+    committed += run_tasks(spark, len(merging), partial(_merge, plan.digest, len(read)), drop)
     written = compact(spark, committed, drop)
     place.remove(one.name for one in place.entries(f"{_KEPT}/"))
     remove_parts(place)
@@ -169,8 +164,9 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
     return tasks
 
 
-def _merge(digest: str, before: int, place: RangedPlace, number: int, drop: Drop) -> None:
+def _merge(digest: str, before: int, number: int, drop: Drop) -> None:
     begin_task()
+    place = drop.place
     works: _Merging = _kept(drop.place, f"keys-{number:06d}")
     name = part_name(digest, before + number, 0)
     with TableFiles(drop, name, is_part=True) as tables:
@@ -183,11 +179,13 @@ def _merge(digest: str, before: int, place: RangedPlace, number: int, drop: Drop
 
 def _facts(plan: LogPlan, told: _Told) -> LogFacts:
     directories = dict.fromkeys(one.name.rpartition("/")[0] for one in plan.segments)
+    growth = plan.growth
+    behind = [str(one) for one, how in growth.items() if how.is_behind]
     return LogFacts(
         topics=len({one.topic for one in plan.partitions}),
         partitions=len(plan.partitions),
         segments=len(plan.segments),
-        bytes=plan.total,
+        bytes=told.bytes,
         batches=told.batches,
         records=told.records,
         damaged=told.damaged,
@@ -198,6 +196,11 @@ def _facts(plan: LogPlan, told: _Told) -> LogFacts:
         directory_count=len(directories),
         left_out=plan.left_out[:_DIRECTORIES],
         left_out_count=len(plan.left_out),
+        known_partitions=sum(not one.pieces for one in growth.values()),
+        waiting_bytes=sum(one.waiting for one in growth.values()),
+        gone_partitions=sum(one.is_gone for one in growth.values()),
+        behind=tuple(behind[:_DIRECTORIES]),
+        behind_count=len(behind),
     )
 
 

@@ -21,8 +21,9 @@ from flexwire.tables.reading import Output, is_delta
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from flexwire.capture.logs.names import Partition
     from flexwire.spark.delta.staging import DeltaStaging
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
@@ -53,15 +54,20 @@ def begun(
     format: str = PARQUET,  # noqa: A002 - the option's own name
     *,
     append: bool = False,
+    logs: Sequence[Source] = (),
 ) -> Iterator[Writing]:
-    """A place for one analysis of ``files`` into ``out``; what is not published goes in the end."""
+    """A place for one analysis of ``files`` into ``out``; what is not published goes in the end.
+
+    The ``logs`` beside them are not known by their files, as these grow, but by offsets.
+    """
     if format == DELTA:
         try:
             from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
         except ImportError:
             reason = "Delta tables need more packages: pip install 'flexwire[delta]'"
             raise FlexwireError(reason) from None
-        with delta_staging(out, files, Asked(tuple(files)).digest, append=append) as grown:
+        digest = Asked((*files, *logs)).digest
+        with delta_staging(out, files, digest, append=append) as grown:
             yield grown
         return
     if is_delta(out):
@@ -108,6 +114,17 @@ def staged(place: Writing) -> Output:
     from flexwire.spark.delta.reading import StagedOutput  # noqa: PLC0415 - an extra
 
     return StagedOutput(place.out, place.files)
+
+
+def known_offsets(place: Writing) -> Mapping[Partition, int] | None:
+    """The offsets to go on with in logs where tables grow; None where all of a log is read."""
+    return None if isinstance(place, Staging | StoredStaging) else place.next_offsets
+
+
+def went_on(place: Writing, offsets: Mapping[Partition, int]) -> None:
+    """Note the offsets after what was read of logs, where tables grow."""
+    if not isinstance(place, Staging | StoredStaging):
+        place.read_until.update(offsets)
 
 
 def facts_of_known(place: Writing) -> Facts:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.storage.pages import Entry
+    from flexwire.storage.source import Source
 
 
 class Place(Protocol):
@@ -42,6 +43,9 @@ class Place(Protocol):
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """All files whose names begin so, however deep."""
+
+    def source(self, entry: Entry) -> Source:
+        """A file that was listed, to be read by ranges."""
 
     def sweep(self, before: datetime, /) -> int:
         """Remove what killed writers left unfinished, begun before then; it is not a file yet."""

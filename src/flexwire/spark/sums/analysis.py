@@ -14,6 +14,7 @@ from flexwire.spark.sums.tagged import TaggedFieldSums
 from flexwire.spark.sums.timeline import bucket_us
 from flexwire.spark.sums.undecodable import record_failures
 from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS
+from flexwire.tables.request_logs import FORWARDED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +54,8 @@ class AnalysisSums:
             self.audit.add_connections(rows)
         elif table == PACKETS:
             self._add_packets(rows)
-        else:
+        elif table != FORWARDED:
+            # What brokers forward they were sent, and that is in the other tables.
             self._tagged.add(rows)
             if table == FRAMES:
                 self._frames.add(rows)

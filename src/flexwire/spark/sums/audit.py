@@ -30,11 +30,14 @@ from flexwire.spark.sums.audit_rows import (
     AUDITED,
     KAFKA,
     MECHANISM,
+    OF_LOG,
     REPLICA,
     SENT,
     TOLD,
     WHAT,
     kafka_rows,
+    logged_connections,
+    logged_rows,
     offered,
     sent_rows,
     told_rows,
@@ -82,6 +85,14 @@ class AuditSums:
     def add_connections(self, connections: pa.RecordBatch) -> None:
         """Add rows of the table of connections."""
         self._rows.add(KAFKA, kafka_rows(connections))
+
+    def add_logged(self, rows: pa.RecordBatch) -> None:
+        """Add what lines of request logs say of connections, as `LOGGED` has it."""
+        self._rows.add(OF_LOG, logged_rows(rows))
+
+    def logged(self) -> Iterator[pa.RecordBatch]:
+        """Give the rows of the table of connections for those of request logs."""
+        return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
         """Add what another one has, which does not spill."""
@@ -141,13 +152,20 @@ class _Part:
     """All that is known of some connections: those that are Kafka, and show who sends on them."""
 
     def __init__(self, rows: dict[str, pa.RecordBatch]) -> None:
+        logged = rows[OF_LOG]
         self._kafka = rows[KAFKA]
+        if len(logged):
+            of_logs = kafka_rows(logged_connections(logged))
+            self._kafka = pa.concat_batches([self._kafka, of_logs])
         self._told, self._told_at = self._known(rows[TOLD])
         self._sent, self._sent_at = self._known(rows[SENT])
         self._address = self._fact("address")
         # Captures tell no principal.
-        clients = Groups(coded(self._sent["client_id"]), coded(self._address))
-        self._clients: list[Key] = [(*one, None) for one in clients.values()]
+        self._principal = self._fact("principal")
+        clients = Groups(
+            coded(self._sent["client_id"]), coded(self._address), coded(self._principal)
+        )
+        self._clients: list[Key] = [*clients.values()]
         # By connection and client's number who sends on which, in order.
         self._members = np.unique(np.stack([self._sent_at, clients.of], axis=1), axis=0)
 
@@ -166,9 +184,12 @@ class _Part:
         asked[at[sent["api_key"].to_numpy() == API_VERSIONS]] = True
         # A version that was answered once on the connection is one that the broker reads.
         is_unanswered = pc.equal(sent["answers"], 0)
+        # Of SASL's listeners request logs lack ApiVersions, which alone says the software.
+        is_asking = asked[at] | np.asarray(sent[SOFTWARE[0]].is_valid())
         found = {
             "address": self._address,
-            "asked": pa.array(asked[at]),
+            "principal": self._principal,
+            "asked": pa.array(is_asking),
             "from_start": self._fact("from_start"),
             "closed": pc.and_(self._fact("is_closed_by_broker"), is_unanswered),
             "broker": self._fact("broker"),
@@ -179,7 +200,6 @@ class _Part:
             ranges = offers.get(row.pop("broker"))
             lowest, highest = (ranges or {}).get(row["api_key"], (None, None))
             yield SeenUse(
-                principal=None,
                 is_range_seen=ranges is not None,
                 lowest=lowest,
                 highest=highest,
@@ -228,7 +248,7 @@ _USES = Kind(
         [
             *(_SENT_KEYS.field(name) for name in ("client_id", *SOFTWARE)),
             *(_SENT_KEYS.field(name) for name in ("api_key", "api_version")),
-            *((name, pa.string()) for name in ("address", "broker")),
+            *((name, pa.string()) for name in ("address", "principal", "broker")),
             *((name, pa.bool_()) for name in ("asked", "from_start", "closed")),
         ]
     ),

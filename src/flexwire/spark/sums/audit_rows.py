@@ -13,19 +13,27 @@ from flexwire.spark.sums.by_connection import CONNECTION, Kind
 from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
 from flexwire.tables.entities import KINDS, entity_paths
 from flexwire.tables.frames import ends_of
+from flexwire.tables.request_logs import LOGGED
+from flexwire.tables.schema import CONNECTIONS_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-SENT, TOLD, KAFKA = "sent", "told", "kafka"
+SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
 REPLICA, MECHANISM, *_ = WHAT = ("replica", "mechanism", *KINDS)
 """What requests tell of the client that sends on their connection: the column ``what`` of `TOLD`.
 
 A replica has no name.
 """
 _TEXT = pa.string()
+LOGGED_SUMS: Final = {
+    "first_us": np.minimum,
+    "last_us": np.maximum,
+    "requests": np.add,
+    "responses": np.add,
+}
 AUDITED: Final = {
     SENT: Kind(
         pa.schema(
@@ -42,11 +50,19 @@ AUDITED: Final = {
             [
                 *((name, _TEXT) for name in (CONNECTION, "address", "broker")),
                 *((name, pa.bool_()) for name in ("from_start", "is_closed_by_broker")),
+                ("principal", _TEXT),
             ]
         )
     ),
+    OF_LOG: Kind(
+        pa.schema([one for one in LOGGED if one.name not in LOGGED_SUMS]),
+        LOGGED_SUMS,
+    ),
 }
-"""The rows that an audit is made from: what was sent, what that told, and connections."""
+"""The rows that an audit is made from: what was sent, what that told, and connections.
+
+Those of request logs are told in parts, of which `logged_connections` makes whole ones.
+"""
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
@@ -75,8 +91,49 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
         known["broker"],
         known["seen_from_start"],
         is_closed,
+        known["principal"],
     ]
     return pa.RecordBatch.from_arrays(columns, schema=AUDITED[KAFKA].schema)
+
+
+def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Give what lines of request logs say of connections, those that are alike as one."""
+    kind = AUDITED[OF_LOG]
+    return kind.united(rows.select(kind.schema.names))
+
+
+def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Give the rows of the table of connections for what request logs said of them, in parts.
+
+    A broker's own log knows no principal of a connection that it closed; its request log does.
+    """
+    texts = ("client", "broker", "principal", "listener", "security_protocol", "closed_by")
+    how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
+    asked = [*((name, "max") for name in texts), *how.items()]
+    found = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
+    found = found.combine_chunks().sort_by(CONNECTION)
+    count = len(found)
+    whole = found.to_batches()[0] if count else pa.RecordBatch.from_pylist([], found.schema)
+    told = {name: whole[f"{name}_max"] for name in texts}
+    no, yes = (pa.repeat(pa.scalar(one), count) for one in (False, True))
+    moment = CONNECTIONS_TABLE.field("first_time").type
+    told |= {
+        CONNECTION: whole[CONNECTION],
+        "first_time": whole["first_us_min"].cast(moment),
+        "last_time": whole["last_us_max"].cast(moment),
+        "seen_from_start": no,
+        "reset": no,
+        "request_frames": whole["requests_sum"],
+        "response_frames": whole["responses_sum"],
+        "is_kafka": yes,
+        "reads_as_kafka": yes,
+        "evidence": pa.repeat("a broker's log says so", count),
+    }
+    columns = [
+        told[one.name] if one.name in told else pa.nulls(count, one.type)
+        for one in CONNECTIONS_TABLE
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
 def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -85,9 +142,7 @@ def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if message == MECHANISMS_MESSAGE:
         yield from _told(rows, MECHANISM, pc.struct_field(body, "mechanism"))
     elif message == REPLICAS_MESSAGE:
-        older, newer = (pc.struct_field(body, path) for path in _REPLICAS)
-        is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
-        replicas = rows.filter(is_replica)
+        replicas = replica_rows(rows)
         yield from _told(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
     for path, kind in entity_paths(message):
         found = _at(body, path)
@@ -96,6 +151,13 @@ def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield from _told(
                 rows if of is None else rows.select([CONNECTION]).take(of), kind, names
             )
+
+
+def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Give the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
+    older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
+    is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
+    return rows.filter(is_replica)
 
 
 _REPLICAS = ("replica_id", ["replica_state", "replica_id"])

@@ -98,7 +98,8 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
         message=row["message"],
         version=row["api_version"],
         reason=row["error"],
-        size=row["size"],
+        # Request logs do not say it.
+        size=row["size"] or 0,
         sample_hex=WITHHELD if is_withheld else sample,
     )
     return (*(row[name] for name in _ORDER), sample), failure

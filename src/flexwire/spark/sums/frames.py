@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.turns_outcomes import FAILED, NOT_KAFKA, UNPAIRED
+from flexwire.capture.request_log.connection_names import NOWHERE
 from flexwire.parties import Client
 from flexwire.report.facts import LenientUse, Source, Timeline, TimelineBucket, Totals
 from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES, FailureSums
@@ -87,7 +88,8 @@ class FrameSums:
             return
         columns = {name: coded(rows[name]) for name in _TRAFFIC}
         has_message = np.asarray(rows["message"].is_valid())
-        size = rows["size"].to_numpy()
+        # Request logs do not say it.
+        size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
         self._sources.add(Groups(coded(rows["source"])), size)
@@ -125,7 +127,7 @@ class FrameSums:
     def _add_parties(
         self, rows: pa.RecordBatch, columns: Mapping[str, Coded], has_message: Array
     ) -> None:
-        self._brokers.update(coded(rows["broker"]).values)
+        self._brokers.update(one for one in coded(rows["broker"]).values if one != NOWHERE.broker)
         connections = coded(rows["connection"])
         named = self._named(connections.values)
         different = len(named)

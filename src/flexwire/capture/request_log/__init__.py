@@ -1,0 +1,34 @@
+"""The brokers' request logs: what `kafka.request.logger` writes, read without Spark.
+
+```
+file ─▶ lines ─▶ envelope of a container ─▶ layout of the logger ─▶ text or JSON ─▶ LoggedRequest
+```
+A broker writes a line when it has sent a response: what was asked, what was answered, how long each
+step took, and what no capture shows: principal and listener. It is plain behind TLS. Nothing here
+knows what a message's fields mean: the bodies stay as they are in the line.
+"""
+
+from __future__ import annotations
+
+from flexwire.capture.request_log.reading import LogPiece, pieces_of, read_lines
+from flexwire.capture.request_log.recognition import Kind, kind_of
+from flexwire.capture.request_log.requests import (
+    BadLine,
+    LoggedRequest,
+    LogReader,
+    RefusedRequest,
+)
+from flexwire.capture.request_log.times import Zone
+
+__all__ = [
+    "BadLine",
+    "Kind",
+    "LogPiece",
+    "LogReader",
+    "LoggedRequest",
+    "RefusedRequest",
+    "Zone",
+    "kind_of",
+    "pieces_of",
+    "read_lines",
+]

@@ -1,0 +1,156 @@
+"""Lines of files, some files or a part of one at a time: plain or gzip'd, of any length.
+
+A file is cut anywhere: a line belongs to the piece that it begins in. One in envelopes is not cut,
+as a line's parts are in several of them, nor is one that is gzip'd.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.storage.source import Source
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+# Read at once.
+_BLOCK: Final = 1 << 20
+_GZIP: Final = zlib.MAX_WBITS | 16
+# What a gzip'd log becomes, about, of its size.
+_INFLATION: Final = 15
+
+
+class LogFile(NamedTuple):
+    """A file, its number among all, and how it is to be read."""
+
+    source: Source
+    number: int
+    is_server_log: bool = False
+    is_gzipped: bool = False
+    is_enveloped: bool = False
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of lines it has."""
+        return self.source.size * (_INFLATION if self.is_gzipped else 1)
+
+
+class LogPiece(NamedTuple):
+    """The lines of a file that begin between two offsets; ``stop`` None is its end."""
+
+    file: LogFile
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of lines it has."""
+        whole = self.file.weight
+        return (whole if self.stop is None else self.stop) - self.start
+
+
+def pieces_of(files: Iterable[LogFile], size: int) -> Iterator[LogPiece]:
+    """Cut files into pieces of about ``size`` bytes, as far as they can be cut."""
+    for file in files:
+        whole = file.is_gzipped or file.is_enveloped or file.is_server_log
+        count = 1 if whole else max(1, round(file.source.size / max(size, 1)))
+        cuts = [file.source.size * at // count for at in range(count)]
+        for start, stop in zip(cuts, [*cuts[1:], None], strict=True):
+            yield LogPiece(file, start, stop)
+
+
+def read_lines(piece: LogPiece) -> Iterator[Line]:
+    """Give the lines of a piece without envelopes and empty ones, in order.
+
+    Raises `StorageError` where the file cannot be read. A gzip'd file that is damaged ends with a
+    line that is cut.
+    """
+    lines = (one for one in _lines(piece) if one.text or one.is_cut)
+    return unwrapped(lines) if piece.file.is_enveloped else lines
+
+
+def _lines(piece: LogPiece) -> Iterator[Line]:
+    file, start, stop = piece
+    # To know whether a line begins at ``start``, the byte before it is read.
+    first = max(0, start - 1)
+    with closing(file.source.open(first)) as raw:
+        if not file.is_gzipped:
+            yield from split(raw, first, start, stop)
+            return
+        try:
+            yield from split(_Inflated(raw), 0, 0, None)
+        except (EOFError, zlib.error):
+            yield Line(-1, b"", is_cut=True)
+
+
+class _Inflated:
+    """What is in a gzip'd file: up to where it is damaged, unlike Python's own, all of it."""
+
+    def __init__(self, raw: Readable) -> None:
+        self._raw = raw
+        self._inflating = zlib.decompressobj(_GZIP)
+
+    def read(self, size: int, /) -> bytes:
+        """Give so many bytes at the most. `EOFError` and `zlib.error` where it is damaged."""
+        while True:
+            if self._inflating.eof:
+                # Another one may follow, or zeros to the end of a block.
+                rest = (self._inflating.unused_data or self._raw.read(_BLOCK)).lstrip(b"\0")
+                if not rest:
+                    return b""
+                self._inflating = zlib.decompressobj(_GZIP)
+            else:
+                rest = self._inflating.unconsumed_tail or self._raw.read(_BLOCK)
+                if not rest:
+                    raise EOFError
+            found = self._inflating.decompress(rest, size)
+            if found:
+                return found
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Give so many bytes at the most; none at the end."""
+
+
+def split(file: Readable, at: int, start: int, stop: int | None) -> Iterator[Line]:
+    """Give the lines that begin from ``start`` on and before ``stop``; ``at`` is where it stands.
+
+    A line of more than `LONGEST` bytes is cut, and its rest is not held.
+    """
+    # At the start of a file a line begins; anywhere else after the first end of one.
+    is_skipping, held, begin = at < start, b"", at
+    is_cut = False
+    while True:
+        block = file.read(_BLOCK)
+        if not block:
+            break
+        lines = block.split(b"\n")
+        if len(lines) == 1:
+            at += len(block)
+            if not is_skipping and not is_cut:
+                held += block
+                is_cut = len(held) > LONGEST
+                held = held[:LONGEST] if is_cut else held
+            continue
+        for number, text in enumerate(lines[:-1]):
+            if is_skipping:
+                is_skipping = False
+            else:
+                if stop is not None and begin >= stop:
+                    return
+                whole = held + text if number == 0 and held else text
+                yield Line(begin, whole[:LONGEST], None, is_cut or len(whole) > LONGEST)
+            at += len(text) + 1
+            begin, held, is_cut = at, b"", False
+        held = lines[-1]
+        at += len(held)
+    if held and not is_skipping and (stop is None or begin < stop):
+        yield Line(begin, held, None, is_cut)

@@ -1,0 +1,77 @@
+"""Which files are logs of brokers: by what is in them, whatever they are called."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from contextlib import closing
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from flexwire.capture.request_log.envelopes import is_enveloped
+from flexwire.capture.request_log.reading import GZIP_MAGIC, LogFile
+
+if TYPE_CHECKING:
+    from flexwire.storage.source import Source
+
+COMPLETED: Final = b"Completed request:"
+NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
+"""The names that a broker's own configuration gives them, rotated ones too."""
+WORDS: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
+"""What is true of the names, as an error says it."""
+
+_LOOKED_AT: Final = 1 << 18
+# A line of a broker's own log, in the layout that Kafka comes with or any with its loggers.
+_SERVER_LINE: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*\b(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)\b.*"
+    rb"\b(?:kafka|org\.apache\.kafka)\."
+)
+
+
+class Kind(Enum):
+    """What a file is."""
+
+    REQUESTS = "a request log"
+    SERVER = "a broker's own log"
+
+
+def is_broker_log(name: str) -> bool:
+    """Whether a file has the name of a broker's log.
+
+    >>> is_broker_log("kafka-request.log.2026-11-22-10.gz"), is_broker_log("notes.log")
+    (True, False)
+    """
+    return NAMES.search(name) is not None
+
+
+def kind_of(source: Source) -> tuple[Kind, bool, bool] | None:
+    """Say what a file is, whether it is gzip'd and whether it is in envelopes; None: neither.
+
+    Raises `StorageError` where it cannot be read.
+    """
+    with closing(source.open(0, min(source.size, _LOOKED_AT))) as file:
+        head = file.read(_LOOKED_AT)
+    is_gzipped = head.startswith(GZIP_MAGIC)
+    if is_gzipped:
+        try:
+            head = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head, _LOOKED_AT)
+        except zlib.error:
+            return None
+    lines = head.split(b"\n")
+    wrapped = any(map(is_enveloped, lines[:8]))
+    # At the level INFO brokers of most releases write none.
+    is_empty = not head and is_broker_log(source.name.rpartition("/")[2])
+    if COMPLETED in head or is_empty:
+        return Kind.REQUESTS, is_gzipped, wrapped
+    if b"\0" not in head and any(map(_SERVER_LINE.search, lines)):
+        return Kind.SERVER, is_gzipped, wrapped
+    return None
+
+
+def log_file(source: Source, number: int) -> LogFile | None:
+    """How a file is to be read; None where it is no log of a broker."""
+    found = kind_of(source)
+    if found is None:
+        return None
+    kind, is_gzipped, wrapped = found
+    return LogFile(source, number, kind is Kind.SERVER, is_gzipped, wrapped)

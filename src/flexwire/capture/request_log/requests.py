@@ -1,0 +1,266 @@
+"""Lines of brokers' logs, as what they say: a request that was completed, refused, or cut off."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import msgspec
+
+from flexwire.capture.request_log.connection_names import NOWHERE, Ends, ends
+from flexwire.capture.request_log.recognition import COMPLETED
+from flexwire.capture.request_log.text_form import TextLine, parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.capture.request_log.envelopes import Line
+    from flexwire.capture.request_log.times import Zone
+
+_Int16 = Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)]
+_Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+_LONGEST_MS: Final = 1e9
+_NOTHING: Final = (b'""', b"null", b"")
+_HEADER: Final = re.compile(rb'"requestHeader":(\{[^{}]*\})')
+_FORWARDED: Final = re.compile(rb'"isForwarded":true')
+_UNKNOWN: Final = "unknown"
+
+CUT: Final = "the line is cut off, or is not the JSON that a broker writes"
+TOO_LONG: Final = "the line is longer than is read"
+NO_TIME: Final = "the line has no time"
+NOT_UTF8: Final = "the line is not UTF-8"
+UNREADABLE: Final = "the line is cut off or damaged before the end of its request's header"
+DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
+
+
+class Header(msgspec.Struct, rename="camel", gc=False):
+    """The header of a request, as the broker read it."""
+
+    request_api_key: _Int16
+    request_api_version: _Int16
+    correlation_id: _Int32
+    client_id: str | None = None
+    request_api_version_deprecated: bool = False
+
+
+class _Software(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    software_name: str = _UNKNOWN
+    software_version: str = _UNKNOWN
+
+
+class _Json(msgspec.Struct, rename="camel", gc=False):
+    request_header: Header
+    is_forwarded: bool = False
+    request: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = msgspec.Raw()
+    connection: str = ""
+    total_time_ms: float = 0.0
+    security_protocol: str | None = None
+    principal: str | None = None
+    listener: str | None = None
+    client_information: _Software = _Software()
+
+
+_JSON: Final = msgspec.json.Decoder(_Json)
+_HEADERS: Final = msgspec.json.Decoder(Header)
+
+
+class LoggedRequest(msgspec.Struct, gc=False):
+    """A request and its response, as a line has them.
+
+    Bodies are JSON, None where there is none: of a response to acks 0, of a line that was cut, and
+    of text that does not say it without doubt. ``time_us`` is when the line was written, which is
+    ``total_us`` after the request came. ``error``: why nothing but the header is known.
+    """
+
+    offset: int
+    header: Header
+    time_us: int
+    total_us: int
+    ends: Ends
+    request: bytes | None
+    response: bytes | None
+    principal: str | None
+    listener: str | None
+    security_protocol: str | None
+    software_name: str | None
+    software_version: str | None
+    is_forwarded: bool = False
+    has_response: bool = True
+    is_text: bool = False
+    error: str | None = None
+
+
+class RefusedRequest(msgspec.Struct, gc=False):
+    """A request that a broker refused to read, as its own log says, and then closed."""
+
+    offset: int
+    time_us: int
+    ends: Ends
+    api_key: int
+    api_version: int
+    reason: str
+
+
+class BadLine(msgspec.Struct, gc=False):
+    """A line, or the end of a file, of which nothing is used, and why."""
+
+    reason: str
+
+
+Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
+"""What a line says; None where it is about something else."""
+
+
+class LogReader:
+    """Reads lines of one file in order, whose local times are of ``zone``."""
+
+    def __init__(self, zone: Zone, *, is_server_log: bool = False) -> None:
+        self._zone = zone
+        self._refusals = Refusals(zone) if is_server_log else None
+
+    def read(self, lines: Iterable[Line]) -> Iterator[Item]:
+        """Give what each line says."""
+        one = self._request if self._refusals is None else self._refusals.read
+        return map(one, lines)
+
+    def _request(self, line: Line) -> Item:
+        text = line.text
+        at = text.find(COMPLETED)
+        if at < 0:
+            return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
+        time_us = self._zone.moment(text[:at], line.seen_us)
+        if time_us is None:
+            time_us = line.seen_us
+        if time_us is None:
+            return BadLine(NO_TIME)
+        body = text[at + len(COMPLETED) :].lstrip()
+        if not text.isascii():
+            try:
+                body.decode()
+            except UnicodeDecodeError:
+                # The last character of a line that was cut may be half of one.
+                return _header_only(line, body, time_us) or BadLine(NOT_UTF8)
+        if body.startswith(b"{"):
+            return _of_json(line, body, time_us)
+        return _of_text(line, body, time_us)
+
+
+def _of_json(line: Line, body: bytes, time_us: int) -> Item:
+    try:
+        # Behind it the layout may have more.
+        found = _JSON.decode(body[: body.rfind(b"}") + 1])
+        connection = ends(found.connection)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _header_only(line, body, time_us) or BadLine(TOO_LONG if line.is_cut else UNREADABLE)
+    software = found.client_information
+    request, response = bytes(found.request), bytes(found.response)
+    return LoggedRequest(
+        line.offset,
+        found.request_header,
+        time_us,
+        _micros(found.total_time_ms),
+        connection,
+        None if request in _NOTHING else request,
+        None if response in _NOTHING else response,
+        found.principal,
+        found.listener,
+        found.security_protocol,
+        _known(software.software_name),
+        _known(software.software_version),
+        found.is_forwarded,
+        has_response=response not in _NOTHING,
+    )
+
+
+def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
+    """What a line says whose end is missing: the header comes first."""
+    found = _HEADER.search(body)
+    if found is None:
+        return None
+    try:
+        header = _HEADERS.decode(found[1])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    nothing = (None,) * 7
+    is_forwarded = _FORWARDED.search(body, 0, found.start()) is not None
+    why = TOO_LONG if line.is_cut else CUT
+    return LoggedRequest(
+        line.offset, header, time_us, 0, NOWHERE, *nothing, is_forwarded, True, error=why
+    )
+
+
+def _of_text(line: Line, body: bytes, time_us: int) -> Item:
+    found: TextLine | None = parse_text(body.decode("utf-8", "replace"))
+    if found is None:
+        return BadLine(UNREADABLE)
+    header = Header(*found.header)
+    return LoggedRequest(
+        line.offset,
+        header,
+        time_us,
+        _micros(found.total_ms),
+        ends(found.connection),
+        found.request,
+        found.response,
+        found.principal,
+        found.listener,
+        found.security_protocol,
+        _known(found.software_name),
+        _known(found.software_version),
+        has_response=found.has_response,
+        is_text=True,
+        error=CUT if found.is_cut else None,
+    )
+
+
+def _known(name: str) -> str | None:
+    return None if name == _UNKNOWN else name
+
+
+def _micros(milliseconds: float) -> int:
+    if not math.isfinite(milliseconds):
+        return 0
+    return round(min(max(milliseconds, 0.0), _LONGEST_MS) * 1000)
+
+
+_REFUSED: Final = re.compile(
+    rb"Received request for api with key (\d{1,5}) \(([^)]*)\) and unsupported version (-?\d{1,5})"
+)
+_FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
+
+
+class Refusals:
+    """Reads a broker's own log, which says on two lines whose request it could not read."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._before: tuple[Line, bytes] | None = None
+
+    def read(self, line: Line) -> Item:
+        """Give what a line says, with the line before it."""
+        before, self._before = self._before, None
+        whose = _FROM.search(line.text)
+        found = _REFUSED.search(line.text)
+        if whose is not None and found is None:
+            self._before = line, whose[1]
+            return None
+        if found is None or (before is None and whose is None):
+            return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
+        where = (line, whose[1]) if whose is not None else before
+        assert where is not None  # noqa: S101 - one of them is there, see above
+        first, name = where
+        time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
+        time_us = first.seen_us if time_us is None else time_us
+        key, version = int(found[1]), int(found[3])
+        if time_us is None or not (key < 1 << 15 and -(1 << 15) <= version < 1 << 15):
+            return BadLine(NO_TIME if time_us is None else UNREADABLE)
+        return RefusedRequest(
+            first.offset,
+            time_us,
+            ends(name.decode("utf-8", "replace")),
+            key,
+            version,
+            found[0].decode("utf-8", "replace"),
+        )

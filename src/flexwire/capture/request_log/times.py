@@ -1,0 +1,100 @@
+"""When a line was written, as its layout says: mostly local time, which does not say its zone."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from flexwire.arguments import refuse, to_text
+
+_MOMENT: Final = re.compile(
+    rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(?: ?(Z|UTC|[+-]\d\d:?\d\d)\b)?"
+)
+_OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
+_SECOND_US: Final = 1_000_000
+# Zones differ from UTC by so much, or a multiple of it.
+_STEP_US: Final = 15 * 60 * _SECOND_US
+_FURTHEST_US: Final = 15 * 3600 * _SECOND_US
+
+
+class Zone:
+    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". `ArgumentError` for another."""
+
+    __slots__ = ("_zone", "name")
+
+    def __init__(self, name: str = "UTC") -> None:
+        self.name = to_text(name, "timezone")
+        self._zone = _zone(self.name)
+
+    def __reduce__(self) -> tuple[type[Zone], tuple[str]]:
+        return Zone, (self.name,)
+
+    def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
+        """When the first moment in a text is, in microseconds since the epoch; None without one.
+
+        ``seen_us`` is when the line was seen by what put it into an envelope, which says the zone
+        of a time that does not.
+
+        >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
+        1795370400123000
+        >>> Zone().moment(b"[2026-11-22 20:00:00,123] DEBUG", seen_us=1795370400124000)
+        1795370400123000
+        """
+        found = _MOMENT.search(text)
+        if found is None:
+            return None
+        second, fraction, written = found.groups()
+        known = _local_us(second)
+        if known is None:
+            return None
+        parts = int(fraction.ljust(6, b"0")[:6]) if fraction else 0
+        if written is not None:
+            offset = _written_offset_us(written)
+        elif seen_us is not None and abs(seen_us - known) <= _FURTHEST_US:
+            offset = -round((seen_us - known - parts) / _STEP_US) * _STEP_US
+        else:
+            offset = _offset_us(self._zone, second)
+        return known - offset + parts
+
+
+def _zone(name: str) -> tzinfo:
+    found = _OFFSET.fullmatch(name)
+    if found is not None:
+        return timezone(timedelta(microseconds=_written_offset_us(name.encode())))
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise refuse("timezone", 'a zone as "Europe/Berlin" or "+02:00"', name) from None
+
+
+@lru_cache(maxsize=4096)
+def _local_us(second: bytes) -> int | None:
+    try:
+        known = datetime.fromisoformat(second.decode()).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(known.timestamp()) * _SECOND_US
+
+
+@lru_cache(maxsize=4096)
+def _offset_us(zone: tzinfo, second: bytes) -> int:
+    # Of an hour that comes twice it is the first.
+    local = datetime.fromisoformat(second.decode()).replace(tzinfo=zone)
+    try:
+        offset = local.utcoffset()
+    except OverflowError:
+        return 0
+    return 0 if offset is None else int(offset.total_seconds()) * _SECOND_US
+
+
+@lru_cache(maxsize=256)
+def _written_offset_us(text: bytes) -> int:
+    found = _OFFSET.fullmatch(text.decode())
+    if found is None:
+        return 0
+    sign, hours, minutes = found.groups()
+    seconds = min(int(hours), 23) * 3600 + min(int(minutes), 59) * 60
+    return (-1 if sign == "-" else 1) * seconds * _SECOND_US

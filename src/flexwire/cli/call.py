@@ -1,0 +1,310 @@
+"""`flexwire call`: any request as JSON, and its answer as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.call_options import Reaching, reach, reaching_options
+from flexwire.cli.options import InputError, read_json, release_option
+from flexwire.errors import FlexwireError, WriteRefusedError, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.net.calling import Answer, Broker, Cluster
+
+_LATEST = "latest"
+_OF_A_LINE = frozenset({"message", "version", "body", "to", "headerTags"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How requests are sent, and how answers are shown; a line may say another version or route."""
+
+    version: str
+    to: str
+    retry: bool
+    yes: bool
+    header_tags: tuple[str, ...]
+    release: str | None
+    explain: bool
+    records: bool
+    raw: bool
+
+
+@click.command()
+@click.argument("address")
+@click.argument("message", required=False)
+@click.argument("body", metavar="[JSON]", required=False)
+@click.option(
+    "-V",
+    "--version",
+    default=_LATEST,
+    show_default=True,
+    metavar="N|latest",
+    help="The message version; the latest is the newest that both the broker reads and flexwire "
+    "knows.",
+)
+@click.option(
+    "--to",
+    default="any",
+    show_default=True,
+    metavar="ROUTE",
+    help="Which broker is meant: any, a node id, leader:TOPIC-PARTITION, group:ID, transaction:ID, "
+    "share:GROUP:TOPIC_ID:PARTITION, or controller, the active one.",
+)
+@click.option(
+    "--retry",
+    is_flag=True,
+    help="Where another broker turns out to be meant, look it up again and send again, up to 5 "
+    "times.",
+)
+@click.option("--yes", is_flag=True, help="Send what may change something on the broker too.")
+@click.option(
+    "--header-tag",
+    "header_tags",
+    metavar="TAG=VALUE",
+    multiple=True,
+    help="A tagged field of the request header: 10042=text or 10042=hex:00ff. Can be given several "
+    "times.",
+)
+@release_option
+@click.option(
+    "--requests",
+    metavar="FILE",
+    help="Send many requests, one a line, in this file or - for standard input; each is answered "
+    'by one line. A line is {"message": …, "body": …} and may have version, to and headerTags.',
+)
+@click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
+@click.option(
+    "--bootstrap-controller",
+    is_flag=True,
+    help="ADDRESS is of the controllers' own listener.",
+)
+@click.option(
+    "--explain", is_flag=True, help="Explain the bytes of both frames, on standard error."
+)
+@click.option("--records", is_flag=True, help="Show records as JSON, in the place of base64.")
+@click.option(
+    "--raw", is_flag=True, help="The JSON form alone, without the names of error codes in it."
+)
+@reaching_options
+def call(
+    *,
+    address: str,
+    message: str | None,
+    body: str | None,
+    requests: str | None,
+    apis: bool,
+    bootstrap_controller: bool,
+    command_config: Any,
+    tls: bool,
+    ca: Any,
+    certificate: Any,
+    key: Any,
+    sasl: str | None,
+    user: str | None,
+    password_file: str | None,
+    client_id: str | None,
+    timeout: float | None,
+    **asking: Any,
+) -> None:
+    """Send a request to a broker and print its answer as JSON.
+
+    ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is a request's
+    name, as Metadata, and JSON its body: the text itself, a file's path, or - for standard input.
+    Fields that are left out have their defaults. Records are base64, or JSON: a list of {"key": …,
+    "value": …, "headers": …}.
+
+    \b
+    flexwire call localhost:9092 Metadata '{"topics": null}' --version 12
+    flexwire call localhost:9092 OffsetFetch '{"groups": [{"groupId": "a"}]}' --to group:a
+    flexwire call localhost:9092 DescribeQuorum --to controller --explain
+    flexwire call broker:9093 ListGroups --command-config client.properties
+
+    What is not known only to read needs --yes. An error code in the answer is named there and on
+    standard error, and makes the exit code 1.
+    """  # noqa: D301 - click takes the character itself
+    if sum((message is not None, requests is not None, apis)) != 1:
+        raise click.UsageError("give one of MESSAGE, --requests and --apis")
+    reaching = Reaching(
+        command_config, tls, ca, certificate, key, sasl, user, password_file, client_id, timeout
+    )
+    how = _Asking(**asking)
+    form = None if body is None else read_json(body)
+    from flexwire.net.calling import Cluster
+
+    config = reach(reaching)
+    with Cluster(
+        address,
+        config.security,
+        client_id=config.client_id,
+        timeout=config.timeout,
+        controllers=bootstrap_controller,
+    ) as cluster:
+        if apis:
+            _print_apis(cluster.broker(how.to))
+        elif requests is not None:
+            _each_line(cluster, requests, how)
+        else:
+            _one(cluster, {"message": message, "body": form}, how)
+
+
+def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
+    try:
+        answer = _ask(cluster, request, how)
+    except WriteRefusedError as error:
+        raise click.UsageError(f"{error}; --yes sends it") from None
+    if answer.response is None:
+        print("no answer is expected: acks is 0", file=sys.stderr)
+    print(json.dumps(_shown(answer, how), ensure_ascii=False, indent=2))
+    if _tell_errors(answer):
+        sys.exit(1)
+
+
+def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
+    failed = 0
+    for number, line in enumerate(_lines(source), 1):
+        told: dict[str, Any] = {"line": number}
+        try:
+            request = _parsed(line)
+            told["message"] = request["message"]
+            answer = _ask(cluster, request, how)
+        except (FlexwireError, click.UsageError) as error:
+            failed += 1
+            why = str(error) if not isinstance(error, click.UsageError) else error.message
+            told["error"] = f"{type(error).__name__}: {why}"
+        else:
+            told |= {"version": answer.version, "broker": str(answer.broker)}
+            told["response"] = _shown(answer, how)
+            failed += bool(answer.error_codes)
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+    if failed:
+        print(
+            f"{failed} of the requests failed, or were answered with error codes", file=sys.stderr
+        )
+        sys.exit(1)
+
+
+def _lines(source: str) -> Iterator[bytes]:
+    if source == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed")
+        yield from (line for line in sys.stdin.buffer if line.strip())
+        return
+    try:
+        with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
+            yield from (line for line in file if line.strip())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"expected a request in JSON, got {short(line)}: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("message"), str):
+        raise InputError(f'expected {{"message": …, "body": …}}, got {short(found)}')
+    if unknown := found.keys() - _OF_A_LINE:
+        raise InputError(f"expected {', '.join(sorted(_OF_A_LINE))}, got {short(min(unknown))}")
+    return found
+
+
+def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
+    from flexwire.net.calling.cluster import RETRIES
+
+    return cluster.call(
+        request["message"],
+        request.get("body"),
+        _version(request.get("version", how.version)),
+        to=str(request.get("to", how.to)),
+        retries=RETRIES if how.retry else 0,
+        header_tags=_tags(request.get("headerTags", {}), how.header_tags),
+        release=how.release,
+        allow_writes=how.yes,
+    )
+
+
+def _version(given: Any) -> int | str:
+    if given == _LATEST or type(given) is int:
+        return given  # type: ignore[no-any-return]  # it is one of the two
+    if isinstance(given, str) and given.isascii() and given.isdigit():
+        return int(given)
+    raise click.UsageError(f"--version: expected a number or {_LATEST}, got {short(given)}")
+
+
+def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
+    from flexwire.net.calling.bodies import parse_header_tag
+
+    if not isinstance(of_line, dict):
+        raise InputError(f'headerTags: expected {{"10042": …}}, got {short(of_line)}')
+    texts = [*given, *(f"{tag}={value}" for tag, value in of_line.items())]
+    found: dict[int, bytes] = {}
+    for tag, value in map(parse_header_tag, texts):
+        if tag in found:
+            raise InputError(f"--header-tag: tag {tag} stands twice")
+        found[tag] = value
+    return found
+
+
+def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
+    if how.explain:
+        _print_explained(answer)
+    return answer.to_json(names=not how.raw, records=how.records)
+
+
+def _print_explained(answer: Answer) -> None:
+    from flexwire.cli.explain import table_lines
+    from flexwire.net.calling.explaining import explain_answer
+
+    for part in explain_answer(answer):
+        told = f"; {part.withheld} credentials are withheld" if part.withheld else ""
+        print(f"{part.title}{told}", file=sys.stderr)
+        for line in table_lines(part.explanation, part.data):
+            print(line, file=sys.stderr)
+        print(file=sys.stderr)
+
+
+# What to do about an error code, by its name.
+_HINTS = {
+    "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends it to the leader",
+    "NOT_COORDINATOR": "--to group:ID or transaction:ID sends it to the coordinator",
+    "NOT_CONTROLLER": "--to controller sends it to the active controller",
+}
+
+
+def _tell_errors(answer: Answer) -> bool:
+    """Word the error codes of an answer; whether there are any."""
+    codes = answer.error_codes
+    for one in codes:
+        print(f"error: {one}", file=sys.stderr)
+    for name in dict.fromkeys(one.name for one in codes):
+        if name in _HINTS:
+            print(_HINTS[name], file=sys.stderr)
+    return bool(codes)
+
+
+def _print_apis(broker: Broker) -> None:
+    from flexwire.net.calling.versions import usable_versions
+    from flexwire.net.calling.writing import READING
+    from flexwire.protocol import api_name
+    from flexwire.protocol.apis import request_entries
+    from flexwire.protocol.audit import fitting_releases
+
+    offered = broker.offered
+    releases = ", ".join(fitting_releases(offered)) or "no release in the catalog"
+    print(f"{broker.address}: the versions are those of {releases}")
+    print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  {'request':9}")
+    for key, versions in sorted(offered.items()):
+        known = bool(request_entries(key))
+        name = api_name(key) if known else "(not in the catalog)"
+        usable = usable_versions(key, offered) if known else "none"
+        what = "reads" if name in READING else "may write"
+        row = f"{key:5}  {name:38}  {versions!s:9}  {usable!s:9}  {what:9}"
+        print(row.rstrip())

@@ -1,0 +1,167 @@
+"""What a broker answered: the message, its bytes, its error codes and its JSON form."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.net.calling.bodies import records_names
+from flexwire.net.calling.records_form import decode_records
+from flexwire.net.calling.structures import structures
+from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR
+from flexwire.wire.types import INT16
+
+if TYPE_CHECKING:
+    from flexwire.codec import Message
+    from flexwire.net.host_port import HostPort
+    from flexwire.protocol import RequestFrame, ResponseFrame
+
+# What fields of error codes end with: "ErrorCode", "PartitionErrorCode".
+_ERROR_CODE: Final = "ErrorCode"
+# LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
+# NOT_CONTROLLER: another broker answers, or this one in a moment.
+_MOVED: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
+
+
+class ErrorCode(NamedTuple):
+    """An error code in an answer: the path in the JSON form, the code, and what Kafka calls it."""
+
+    path: str
+    code: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.code} {self.name}"
+
+
+class Frame(NamedTuple):
+    """The payload of a frame, and where its body begins."""
+
+    payload: bytes
+    body_offset: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """A request that was sent, and the response to it; None where none is given (acks 0).
+
+    ``response_version`` is 0 where a broker that does not have the version of an ApiVersions
+    request answers in version 0 (KIP-511), else that of the request.
+    """
+
+    broker: HostPort
+    version: int
+    request: Message
+    request_frame: Frame
+    request_header: RequestFrame
+    response: Message | None = None
+    response_version: int = -1
+    response_frame: Frame | None = None
+    response_header: ResponseFrame | None = None
+
+    def __repr__(self) -> str:
+        # Bodies may hold what is secret.
+        return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
+
+    @property
+    def api_name(self) -> str:
+        """The request's name without the suffix."""
+        return self.request_header.api_name
+
+    @property
+    def error_codes(self) -> list[ErrorCode]:
+        """The error codes that are not 0, in the order of the message."""
+        return [one for one in self._codes() if one.code != NO_ERROR]
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether an error code says that another broker answers, or this one in a moment."""
+        return any(one.code in _MOVED for one in self.error_codes)
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether every part of the request failed, so that to send it again does nothing twice."""
+        codes = list(self._codes())
+        # A structure's code says nothing of those inside it.
+        inmost = [
+            one
+            for one in codes
+            if not any(_is_inside(other.path, one.path) for other in codes if other is not one)
+        ]
+        return bool(inmost) and all(one.code != NO_ERROR for one in inmost)
+
+    def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
+        """The response's JSON form; None where there is none.
+
+        With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
+        ``records`` the records of a field are JSON, as `Broker.call` takes them.
+        """
+        if self.response is None:
+            return None
+        form = self.response.to_json(self.response_version)
+        kind = type(self.response)
+        schema = kind.definition.schema(self.response_version)
+        fields = records_names(kind, self.response_version) if records else frozenset()
+        for one in structures(form, schema):
+            for name in fields & one.form.keys():
+                _show_records(one.form, name)
+            if names:
+                _name_errors(one.form, _code_names(one.schema))
+        return form
+
+    def _codes(self) -> list[ErrorCode]:
+        form = self.to_json()
+        if form is None or self.response is None:
+            return []
+        schema = self.response.definition.schema(self.response_version)
+        return [
+            ErrorCode(one.at(name), code, error_name(code))
+            for one in structures(form, schema)
+            for name in _code_names(one.schema)
+            if (code := one.form.get(name)) is not None
+        ]
+
+
+def error_name(code: int) -> str:
+    """What Kafka calls an error code.
+
+    >>> error_name(3), error_name(9999)
+    ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')
+    """
+    return ERROR_NAMES.get(code, "of no release")
+
+
+def _code_names(schema: Any) -> list[str]:
+    return [
+        one.json_name
+        for one in schema.fields
+        if one.name.endswith(_ERROR_CODE) and one.type == INT16
+    ]
+
+
+def _name_errors(form: dict[str, Any], names: list[str]) -> None:
+    for name in names:
+        if form.get(name, NO_ERROR) == NO_ERROR:
+            continue
+        items = list(form.items())
+        form.clear()
+        for key, value in items:
+            form[key] = value
+            if key == name:
+                form[f"_{name.removesuffix('Code')}Name"] = error_name(value)
+
+
+def _show_records(form: dict[str, Any], name: str) -> None:
+    if form[name] is None:
+        return
+    shown = decode_records(base64.b64decode(form[name]))
+    if shown is not None:
+        form[name] = shown
+
+
+def _is_inside(path: str, outer: str) -> bool:
+    """Whether a field stands in a structure that stands in another field's own."""
+    structure = outer.rpartition(".")[0]
+    rest = path.removeprefix(f"{structure}.") if structure else path
+    return (rest != path or not structure) and "." in rest

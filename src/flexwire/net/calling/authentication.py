@@ -1,0 +1,72 @@
+"""SASL from the client's side: a handshake names the mechanism, then tokens go to and fro."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from flexwire.codec import message
+from flexwire.errors import LoginError
+from flexwire.net.calling.answers import error_name
+from flexwire.net.calling.scram import ScramClient
+from flexwire.net.calling.security import PLAIN
+from flexwire.protocol.error_codes import NO_ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flexwire.net.calling.answers import Answer
+    from flexwire.net.calling.security import Login
+
+HANDSHAKE: Final = "SaslHandshake"
+AUTHENTICATE: Final = "SaslAuthenticate"
+# The first version after which tokens travel inside messages (KIP-152).
+_FRAMED: Final = 1
+
+
+class Caller(Protocol):
+    """What logs in needs of a broker: a request and its answer."""
+
+    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> Answer:
+        """Send a request and give the answer."""
+
+    def newest(self, api_name: str) -> int:
+        """The newest version of an API that both know."""
+
+    def exchange_token(self, token: bytes) -> bytes:
+        """Send a token as a bare frame and give the frame that comes."""
+
+
+def log_in(broker: Caller, login: Login) -> None:
+    """Authenticate a connection; raises `LoginError` where the broker does not take the login."""
+    version = broker.newest(HANDSHAKE)
+    answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
+    if answer.error_code != NO_ERROR:
+        enabled = ", ".join(answer.mechanisms) or "none"
+        raise LoginError(
+            f"{error_name(answer.error_code)}: the broker does not take {login.mechanism}; "
+            f"its listener has {enabled}"
+        )
+    send = _in_messages(broker, login) if version >= _FRAMED else broker.exchange_token
+    if login.mechanism == PLAIN:
+        send(f"\0{login.username}\0{login.password}".encode())
+        return
+    scram = ScramClient(login.mechanism, login.username, login.password, is_token=login.is_token)
+    scram.verify(send(scram.final(send(scram.first()))))
+
+
+def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
+    version = broker.newest(AUTHENTICATE)
+
+    def send(token: bytes) -> bytes:
+        body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
+        answer: Any = broker.call(AUTHENTICATE, body, version).response
+        if answer.error_code != NO_ERROR:
+            # What a mechanism answers may quote the token, so its own words are not shown.
+            raise LoginError(
+                f"{error_name(answer.error_code)}: the broker does not take {login.mechanism} "
+                f"of {login.username!r}"
+            )
+        given: bytes = answer.auth_bytes
+        return given
+
+    return send

@@ -1,0 +1,139 @@
+"""A cluster: each request goes to the broker that its route names, over one connection each."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from flexwire.arguments import to_int
+from flexwire.errors import CallError, LoginError
+from flexwire.net.calling.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
+from flexwire.net.calling.connection import DEFAULT_SECONDS
+from flexwire.net.calling.routes import ANY, Route, find, parse_route
+from flexwire.net.calling.security import PLAINTEXT, Security
+from flexwire.net.calling.writing import why_it_writes
+from flexwire.protocol import DEFAULT_FRAME_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from flexwire.codec import Message
+    from flexwire.net.calling.answers import Answer
+    from flexwire.net.host_port import HostPort
+
+RETRIES: Final = 5
+"""How often a request that went to the wrong broker is sent again where that is asked for."""
+
+_FIRST_PAUSE: Final = 0.2
+
+
+class Cluster:
+    """A cluster by the address of one of its brokers, or of several: "one:9092,two:9092".
+
+    Connections are opened when they are needed and kept, one to each broker. ``controllers``: the
+    addresses are of the controllers' own listener.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        security: Security = PLAINTEXT,
+        *,
+        client_id: str | None = DEFAULT_CLIENT_ID,
+        timeout: float = DEFAULT_SECONDS,
+        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        controllers: bool = False,
+    ) -> None:
+        self._bootstrap = [parse_address(one) for one in bootstrap.split(",")]
+        self._security = security
+        self._controllers = controllers
+        self._options: dict[str, Any] = {
+            "client_id": client_id,
+            "timeout": timeout,
+            "frame_limit": frame_limit,
+        }
+        self._brokers: dict[HostPort, Broker] = {}
+
+    def broker(self, route: Route | str = ANY) -> Broker:
+        """Find the broker of a route, asking the cluster anew, and connect to it."""
+        route = parse_route(route) if isinstance(route, str) else route
+        first = self._first()
+        return self._connected(find(route, first, among_controllers=self._controllers))
+
+    def call(
+        self,
+        message_name: str,
+        body: Message | Mapping[str, Any] | None = None,
+        version: int | str = LATEST,
+        *,
+        to: Route | str = ANY,
+        retries: int = 0,
+        **options: Any,
+    ) -> Answer:
+        """Send a request to a route's broker and give the answer; see `Broker.call`.
+
+        An answer that says that another broker answers (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
+        NOT_CONTROLLER) or this one in a moment is given as it is, or with ``retries`` asked for
+        again so often, after the route was looked up anew. A request that may change something is
+        sent again only where no part of it succeeded.
+        """
+        to_int(retries, "retries", least=0)
+        route = parse_route(to) if isinstance(to, str) else to
+        pause = _FIRST_PAUSE
+        for left in range(retries, -1, -1):
+            try:
+                broker = self.broker(route)
+            except LoginError:
+                raise
+            except CallError:
+                if not left:
+                    raise
+            else:
+                answer = broker.call(message_name, body, version, **options)
+                if not left or not _goes_again(answer):
+                    return answer
+            time.sleep(pause)
+            pause *= 2
+        raise AssertionError  # the last turn returns or raises
+
+    def close(self) -> None:
+        """End all connections."""
+        for broker in self._brokers.values():
+            broker.close()
+        self._brokers.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _first(self) -> Broker:
+        """A connection to the first bootstrap address that can be reached."""
+        failed = []
+        for address in self._bootstrap:
+            try:
+                return self._connected(address)
+            except LoginError:
+                raise
+            except CallError as error:
+                failed.append(str(error))
+        raise CallError("; ".join(failed))
+
+    def _connected(self, address: HostPort) -> Broker:
+        known = self._brokers.get(address)
+        if known is None or not known.is_open:
+            known = Broker.connect(address, self._security, **self._options)
+            self._brokers[address] = known
+        return known
+
+
+def _goes_again(answer: Answer) -> bool:
+    reads = why_it_writes(answer.api_name, answer.request) is None
+    return answer.is_moved and (reads or answer.did_nothing)

@@ -1,0 +1,132 @@
+"""One connection to a broker: a frame goes out, a frame comes in, within a time and a size."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import CallError, FrameError
+from flexwire.net.handshakes import why
+from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.wire.segment_layout import PREFIX_LENGTH
+
+if TYPE_CHECKING:
+    from flexwire.net.calling.security import Security
+    from flexwire.net.host_port import HostPort
+
+DEFAULT_SECONDS: Final = 30.0
+"""How long a broker may take for one answer, and to be reached; Kafka's ``request.timeout.ms``."""
+
+_CHUNK_BYTES: Final = 256 * 1024
+# What a TLS listener answers to plain bytes, as the start of a frame's length: an alert of TLS 1.x.
+_TLS_ALERT: Final = b"\x15\x03"
+
+
+class Connection:
+    """A socket that carries frames; what goes wrong is a `CallError`, and ends the connection.
+
+    It holds no more than one frame of at most ``frame_limit`` bytes, and takes memory as bytes
+    come, whatever length they declare. ``timeout`` is for a whole exchange, in seconds.
+    """
+
+    def __init__(
+        self,
+        address: HostPort,
+        security: Security,
+        *,
+        timeout: float = DEFAULT_SECONDS,
+        frame_limit: int = DEFAULT_FRAME_LIMIT,
+    ) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._splitter = FrameSplitter(frame_limit)
+        self._frames: deque[bytes] = deque()
+        self._deadline = time.monotonic() + timeout
+        self._socket: socket.socket | None = self._connected(security)
+
+    def exchange(self, payload: bytes, *, is_answered: bool = True) -> bytes:
+        """Send a frame and give the payload of the next that comes; b"" where none is expected."""
+        self._deadline = time.monotonic() + self._timeout
+        try:
+            self._send(len(payload).to_bytes(PREFIX_LENGTH, "big") + payload)
+            return self._receive() if is_answered else b""
+        except TimeoutError:
+            self.close()
+            raise CallError(f"{self.address}: no answer after {self._timeout:g} s") from None
+        except FrameError as error:
+            hint = self._hint()
+            self.close()
+            raise CallError(f"{self.address}: {error}{hint}") from None
+        except OSError as error:  # an ssl.SSLError too
+            self.close()
+            raise CallError(f"{self.address}: the connection ended: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used; it cannot once an exchange has failed."""
+        return self._socket is not None
+
+    def close(self) -> None:
+        """End the connection; a second call does nothing."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _connected(self, security: Security) -> socket.socket:
+        try:
+            made = socket.create_connection(self.address, self._remaining())
+        except (OSError, UnicodeError, OverflowError) as error:  # the last two: impossible hosts
+            told = str(error) or type(error).__name__
+            raise CallError(f"{self.address} cannot be reached: {told}") from None
+        if security.context is None:
+            return made
+        try:
+            made.settimeout(self._remaining())
+            return security.context.wrap_socket(made, server_hostname=self.address.host)
+        except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
+            made.close()
+            told = "no answer" if isinstance(error, TimeoutError) else why(error)
+            raise CallError(f"{self.address}: TLS cannot be begun: {told}") from None
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self._open().send(view[:_CHUNK_BYTES]) :]
+
+    def _receive(self) -> bytes:
+        while not self._frames:
+            data = self._open().recv(_CHUNK_BYTES)
+            if not data:
+                held = self._splitter.pending_length
+                within = f" after {held} bytes of an answer" if held else " without an answer"
+                self.close()
+                raise CallError(
+                    f"{self.address} closed the connection{within}, as brokers do where they do "
+                    "not read a request's version, or want TLS or SASL first"
+                )
+            self._frames.extend(self._splitter.feed(data))
+        return self._frames.popleft()
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            raise CallError(f"{self.address}: the connection has ended")
+        self._socket.settimeout(self._remaining())
+        return self._socket
+
+    def _remaining(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def _hint(self) -> str:
+        if isinstance(self._socket, ssl.SSLSocket):
+            return ""
+        is_tls = self._splitter.peek(0, len(_TLS_ALERT)) == _TLS_ALERT
+        return "; it speaks TLS" if is_tls else ""

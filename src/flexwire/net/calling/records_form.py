@@ -1,0 +1,167 @@
+"""Records as JSON: what a person writes in the place of a field's bytes, and reads there.
+
+A batch is ``{"records": […]}`` with what its header says by the names of `RecordBatch`, in JSON's
+spelling; a record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
+``{"base64": …}`` and ``{"hex": …}`` for what is no text. What is shown can be sent again.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.errors import EncodeError, JsonFormError, RecordError, short
+from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
+from flexwire.schema.spec import snake_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_RECORDS: Final = "records"
+_HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
+_RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
+# What is shown of a batch, unless it says nothing: by name, the value that says nothing.
+_SHOWN: Final[dict[str, Any]] = {
+    "base_offset": None,
+    "last_offset": None,
+    "magic": 2,
+    "compression": "none",
+    "timestamp_type": "CreateTime",
+    "max_timestamp": None,
+    "partition_leader_epoch": -1,
+    "producer_id": -1,
+    "producer_epoch": -1,
+    "base_sequence": -1,
+    "is_transactional": False,
+    "is_control": False,
+}
+
+
+def encode_records(form: Any, path: str) -> bytes:
+    """The bytes of records in JSON: a list of records, one batch, or a list of batches.
+
+    Raises `JsonFormError` with the path of what does not fit.
+    """
+    if isinstance(form, list) and form and all(_is_batch(one) for one in form):
+        return b"".join(_encode(one, f"{path}[{at}]") for at, one in enumerate(form))
+    if isinstance(form, list):
+        return _encode({_RECORDS: form}, path)
+    if _is_batch(form):
+        return _encode(form, path)
+    raise JsonFormError(f"expected records, a batch or base64, got {short(form)}", path=path)
+
+
+def decode_records(data: bytes) -> list[dict[str, Any]] | None:
+    """The batches in a field's bytes, as JSON; None where they are not batches to their end.
+
+    A batch of which a fetch gave only the first part is left out, as consumers do.
+    """
+    try:
+        return [
+            {**_header(batch), _RECORDS: [_shown(one) for one in batch.records]}
+            for batch in decode_batches(data)
+        ]
+    except RecordError:
+        return None
+
+
+def _is_batch(form: Any) -> bool:
+    return isinstance(form, dict) and _RECORDS in form
+
+
+def _encode(form: dict[str, Any], path: str) -> bytes:
+    given = {snake_case(name[:1].upper() + name[1:]): one for name, one in form.items()}
+    records = given.pop(_RECORDS)
+    for name in given:
+        if name not in _HEADER:
+            raise JsonFormError(f"a batch has no {name!r}; {_known(_HEADER)}", path=path)
+    if not isinstance(records, list):
+        raise JsonFormError(f"expected records, got {short(records)}", path=path)
+    now = time.time_ns() // 1_000_000
+    made = [_record(one, at, now, f"{path}[{at}]") for at, one in enumerate(records)]
+    try:
+        return encode_batch(made, **given)
+    except (EncodeError, TypeError) as error:
+        raise JsonFormError(str(error), path=path) from None
+
+
+def _record(form: Any, index: int, now: int, path: str) -> Record:
+    if not isinstance(form, dict):
+        raise JsonFormError(f"expected a record, got {short(form)}", path=path)
+    for name in form:
+        if name not in _RECORD:
+            raise JsonFormError(f"a record has no {name!r}; {_known(_RECORD)}", path=path)
+    return Record(
+        form.get("offset", index),
+        form.get("timestamp", now),
+        _bytes(form.get("key"), f"{path}.key"),
+        _bytes(form.get("value"), f"{path}.value"),
+        list(_headers(form.get("headers", []), f"{path}.headers")),
+    )
+
+
+def _headers(form: Any, path: str) -> Iterator[tuple[bytes, bytes | None]]:
+    pairs = [{"key": key, "value": form[key]} for key in form] if isinstance(form, dict) else form
+    if not isinstance(pairs, list):
+        raise JsonFormError(f"expected record headers, got {short(form)}", path=path)
+    for at, one in enumerate(pairs):
+        here = f"{path}[{at}]"
+        if not isinstance(one, dict) or set(one) != {"key", "value"}:
+            raise JsonFormError(f'expected {{"key": …, "value": …}}, got {short(one)}', path=here)
+        key = _bytes(one["key"], f"{here}.key")
+        if key is None:
+            raise JsonFormError("a record header's key is not null", path=f"{here}.key")
+        yield key, _bytes(one["value"], f"{here}.value")
+
+
+def _bytes(form: Any, path: str) -> bytes | None:
+    if form is None:
+        return None
+    try:
+        if isinstance(form, str):
+            return form.encode()
+        if isinstance(form, dict) and len(form) == 1:
+            [(notation, text)] = form.items()
+            if notation == "base64":
+                return base64.b64decode(text, validate=True)
+            if notation == "hex":
+                return bytes.fromhex(text)
+    except (ValueError, TypeError):
+        pass
+    expected = 'text, null, {"base64": …} or {"hex": …}'
+    raise JsonFormError(f"expected {expected}, got {short(form)}", path=path)
+
+
+def _known(names: frozenset[str]) -> str:
+    return f"it may have {', '.join(_spelt(name) for name in sorted(names))}"
+
+
+def _spelt(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _header(batch: RecordBatch) -> dict[str, Any]:
+    shown = {name: getattr(batch, name) for name in _SHOWN}
+    return {_spelt(name): one for name, one in shown.items() if one != _SHOWN[name]}
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [{"key": _text(key), "value": _text(value)} for key, value in record.headers],
+    }
+
+
+def _text(raw: bytes | None) -> str | dict[str, str] | None:
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode()}

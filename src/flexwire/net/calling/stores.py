@@ -1,0 +1,163 @@
+"""Trust stores and key stores of Java's clients, as files in PEM that TLS is begun with.
+
+PEM is taken from a file or from the properties themselves, PKCS #12 needs ``cryptography``. Java's
+own JKS is not taken: its error says how ``keytool`` makes PKCS #12 of it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.errors import ClientConfigError
+from flexwire.net.tls import client_context
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+?)-----(.+?)-----END \1-----", re.DOTALL)
+_CERTIFICATE: Final = "CERTIFICATE"
+_WIDTH: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One store as properties say: of which type, where, and what opens it.
+
+    ``prefix`` is how its properties begin. ``inline`` is PEM that stands in the properties.
+    """
+
+    prefix: str
+    type: str
+    location: str | None = None
+    password: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    inline: str = field(default="", repr=False)
+
+
+def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
+    """What to begin TLS with; raises `ClientConfigError`, and `TlsError` for what is in a store."""
+    # OpenSSL reads keys from files only; these go with the directory, at once.
+    with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
+        ca = certificate = password = None
+        if trust is not None:
+            ca = Path(directory, "authorities.pem")
+            ca.write_text(_authorities(trust), encoding="ascii")
+        if keys is not None:
+            text, password = _chain(keys)
+            certificate = Path(directory, "chain.pem")
+            certificate.touch(mode=0o600)
+            certificate.write_text(text, encoding="ascii")
+        return client_context(
+            ca, certificate=certificate, password=password, check_names=check_names
+        )
+
+
+def _authorities(store: Store) -> str:
+    content = _content(store)
+    if isinstance(content, str):
+        return "".join(one for kind, one in _pem_blocks(content) if kind == _CERTIFICATE)
+    _, certificates = _open_pkcs12(store, content)
+    return "".join(map(_certificate_pem, certificates))
+
+
+def _chain(store: Store) -> tuple[str, str | None]:
+    """A key with its chain in PEM, and the password of the key."""
+    content = _content(store)
+    if isinstance(content, str):
+        return "".join(one for _, one in _pem_blocks(content)), store.key_password
+    key, certificates = _open_pkcs12(store, content)
+    if key is None:
+        raise ClientConfigError(f"{store.location}: expected a key in {store.prefix}.location")
+    password = secrets.token_urlsafe(24)
+    return _key_pem(key, password) + "".join(map(_certificate_pem, certificates)), password
+
+
+def _content(store: Store) -> str | bytes:
+    """PEM as text, or PKCS #12."""
+    if store.location is None:
+        return store.inline
+    try:
+        raw = Path(store.location).read_bytes()
+    except (OSError, ValueError) as error:
+        raise ClientConfigError(f"{store.prefix}.location: {error}") from None
+    kind = store.type.upper()
+    if kind == "PEM":
+        return raw.decode("ascii", "replace")
+    if raw.startswith(_JKS):
+        raise ClientConfigError(
+            f"{store.location} is a JKS, which is not taken; make PKCS #12 of it: keytool "
+            f"-importkeystore -srckeystore {store.location} -destkeystore NEW.p12 "
+            "-deststoretype PKCS12"
+        )
+    # Java takes PKCS #12 under the name of JKS as well, which is the default.
+    if kind not in {"JKS", "PKCS12"}:
+        raise ClientConfigError(f"{store.prefix}.type: expected PEM or PKCS12, got {store.type}")
+    if raw.lstrip().startswith(b"-----BEGIN"):
+        raise ClientConfigError(f"{store.location} is PEM; {store.prefix}.type=PEM has to say so")
+    return raw
+
+
+def _pem_blocks(text: str) -> list[tuple[str, str]]:
+    """PEM as OpenSSL reads it, also where line breaks became spaces, as in a properties file."""
+    found = []
+    for kind, body in _PEM.findall(text):
+        if ":" in body:
+            # An old key with headers is what OpenSSL wrote itself.
+            found.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
+            continue
+        packed = "".join(body.split())
+        lines = [packed[at : at + _WIDTH] for at in range(0, len(packed), _WIDTH)]
+        wrapped = "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""))
+        found.append((kind, wrapped))
+    return found
+
+
+def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
+    """The key, and all certificates: first that of the key."""
+    load = _pkcs12_loader(store)
+    password = None if store.password is None else store.password.encode()
+    try:
+        key, own, others = load(content, password)
+    except ValueError:
+        raise ClientConfigError(
+            f"{store.location}: it is not PKCS #12, or {store.prefix}.password does not open it"
+        ) from None
+    return key, ([] if own is None else [own]) + others
+
+
+def _pkcs12_loader(store: Store) -> Callable[[bytes, bytes | None], tuple[Any, Any, list[Any]]]:
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import (  # noqa: PLC0415 - optional
+            load_key_and_certificates,
+        )
+    except ImportError:
+        raise ClientConfigError(
+            f"{store.location}: PKCS #12 needs the extra: pip install 'flexwire[tls]'"
+        ) from None
+    return load_key_and_certificates
+
+
+def _certificate_pem(certificate: Any) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - optional
+
+    text: str = certificate.public_bytes(Encoding.PEM).decode()
+    return text
+
+
+def _key_pem(key: Any, password: str) -> str:
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - optional
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+    )
+
+    sealed = BestAvailableEncryption(password.encode())
+    text: str = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
+    return text

@@ -1,0 +1,75 @@
+"""Certificates for a try: an authority that nobody has to make, and that soon holds no more."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.errors import TlsError
+from flexwire.net.host_port import is_address, is_unspecified
+from flexwire.storage.private import create_private_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIFETIME: Final = timedelta(days=7)
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NAME: Final = "flexwire throwaway"
+
+
+class Throwaway(NamedTuple):
+    """What was made: the authority's certificate for clients, and the tap's own with its key."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """The names by which clients may come to a tap that listens at a host."""
+    if is_unspecified(host):
+        machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
+        return (*machine, *_LOOPBACK)
+    if host == "localhost" or (is_address(host) and ip_address(host).is_loopback):
+        return tuple(dict.fromkeys((host, *_LOOPBACK)))
+    return (host,)
+
+
+def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
+    """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
+
+    The authority's own key is not kept. Files of an earlier run are taken as they are, if they
+    hold for these hosts: then clients need not be told anew. Only their owner may read the key.
+    Raises `TlsError`.
+    """
+    try:
+        from flexwire.net.authority import Authority, holds_for  # noqa: PLC0415 - may be missing
+    except ImportError:
+        raise TlsError(
+            "a throwaway CA needs the Python package 'cryptography', which is not installed: "
+            "pip install 'flexwire[tls]'"
+        ) from None
+    hosts = tuple(hosts)
+    made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
+    try:
+        if made.certificate.exists():
+            if not holds_for(made.certificate.read_bytes(), hosts):
+                raise TlsError(
+                    f"{made.certificate}: it has expired, or is not for {', '.join(hosts)}: "
+                    "remove the directory, and clients' copies of its ca.pem"
+                )
+            return made
+        made.ca.parent.mkdir(parents=True, exist_ok=True)
+        authority = Authority(_NAME, _LIFETIME)
+        chain, key = authority.certificate("flexwire tap", hosts)
+        with closing(create_private_file(made.key)) as file:
+            file.write(key)
+        made.ca.write_bytes(authority.pem)
+        made.certificate.write_bytes(chain)
+    except (OSError, ValueError) as error:
+        raise TlsError(f"{directory}: no throwaway CA: {error}") from error
+    return made

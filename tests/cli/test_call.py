@@ -1,0 +1,259 @@
+"""`flexwire call`: JSON in and out, what is said beside it, and the exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.cli import call_options
+from flexwire.net.calling.security import MECHANISMS
+from tests.cli.test_messages import Run, run
+from tests.net.answering import Answers, answering
+from tests.net.test_calling_scram import ScramServer
+from tests.net.test_client_config import listening
+from tests.tls import Authority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["run"]
+
+FAILING = {"topics": [{"name": "a", "errorCode": 3}, {"name": "b", "errorCode": 6}]}
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def address(answers: Answers) -> Iterator[str]:
+    with answering(answers) as (found, _):
+        yield found
+
+
+def test_a_request_is_json_and_so_is_its_answer(run: Run, address: str, answers: Answers) -> None:
+    run("call", address, "Metadata", '{"topics": null}', "--version", "12")
+    assert (run.code, run.err) == (0, "")
+    assert json.loads(run.out)["brokers"] == []
+    [(name, version, form)] = answers.asked
+    assert (name, version, form["topics"]) == ("Metadata", 12, None)
+
+
+def test_a_body_is_read_from_a_file_and_from_standard_input(
+    run: Run, address: str, answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "body.json"
+    path.write_text('{"statesFilter": ["Empty"]}')
+    run("call", address, "ListGroups", str(path), "-V", "4")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    run("call", address, "ListGroups", "-", "-V", "4")
+    assert [form for _, _, form in answers.asked] == [{"statesFilter": ["Empty"]}] * 2
+
+
+def test_error_codes_are_named_and_fail(run: Run, address: str, answers: Answers) -> None:
+    answers.says["Metadata"] = FAILING
+    run("call", address, "Metadata", "-V", "12", '{"topics": null}')
+    assert run.code == 1
+    names = [topic["_errorName"] for topic in json.loads(run.out)["topics"]]
+    assert names == ["UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER"]
+    assert run.err.splitlines() == [
+        "error: topics[0].errorCode: 3 UNKNOWN_TOPIC_OR_PARTITION",
+        "error: topics[1].errorCode: 6 NOT_LEADER_OR_FOLLOWER",
+        "--to leader:TOPIC-PARTITION sends it to the leader",
+    ]
+    run("call", address, "Metadata", "-V", "12", '{"topics": null}', "--raw")
+    assert "_errorName" not in run.out
+    assert "NOT_LEADER_OR_FOLLOWER" in run.err
+
+
+def test_what_writes_needs_yes(run: Run, address: str, answers: Answers) -> None:
+    body = '{"topicNames": ["a"]}'
+    run("call", address, "DeleteTopics", body, "-V", "5")
+    assert run.code == 2
+    assert "DeleteTopics may change something; --yes sends it" in run.err
+    assert answers.asked == []
+    assert run("call", address, "DeleteTopics", body, "-V", "5", "--yes").code == 0
+    assert answers.names() == ["DeleteTopics"]
+
+
+def test_acks_0_waits_for_nothing(run: Run, address: str, answers: Answers) -> None:
+    answers.says["Produce"] = None
+    run("call", address, "Produce", '{"acks": 0}', "-V", "9", "--yes")
+    assert (run.code, run.out) == (0, "null\n")
+    assert run.err == "no answer is expected: acks is 0\n"
+
+
+def test_header_tags_go_out_once_each(run: Run, address: str, answers: Answers) -> None:
+    tags = ["--header-tag", "10042=a1", "--header-tag", "10043=hex:00ff"]
+    run("call", address, "ListGroups", *tags, "-V", "4")
+    header: Any = answers.headers[0].header
+    assert header.unknown_tagged_fields == {10042: b"a1", 10043: b"\0\xff"}
+    run("call", address, "ListGroups", *tags[:2], *tags[:2], "-V", "4")
+    assert (run.code, "tag 10042 stands twice" in run.err) == (1, True)
+
+
+def test_both_frames_are_explained_beside_the_answer(
+    run: Run, address: str, answers: Answers
+) -> None:
+    run("call", address, "ListGroups", "-V", "4", "--explain")
+    assert json.loads(run.out)["groups"] == []
+    titles = [line for line in run.err.splitlines() if line[:1].isalpha() and "offset" not in line]
+    assert titles == [
+        f"request: a frame of {len(answers.frames[0])} bytes; RequestHeader v2",
+        "ListGroupsRequest v4",
+        "response: a frame of 13 bytes; ResponseHeader v1",
+        "ListGroupsResponse v4",
+    ]
+    assert "correlationId" in run.err
+
+
+def test_secrets_are_withheld_from_what_is_explained(
+    run: Run, address: str, answers: Answers
+) -> None:
+    token = {"authBytes": "AGFsaWNlAHNlY3JldA=="}
+    answers.says["SaslAuthenticate"] = {"authBytes": token["authBytes"]}
+    run("call", address, "SaslAuthenticate", json.dumps(token), "-V", "2", "--explain")
+    assert run.code == 0
+    assert "SaslAuthenticateRequest v2; 1 credentials are withheld" in run.err
+    assert "73 65 63 72 65 74" not in run.err.replace("\n", " ")
+    assert "secret" not in run.err
+
+
+def test_many_requests_go_over_one_connection_and_are_answered_in_order(
+    run: Run, address: str, answers: Answers, tmp_path: Path
+) -> None:
+    answers.says["Metadata"] = FAILING
+    lines = [
+        {"message": "ListGroups"},
+        {"message": "Metadata", "version": 12, "body": {"topics": None}},
+        {"message": "DeleteTopics"},
+        {"message": "ListGroups", "body": {"x": 1}},
+        {"message": "ListGroups", "headerTags": {"10042": "a"}, "version": "4", "to": "any"},
+        {"mesage": "ListGroups"},
+        {"message": "ListGroups", "bodi": {}},
+        {"message": "ListGroups", "version": "new"},
+        {"message": "ListGroups", "headerTags": []},
+        {"message": "ListGroups", "to": "nowhere"},
+    ]
+    path = tmp_path / "requests.jsonl"
+    path.write_text("\n".join(["", *map(json.dumps, lines), "[", ""]))
+    run("call", address, "--requests", str(path))
+    told = [json.loads(line) for line in run.out.splitlines()]
+    assert [one["line"] for one in told] == list(range(1, 12))
+    assert [one.get("error", "").partition(":")[0] for one in told] == [
+        "", "", "WriteRefusedError", "JsonFormError", "", "InputError", "InputError", "UsageError",
+        "InputError", "ArgumentError", "InputError",
+    ]  # fmt: skip
+    assert told[0]["response"]["groups"] == []
+    assert (told[1]["version"], told[1]["broker"]) == (12, address)
+    assert told[1]["response"]["topics"][0]["_errorName"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert run.code == 1
+    assert "9 of the requests failed" in run.err
+    assert answers.names() == ["ApiVersions", "ListGroups", "Metadata", "ListGroups"]
+    assert len({header.correlation_id for header in answers.headers}) == 4
+
+
+def test_the_apis_of_a_broker_are_listed(run: Run, address: str, answers: Answers) -> None:
+    answers.offered = {"Metadata": (0, 99), "DeleteTopics": (1, 3), "ApiVersions": (0, 3)}
+    run("call", address, "--apis")
+    assert run.code == 0
+    head, _, *rows = run.out.splitlines()
+    assert head == f"{address}: the versions are those of no release in the catalog"
+    assert [row.split() for row in rows] == [
+        ["3", "Metadata", "0-99", "0-13", "reads"],
+        ["18", "ApiVersions", "0-3", "0-3", "reads"],
+        ["20", "DeleteTopics", "1-3", "1-3", "may", "write"],
+    ]
+
+
+def test_a_route_leads_to_a_broker(run: Run, address: str, answers: Answers) -> None:
+    host, port = address.split(":")
+    answers.says["Metadata"] = {"brokers": [{"nodeId": 7, "host": host, "port": int(port)}]}
+    assert run("call", address, "ListGroups", "--to", "7").code == 0
+    assert run("call", address, "ListGroups", "--to", "8").code == 1
+    assert "does not know node 8; the nodes that it lists: 7" in run.err
+    assert answers.names().count("ListGroups") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("Metadata", "--apis"),
+        ("Metadata", "--requests", "-"),
+        ("Metadata", "--version", "new"),
+        ("Metadata", "--sasl", "PLAIN"),
+        ("Metadata", "--user", "alice"),
+        ("Metadata", "--key", __file__),
+        ("Metadata", "--timeout", "0"),
+        ("Metadata", "--command-config", __file__, "--tls"),
+        ("Metadata", "--command-config", "/no/such/file"),
+        ("Metadata", "--sasl", "GSSAPI"),
+    ],
+)
+def test_options_that_do_not_go_together_are_usage_errors(
+    run: Run, arguments: tuple[str, ...]
+) -> None:
+    assert run("call", "127.0.0.1:1", *arguments).code == 2, run.err
+
+
+def test_a_broker_that_is_not_there_is_an_error(run: Run) -> None:
+    run("call", "127.0.0.1:1", "Metadata")
+    assert (run.code, run.out) == (1, "")
+    assert run.err.startswith("CallError: 127.0.0.1:1 cannot be reached: ")
+
+
+def test_the_mechanisms_of_the_option_are_those_there_are() -> None:
+    assert tuple(call_options.MECHANISMS) == MECHANISMS
+
+
+# TLS and SASL, by options and by a properties file.
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[tuple[str, Authority, Answers]]:
+    authority = Authority(tmp_path)
+    answers = Answers(SaslAuthenticate=ScramServer("SCRAM-SHA-256", {"alice": "s3cret"}))
+    with answering(answers, listening(authority)) as (address, _):
+        yield address, authority, answers
+
+
+def test_a_secured_broker_is_reached_by_options(
+    run: Run, secured: tuple[str, Authority, Answers], tmp_path: Path
+) -> None:
+    address, authority, answers = secured
+    (tmp_path / "password").write_text("s3cret\n")
+    login = ("--sasl", "scram-sha-256", "--user", "alice")
+    given = ("--ca", str(authority.path), *login, "--password-file", str(tmp_path / "password"))
+    run("call", address, "ListGroups", *given, "--client-id", "me", "--explain")
+    assert run.code == 0, run.err
+    assert answers.headers[-1].client_id == "me"
+    assert "s3cret" not in run.err
+
+
+def test_a_secured_broker_is_reached_by_a_properties_file(
+    run: Run, secured: tuple[str, Authority, Answers], tmp_path: Path
+) -> None:
+    address, authority, _ = secured
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\nacks=all\n"
+        f'sasl.jaas.config={module} username="alice" password="s3cret";\n'
+        f"ssl.truststore.type=PEM\nssl.truststore.location={authority.path}\n"
+    )
+    run("call", address, "ListGroups", "--command-config", str(config))
+    assert run.code == 0
+    assert run.err == f"{config}: not used: acks\n"
+    config.write_text(config.read_text().replace("s3cret", "mistaken"))
+    assert run("call", address, "ListGroups", "--command-config", str(config)).code == 1
+    assert "LoginError: " in run.err
+    assert "SASL_AUTHENTICATION_FAILED" in run.err
+    assert "mistaken" not in run.err

@@ -1,0 +1,136 @@
+"""`flexwire tap` under TLS: its options become contexts, and what it tells can be followed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
+from flexwire.errors import FlexwireError
+from flexwire.net import HostPort, TapStatistics
+from flexwire.net.tls import client_context
+from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving
+from tests.net.test_relay import answering, asking, echo
+from tests.tls import Authority
+
+if TYPE_CHECKING:
+    from flexwire.net import TapSecurity
+
+HERE = f"ssl://{LOOPBACK}:0"
+
+
+@pytest.mark.slow
+def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
+    async def job() -> None:
+        async with serving(Broker(echo)) as upstream:
+            command = ["tap", "--listen", HERE, "--upstream", str(upstream)]
+            command += ["--throwaway-ca", str(tmp_path / "ca"), "--out", str(tmp_path / "out")]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "flexwire", *command, stdout=subprocess.PIPE
+            )
+            assert process.stdout is not None
+            told = [(await process.stdout.readline()).decode() for _ in range(5)]
+            where = re.match(rf"listening on ssl://{LOOPBACK}:(\d+), capturing into ", told[0])
+            trusted = re.search(r"ssl\.ca\.location=(\S+)", told[3])
+            assert where is not None
+            assert trusted is not None
+            assert f"ssl.truststore.location={trusted[1]}\n" in told[2]
+            context = client_context(Path(trusted[1]))
+            async with connected(HostPort(LOOPBACK, int(where[1])), context) as client:
+                assert await client.ask(asking(b"x")) == answering(b"x")
+            process.send_signal(signal.SIGINT)
+            rest = (await process.stdout.read()).decode()
+            assert await process.wait() == 0
+            assert re.search(r"^requests +1$", rest, re.MULTILINE)
+        assert len(captured((tmp_path / "out").iterdir())) == 2
+
+    run(job())
+
+
+def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
+    """What the command makes of its options, without running a tap."""
+    found: list[TapSecurity] = []
+
+    async def run_tap(*_: Any, security: TapSecurity, **__: Any) -> TapStatistics:
+        found.append(security)
+        return TapStatistics()
+
+    patch.setattr("flexwire.net.tap.run_tap", run_tap)
+    command = ["tap", "--upstream", "ssl://b:1", "--out", str(out / "out"), *options]
+    CliRunner().invoke(app, command, catch_exceptions=False)
+    return found[0]
+
+
+def test_a_password_comes_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = map(str, Authority(tmp_path).certificate(password="opens"))  # noqa: S106 - of a test
+    secret = tmp_path / "secret"
+    blanks = " with blanks "
+    secret.write_text(f"{blanks}\n")
+    options = ["--listen", HERE, "--listen-certificate", certificate, "--listen-key", key]
+    options += ["--upstream-certificate", certificate, "--upstream-key", key]
+    files = ["--listen-key-password-file", str(secret), "--upstream-key-password-file", str(secret)]
+    one = given(monkeypatch, tmp_path, *options, *files)
+    assert one.listen is not None
+    assert one.upstream is not None
+    assert one.listen.password == one.upstream.password == blanks
+    monkeypatch.setenv("FLEXWIRE_LISTEN_KEY_PASSWORD", "one")
+    monkeypatch.setenv("FLEXWIRE_UPSTREAM_KEY_PASSWORD", "two")
+    two = given(monkeypatch, tmp_path, *options)
+    assert two.listen is not None
+    assert two.upstream is not None
+    assert (two.listen.password, two.upstream.password) == ("one", "two")
+    # A password alone says nothing of TLS.
+    assert given(monkeypatch, tmp_path).upstream is None
+
+
+@pytest.mark.parametrize(
+    ("options", "withholds"),
+    [
+        ((), False),
+        (("--without-credentials",), True),
+        (("--any-upstream-name",), True),
+        (("--any-upstream-name", "--with-credentials"), False),
+    ],
+)
+def test_credentials_are_withheld_under_tls_or_when_asked(
+    options: tuple[str, ...], withholds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert given(monkeypatch, tmp_path, *options).withholds is withholds
+
+
+@pytest.mark.parametrize(
+    ("options", "wording"),
+    [
+        (["--listen-key", "FILE"], "--listen-key goes with --listen-certificate"),
+        (["--listen-ca", "FILE"], "--listen-ca goes with --listen-certificate"),
+        (["--upstream-key", "FILE"], "--upstream-key goes with --upstream-certificate"),
+        (["--listen-client-auth", "required"], "goes with --listen-certificate"),
+        (["--throwaway-ca", "DIR"], "is for --listen ssl://"),
+        (
+            ["--throwaway-ca", "DIR", "--listen-certificate", "FILE"],
+            "either --listen-certificate or --throwaway-ca",
+        ),
+        (["--listen", HERE], "TLS takes a certificate"),
+        (["--listen-key-password-file", "BYTES", "--listen-certificate", "FILE"], "in UTF-8"),
+    ],
+)
+def test_options_that_do_not_fit_are_said(options: list[str], wording: str, tmp_path: Path) -> None:
+    named = {"FILE": tmp_path / "file", "DIR": tmp_path / "dir", "BYTES": tmp_path / "bytes"}
+    named["FILE"].write_bytes(b"")
+    named["BYTES"].write_bytes(b"opens\xff")
+    command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out")]
+    command += [str(named.get(one, one)) for one in options]
+    with pytest.raises(FlexwireError, match=wording) as caught:
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    assert "opens" not in str(caught.value)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,118 @@
+"""A real broker with a plain and a secured listener, and the files that clients reach it with."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flexwire.net.calling import Broker
+from tests.net.broker import LOOPBACK, free_ports
+from tests.tls import Authority
+from tools.broker import broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LOGIN = "org.apache.kafka.common.security"
+_PLAIN = f"{_LOGIN}.plain.PlainLoginModule required"
+_SCRAM = f"{_LOGIN}.scram.ScramLoginModule required"
+PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is no secret
+_SECRET = "for tests"  # noqa: S105 - it is no secret
+# By SCRAM's mechanism: its number in Kafka, and its hash.
+SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
+ITERATIONS = 4096
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A broker: its release, three listeners, and who signed its certificate."""
+
+    release: str
+    plain: str
+    secure: str
+    controllers: str
+    authority: Authority
+    directory: Path
+
+    def config(self, mechanism: str, **others: str) -> Path:
+        """A client's properties file that logs in with a mechanism."""
+        module = _PLAIN if mechanism == "PLAIN" else _SCRAM
+        password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+        found = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f'{module} username="alice" password="{password}";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.path),
+            **{key.replace("_", "."): value for key, value in others.items()},
+        }
+        path = self.directory / f"{mechanism}.properties"
+        lines = [f"{key}={_escaped(value)}\n" for key, value in found.items()]
+        path.write_text("".join(lines), encoding="ascii")
+        return path
+
+
+@contextlib.contextmanager
+def secured(release: str, directory: Path) -> Iterator[Secured]:
+    """Start a broker that takes "alice" by PLAIN and both SCRAM mechanisms."""
+    first = free_ports(3)
+    plain, secure, controllers = (f"{LOOPBACK}:{first + at}" for at in range(3))
+    authority = Authority(directory)
+    chain, key = authority.certificate()
+    store = directory / "broker.pem"
+    store.write_text(key.read_text() + chain.read_text())
+    listeners = f"PLAINTEXT://{plain},SECURE://{secure},CONTROLLER://{controllers}"
+    user = f'user_alice="{_java(PASSWORD)}"'
+    settings = {
+        "listeners": listeners,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,"
+        "CONTROLLER:PLAINTEXT",
+        "controller.quorum.voters": f"1@{controllers}",
+        "delegation.token.secret.key": _SECRET,
+        "listener.name.secure.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.secure.plain.sasl.jaas.config": _escaped(f"{_PLAIN} {user};"),
+        "listener.name.secure.scram-sha-256.sasl.jaas.config": f"{_SCRAM};",
+        "listener.name.secure.scram-sha-512.sasl.jaas.config": f"{_SCRAM};",
+        "listener.name.secure.ssl.keystore.type": "PEM",
+        "listener.name.secure.ssl.keystore.location": str(store),
+        "listener.name.secure.ssl.truststore.type": "PEM",
+        "listener.name.secure.ssl.truststore.location": str(authority.path),
+    }
+    with broker(release, directory / "broker", settings):
+        made = Secured(release, plain, secure, controllers, authority, directory)
+        add_scram_users(plain)
+        yield made
+
+
+def add_scram_users(address: str) -> None:
+    """Let a broker know "alice" by both SCRAM mechanisms, as its own tool would."""
+    with Broker.connect(address) as asked:
+        for number, digest in SCRAM.values():
+            salt = os.urandom(16)
+            salted = hashlib.pbkdf2_hmac(digest, PASSWORD.encode(), salt, ITERATIONS)
+            upsertion = {
+                "name": "alice",
+                "mechanism": number,
+                "iterations": ITERATIONS,
+                "salt": base64.b64encode(salt).decode(),
+                "saltedPassword": base64.b64encode(salted).decode(),
+            }
+            # A request may alter a user once.
+            body = {"deletions": [], "upsertions": [upsertion]}
+            answer = asked.call("AlterUserScramCredentials", body)
+            assert not answer.error_codes, answer.to_json(names=True)
+
+
+def _java(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _escaped(value: str) -> str:
+    """A value as a properties file has it."""
+    text = value.replace("\\", "\\\\")
+    return "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in text)

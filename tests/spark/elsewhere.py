@@ -1,0 +1,85 @@
+"""What is asked of logs and answers, the same wherever Spark runs and wherever files are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from flexwire.spark.analyze import SMALL_CONF, analyze
+from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers.storage import storage
+from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.internal_topics import (
+    last_commits,
+    open_log,
+    open_transactions,
+    transactional_commits,
+    unreadable,
+)
+from flexwire.spark.internal_topics.cluster import cluster_state, metadata_records
+from flexwire.spark.internal_topics.cluster_history import partition_history
+from flexwire.spark.session import session
+from flexwire.tables.log_schema import LOG_SCHEMAS
+from tests.spark.internal_topics.snapshots import VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Told = dict[str, list[str]]
+
+
+def everything(spark: SparkSession, files: str, out: str) -> Told:
+    """Analyze captures and logs with all answers, and ask for views; by name the rows of each."""
+    done = analyze([f"{files}/captures", f"{files}/logs"], out, spark=spark, answers="all")
+    assert done.facts.logs is not None
+    assert not done.facts.unanswered, done.facts.unanswered
+    found = {name: shown(done.output.table(name).to_pylist(), files) for name in LOG_SCHEMAS}
+    for one in done.facts.answers:
+        found[one.name] = shown(done.output.table(f"answers/{one.name}").to_pylist(), files)
+    found["asked again"] = rows_of(storage(open_tables(spark, out)), files)
+    # For the command, which reads what is answered.
+    bare = analyze([f"{files}/logs"], f"{out}-bare", spark=spark, answers="none")
+    assert bare.facts.answers == ()
+    return found | views(spark, f"{files}/logs")
+
+
+def views(spark: SparkSession, logs: str) -> Told:
+    """The views of two internal topics."""
+    log = open_log(spark, logs, "consumer-offsets")
+    state = cluster_state(spark, f"{logs}/__cluster_metadata-0")
+    made = {
+        "last_commits": last_commits(log),
+        "transactional_commits": transactional_commits(log),
+        "unreadable": unreadable(log, ["OffsetCommit"]),
+        "open_transactions": open_transactions(spark, [logs]),
+        "metadata_records": metadata_records(spark, logs),
+        "partition_history": partition_history(cluster_state(spark, logs, oldest=True)),
+    }
+    for file, function in VIEWS.items():
+        module = import_module(f"flexwire.spark.internal_topics.cluster_{file}")
+        made[file] = getattr(module, function)(state)
+    return {name: rows_of(rows, logs) for name, rows in made.items()}
+
+
+def rows_of(rows: DataFrame, files: str) -> list[str]:
+    return shown([row.asDict(recursive=True) for row in rows.collect()], files)
+
+
+def shown(rows: list[dict[str, Any]], files: str) -> list[str]:
+    """Rows in one order, with files by where they are below ``files``."""
+    return sorted(repr(row).replace(files, "…") for row in rows)
+
+
+def main(remote: str, files: str, out: str) -> None:
+    """Do it in a session of this process' own, here or on a server of Spark Connect."""
+    conf = {} if remote else with_archive(SMALL_JAVA | SMALL_CONF)
+    spark = session("flexwire tests", master=remote or "local[2]", memory="1g", conf=conf)
+    told = everything(spark, files, out)
+    spark.stop()
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

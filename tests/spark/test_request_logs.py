@@ -1,0 +1,153 @@
+"""Request logs of two brokers become tables, audit, chargeback by principal and a report."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import pytest
+
+from flexwire.errors import CaptureError
+from flexwire.spark.analyze import Analysis, analyze
+from flexwire.spark.answers.chargeback import chargeback
+from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.paths import input_sources
+from flexwire.spark.request_logs import planning
+from tests.capture.request_lines import PLACE, line, real_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def brokers(root: Path) -> Path:
+    """Two brokers' logs: one rotated and gzip'd, with what it refused; the other in a container."""
+    old, new = real_lines("3.9.2"), real_lines("4.4.0")
+    one, other = root / "one", root / "other"
+    one.mkdir(parents=True)
+    other.mkdir()
+    half = len(new) // 2
+    (one / "kafka-request.log.2026-11-22-19.gz").write_bytes(
+        gzip.compress(b"\n".join(new[:half]) + b"\n")
+    )
+    (one / "kafka-request.log").write_bytes(
+        b"\n".join([*new[half:], b"", b"[2026-11-22 19:55:00,000] no request", line()[:300]])
+    )
+    (one / "server.log").write_bytes((PLACE / "4.4.0-server.log").read_bytes())
+    (one / "state-change.log").write_text("is not looked at\n")
+    (other / "kafka-request.log").write_bytes(
+        b"".join(b"2026-11-22T19:54:20.1Z stdout F " + text + b"\n" for text in old)
+    )
+    return root
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    root = brokers(tmp_path_factory.mktemp("request-logs"))
+    # So that a file is read by several tasks.
+    with patch.object(planning, "LEAST_TASK", 10_000):
+        return analyze(
+            [root],
+            root.parent / "out",
+            spark=spark,
+            releases=["3.9", "4.4"],
+            answers=["chargeback"],
+        )
+
+
+def test_every_line_is_in_the_tables_or_counted(spark: SparkSession, done: Analysis) -> None:
+    told = done.facts.request_logs
+    assert told is not None
+    real = [*real_lines("3.9.2"), *real_lines("4.4.0")]
+    forwarded = sum(b'"isForwarded":true' in one for one in real)
+    assert (told.files, told.server_logs) == (3, 1)
+    assert told.requests + told.forwarded == len(real) + 1
+    assert (told.forwarded, told.refused, told.cut) == (forwarded, 2, 1)
+    assert not told.only_deprecated
+    names = {(one.name, one.security_protocol): one.requests for one in told.listeners}
+    assert names[None, None] == 1
+    assert names["SASL_PLAINTEXT", "SASL_PLAINTEXT"] > 10
+    tables = open_tables(spark, done.output.place.url)
+    assert tables.frames.where("direction = 'request'").count() == told.requests + told.refused
+    assert tables.frames.count() == done.facts.totals.frames
+    assert tables.connections.count() == done.facts.totals.connections
+    assert tables.connections.select("connection").distinct().count() == tables.connections.count()
+    assert sum(one.packets for one in done.facts.sources) == told.lines
+    assert done.facts.totals.decode_failures == 0
+
+
+def test_the_audit_has_principals_and_what_brokers_refused(
+    spark: SparkSession, done: Analysis
+) -> None:
+    clients = {one.client.client_id: one.client for one in done.facts.audit.findings}
+    assert clients["payments-writer"].principal == "User:alice"
+    assert clients["payments-writer"].address == "127.0.0.1"
+    broken = {
+        (one.release, one.client.client_id, one.api_name, one.version)
+        for one in done.facts.audit.findings
+        if one.verdict == "broke"
+    }
+    # 4.4 offers Produce 2, which the other broker's release still reads, so that is not sure.
+    assert broken == {("4.4.0", None, "Fetch", 3)}
+    # Queries of the tables gather the same.
+    tables = open_tables(spark, done.output.place.url)
+    audited = AuditTables(tables.frames, tables.connections, tables.message)
+    with table_evidence(audited, done.output.message_names()) as evidence:
+        parties = {one.client_id: one.principal for one in evidence.evidence().conducts}
+    assert parties["payments-writer"] == "User:alice"
+
+
+def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: Analysis) -> None:
+    tables = open_tables(spark, done.output.place.url)
+    rows = chargeback(tables).collect()
+    by = {(one.principal, one.client_id, one.topic): one for one in rows}
+    written = by["User:alice", "payments-writer", "payments"]
+    assert (written.sent_bytes, written.received_bytes) == (2 * 1151, 0)
+    assert by["User:ANONYMOUS", "careless", "orders"].sent_bytes == 2 * 77
+    assert min(one.bytes for one in rows) == 0
+
+
+def test_the_report_says_what_request_logs_cannot_show(done: Analysis) -> None:
+    page = done.report.read_text(encoding="utf-8")
+    assert "What a request log cannot show" in page
+    assert "forwarded to the controller for clients" in page
+    assert "User:alice" in page
+    assert "MMpVsIt1B5hPMGzUHKNHaobs36Tn2" not in page
+
+
+def test_no_secret_is_in_the_tables(spark: SparkSession, done: Analysis) -> None:
+    found = open_tables(spark, done.output.place.url).message("AlterUserScramCredentialsRequest")
+    assert found is not None
+    salts = found.selectExpr("explode(body.upsertions) as one").select("one.salt").collect()
+    assert {bytes(row.salt) for row in salts} == {b"withheld"}
+
+
+def test_captures_beside_request_logs_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "kafka-request.log").write_bytes(line())
+    (tmp_path / "one.pcapng").write_bytes(b"")
+    with pytest.raises(CaptureError, match="count twice"):
+        input_sources([tmp_path])
+
+
+def test_a_brokers_own_log_alone_says_too_little(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="needs the request log beside it"):
+        analyze([PLACE / "4.4.0-server.log"], tmp_path / "out", spark=spark)
+
+
+@pytest.mark.slow
+def test_deprecated_requests_alone_are_said_to_be_all_that_was_seen(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    done = analyze(
+        [PLACE / "3.9.2-info.log"], tmp_path / "out", spark=spark, timezone="Europe/Berlin"
+    )
+    told = done.facts.request_logs
+    assert told is not None
+    assert (told.only_deprecated, told.timezone) == (True, "Europe/Berlin")
+    assert "Only requests of deprecated versions were seen" in done.report.read_text()
+    assert done.facts.totals.frames == 4

@@ -1,0 +1,240 @@
+"""Lines of request logs as rows: bodies in columns are those of objects, and nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from flexwire.capture.request_log import LoggedRequest, RefusedRequest
+from flexwire.capture.request_log.reading import LogFile
+from flexwire.codec import message
+from flexwire.protocol.requests import request_name
+from flexwire.storage.source import Source
+from flexwire.tables import request_log_columns
+from flexwire.tables.request_log_bodies import rows_by_objects
+from flexwire.tables.request_log_columns import body_rows
+from flexwire.tables.request_logs import Placed, RequestLogRows, Told
+from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def rows_of(path: Path, *, show_credentials: bool = False) -> tuple[dict[str, Any], Told]:
+    made = RequestLogRows(show_credentials=show_credentials)
+    file = LogFile(Source(str(path), 0, ""), 3)
+    items = [one for one in read(path) if isinstance(one, LoggedRequest | RefusedRequest)]
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for table, batch in made.of([Placed(file, one) for one in items]):
+        batch.validate(full=True)
+        found[table] += batch.to_pylist()
+    return found, made.told
+
+
+def bodies(release: str) -> dict[tuple[str, int], list[bytes]]:
+    found: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
+    for one in read(PLACE / f"{release}.log"):
+        assert isinstance(one, LoggedRequest)
+        key, version = one.header.request_api_key, one.header.request_api_version
+        name = request_name(key, version)
+        if one.request is not None:
+            found[name, version].append(one.request)
+        if one.response is not None and not one.response.startswith(b'{"errorCode":35'):
+            found[f"{name.removesuffix('Request')}Response", version].append(one.response)
+    return found
+
+
+@pytest.mark.parametrize("release", JSON_RELEASES)
+def test_columns_say_what_objects_say(release: str) -> None:
+    refused = set()
+    for (name, version), texts in bodies(release).items():
+        expected = rows_by_objects(name, version, texts).columns
+        assert expected["error"].null_count == len(texts)
+        plans = request_log_columns._plans(name, version)
+        found = [one for one in (request_log_columns._in_columns(p, texts) for p in plans) if one]
+        if not found:
+            refused.add(name.removesuffix("Request").removesuffix("Response"))
+            continue
+        for column, values in expected.items():
+            assert found[0][column].type == values.type
+            assert found[0][column].to_pylist() == values.to_pylist()
+    # Those with bytes, and those of which brokers leave out what they do not know.
+    assert refused <= {"JoinGroup", "SyncGroup", "AlterUserScramCredentials", "ApiVersions"}
+
+
+@pytest.mark.parametrize("release", JSON_RELEASES)
+def test_values_are_those_that_kafka_wrote(release: str) -> None:
+    for (name, version), texts in bodies(release).items():
+        for text in texts:
+            if b"SizeInBytes" in text or name.startswith(("Alter", "ApiVersionsRequest")):
+                continue
+            made = message(name)
+            expected = made.from_json(json.loads(text), version)
+            found = body_rows(name, version, [text]).columns["body"].to_pylist()[0]
+            for one in made.definition.schema(version).inline:
+                value = getattr(expected, one.attribute)
+                if isinstance(value, int | str | None):
+                    assert found[one.attribute] == value
+
+
+def test_a_line_is_a_request_and_a_response_as_long_after_it_as_it_took() -> None:
+    found, told = rows_of(PLACE / "4.4.0.log")
+    frames = found["frames"]
+    requests = [one for one in frames if one["direction"] == "request"]
+    responses = [one for one in frames if one["direction"] == "response"]
+    assert len(requests) == told.requests == len(found[""])
+    assert len(responses) == len(requests) - 1
+    by_frame = {one["frame_index"]: one for one in requests}
+    assert len(by_frame) == len(requests)
+    for one in responses:
+        asked = by_frame[one["frame_index"]]
+        assert asked["connection"] == one["connection"]
+        assert (one["time"] - asked["time"]).total_seconds() * 1e6 == pytest.approx(
+            one["latency_us"]
+        )
+    assert {one["answered"] for one in requests} == {True, None}
+    assert {one["size"] for one in frames} == {None}
+    assert {one["outcome"] for one in frames} == {"decoded"}
+    assert {one["frame_index"] >> 40 for one in frames} == {3}
+
+
+@pytest.mark.parametrize("release", JSON_RELEASES)
+def test_bytes_of_records_come_from_the_log(release: str) -> None:
+    found, _ = rows_of(PLACE / f"{release}.log")
+
+    def sizes(name: str, *path: str) -> list[int]:
+        return [
+            sum(one["records_size"] for topic in row["body"][path[0]] for one in topic[path[1]])
+            for row in found[f"messages/{name}"]
+            if row["client_id"].startswith("orders")
+        ]
+
+    assert 376 in sizes("ProduceRequest", "topic_data", "partition_data")
+    assert max(sizes("FetchResponse", "responses", "partitions")) >= 376
+
+
+def test_forwarded_requests_are_told_apart() -> None:
+    found, told = rows_of(PLACE / "4.4.0.log")
+    forwarded = found["forwarded_requests"]
+    assert told.forwarded == len(forwarded) > 0
+    own = {(one["client_id"], one["correlation_id"]): one["api_name"] for one in found["frames"]}
+    kinds = {one["api_name"] == own[one["client_id"], one["correlation_id"]] for one in forwarded}
+    # A client's own CreateTopics, and the one that a broker made of a client's Metadata.
+    assert kinds == {True, False}
+
+
+@pytest.mark.parametrize("release", JSON_RELEASES)
+def test_salts_and_passwords_are_withheld_though_brokers_log_them(release: str) -> None:
+    name = "messages/AlterUserScramCredentialsRequest"
+    found, _ = rows_of(PLACE / f"{release}.log")
+    (upsertion,) = found[name][0]["body"]["upsertions"]
+    assert (upsertion["salt"], upsertion["salted_password"]) == (b"withheld", b"withheld")
+    assert upsertion["name"] == "bob"
+    assert found[name][0]["withheld_credentials"] == 2
+    shown, _ = rows_of(PLACE / f"{release}.log", show_credentials=True)
+    (upsertion,) = shown[name][0]["body"]["upsertions"]
+    assert len(upsertion["salt"]) > 8
+
+
+def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:
+    text = b'{"deletions":[],"upsertions":[{"name":"bob","salt":"not base64: hunter2"}]}'
+    found = rows_by_objects("AlterUserScramCredentialsRequest", 0, [text]).columns
+    assert found["error"].to_pylist() == [
+        "the body is not what its spec says; what it holds may be credentials"
+    ]
+
+
+def test_what_a_broker_leaves_out_is_null_or_empty_and_counted() -> None:
+    found = body_rows("MetadataRequest", 12, [b'{"topics":[{"name":"a"}]}'] * 5)
+    assert found.left_out == 5 * 3
+    row = found.columns["body"].to_pylist()[0]
+    assert row["topics"][0]["topic_id"] is None
+    assert row["allow_auto_topic_creation"] is None
+    empty = body_rows("MetadataResponse", 12, [b'{"clusterId":"k"}'])
+    assert empty.columns["body"].to_pylist()[0]["brokers"] == []
+    assert found.columns["error"].null_count == 5
+
+
+def test_a_tagged_field_that_is_not_there_has_its_default() -> None:
+    name, version = "FetchResponse", 16
+    texts = bodies("4.4.0")[name, version]
+    partition = body_rows(name, version, texts * 4).columns["body"].to_pylist()[0]["responses"]
+    assert partition[0]["partitions"][0]["diverging_epoch"]["epoch"] == -1
+
+
+BROKEN = (
+    (b'{"topics":5}', "expected an array"),
+    (b'{"topics":[{"name":7}]}', "got 7"),
+    (b'{"topics":[null]}', "expected an object"),
+    (b'{"topics":[],"surprise":1}', "has no field"),
+    (b'{"topics":[{"name":"a","topicId":"not a uuid"}]}', "expected a UUID"),
+    (b"5", "expected an object"),
+    (b"[]", "expected an object"),
+    (b'{"topics":NaN}', "not JSON"),
+    (b'{"topics":' + b"[" * 20_000, "not JSON"),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), BROKEN, ids=lambda one: repr(one[:24]))
+def test_a_body_that_is_not_what_its_spec_says_has_the_reason(text: bytes, expected: str) -> None:
+    right = b'{"topics":null,"allowAutoTopicCreation":true,"includeTopicAuthorizedOperations":true}'
+    for texts in ([text], [right, right, text, right, right]):
+        found = body_rows("MetadataRequest", 12, texts).columns
+        errors = [one for one in found["error"].to_pylist() if one]
+        assert len(errors) == 1
+        assert expected in errors[0]
+        assert found["body"].null_count == 1
+        assert found["body_version"].null_count == 1
+
+
+def test_a_number_beyond_its_field_is_found_among_others() -> None:
+    right = b'{"throttleTimeMs":0,"brokers":[],"clusterId":"k","controllerId":1,"topics":[]}'
+    wrong = right.replace(b":1,", b":99999999999,")
+    found = body_rows("MetadataResponse", 12, [right] * 4 + [wrong] + [right]).columns
+    assert found["error"].to_pylist()[4] == "a value of the body is beyond its field"
+    assert found["error"].null_count == 5
+
+
+def test_versions_and_apis_that_no_release_has(tmp_path: Path) -> None:
+    header = {"requestApiKey": 3, "requestApiVersion": 999, "correlationId": 1, "clientId": None}
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(
+        line(requestHeader=header) + b"\n" + line(requestHeader=header | {"requestApiKey": 9999})
+    )
+    found, _ = rows_of(path)
+    assert {one["outcome"] for one in found["frames"]} == {"failed"}
+    errors = {one["error"] for one in found["frames"]}
+    assert "no Kafka release in the catalog has this api key" in errors
+    assert len(errors) == 3
+
+
+def test_a_line_that_is_cut_has_a_frame_and_no_message(tmp_path: Path) -> None:
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(line()[:300])
+    found, told = rows_of(path)
+    (frame,) = found["frames"]
+    assert (frame["outcome"], frame["connection"], told.cut) == ("header", "?>?", 1)
+    assert (frame["api_name"], frame["client_id"]) == ("Metadata", "c")
+    assert not [one for one in found if one.startswith("messages/")]
+
+
+def test_requests_that_a_broker_refused_are_frames_on_connections_that_it_closed() -> None:
+    found, told = rows_of(PLACE / "4.4.0-server.log")
+    assert told.refused == 2
+    assert [(one["api_name"], one["api_version"], one["answered"]) for one in found["frames"]] == [
+        ("Fetch", 3, False),
+        ("Produce", 2, False),
+    ]
+    assert {one["closed_by"] for one in found[""]} == {"broker"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_counted_is_in_the_rows(release: str) -> None:
+    found, told = rows_of(PLACE / f"{release}.log")
+    assert sum(told.listeners.values()) == told.requests
+    assert told.text == (told.requests if release == "2.7.2" else 0)
+    assert pa.array([one["requests"] for one in found[""]]).to_pylist().count(1) == told.requests

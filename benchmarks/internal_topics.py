@@ -1,10 +1,15 @@
-"""Typed records of internal topics: in one process, and through Spark from a ``kafka-log`` segment.
+"""Internal topics: typed in one process, and through Spark from segments of `__consumer_offsets`.
 
-``python benchmarks/internal_topics.py [--records 1000000] [--partitions 5] [--rounds 3]``. Seconds
-are those of the processor, in Java and in all Python workers; of each case the least of all rounds.
-Through Spark it is what a record more takes: the difference between all partitions and the first.
-Partitions after the first are links to it. "read" is ``kafka-log`` alone, into a noop sink; "typed"
-has it in it; "last commits" groups what that gives too.
+``python benchmarks/internal_topics.py [--records 1000000] [--partitions 5] [--rounds 5]``. Seconds
+are those of the processor, in Java and in all Python workers; of each case the median of all
+rounds. Through Spark it is what a record more takes: the difference between all partitions and the
+first, which they are links to. All goes into a noop sink but for what views make of it:
+
+- "read" is ``kafka-log`` alone; "by rows" has `internal_records` over it, of whole records.
+- "typed" is the same of `InternalLog.typed`, which reads and types in one task; "prebuilt" the
+  batches of that given from a file, the floor of whatever gives Spark such rows; "fields" has only
+  what `last_commits` asks for, and "prebuilt fields" is the floor of that.
+- The others are views, by their names.
 
 The records are commits of 1,000 groups, a tenth of them tombstones, in batches of ten; and the same
 where a fifth are groups of ten members, tombstones of groups, and assignments of consumers.
@@ -13,29 +18,52 @@ where a fifth are groups of ten members, tombstones of groups, and assignments o
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from kafka_log import noop, timed
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.logs import LogQuery, plan
 from flexwire.codec import message
 from flexwire.columnar import encode_record_pieces
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.internal_topics import internal_records
+from flexwire.spark.internal_topics import (
+    group_members,
+    groups,
+    internal_records,
+    lag,
+    last_commits,
+    open_log,
+)
+from flexwire.spark.internal_topics.reading import Asked, typed_piece
 from flexwire.spark.session import session
+from flexwire.spark.tasks import begin_task
 from flexwire.tables.typed_records import TypedRecords
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.spark.internal_topics import InternalLog
 
     Rows = list[tuple[bytes, bytes | None]]
 
 TOPIC = InternalTopic.CONSUMER_OFFSETS
 RECORDS = ("OffsetCommit", "GroupMetadata", "ConsumerGroupCurrentMemberAssignment")
+FIELDS = {
+    "OffsetCommit": [
+        *(f"key.{name}" for name in ("group", "topic", "partition")),
+        *(f"value.{name}" for name in ("offset", "leader_epoch", "metadata")),
+        *(f"value.{name}" for name in ("commit_timestamp", "expire_timestamp")),
+    ]
+}
+COLUMNS = ("is_tombstone", "producer_id", "producer_epoch", "is_transactional")
 # So many are made one by one, and then repeated.
 MADE = 10_000
 READ = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
@@ -133,45 +161,103 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--cases", default="", help="names with commas between them; all by default"
+    )
     given = parser.parse_args()
     count = given.records // MADE * MADE
-    print(f"{'':24}{'M records/CPU s':>18}")
+    print(f"{'':28}{'M records/CPU s':>18}")
     spark = session("internal topics", master="local[2]", memory="2g")
     with tempfile.TemporaryDirectory() as place:
         for name, rows in (("commits", commits()), ("a mix", mixed())):
-            print(f"{name + ', in one process':24}{1e-6 * count / in_process(rows, count):18.2f}")
+            print(f"{name + ', in one process':28}{1e-6 * count / in_process(rows, count):18.2f}")
             log = write_log(Path(place) / name, rows, count, given.partitions)
-            for what, each in spark_cases(spark, log, given.partitions, given.rounds).items():
-                print(f"{f'{name}, {what}':24}{1e-6 * count / each:18.2f}", flush=True)
+            cases = spark_cases(spark, log, Path(place))
+            for what in given.cases.split(",") if given.cases else cases:
+                each = marginal(cases[what], given.partitions, given.rounds)
+                print(f"{f'{name}, {what}':28}{1e-6 * count / each:18.2f}", flush=True)
     spark.stop()
 
 
-def spark_cases(spark: SparkSession, log: Path, partitions: int, rounds: int) -> dict[str, float]:
+def marginal(case: Callable[[int], DataFrame], partitions: int, rounds: int) -> float:
     """Give the seconds that the records of one partition more take."""
 
-    def rows(upto: int) -> DataFrame:
-        reader = spark.read.format("kafka-log").option("partitions", f"0-{upto - 1}")
-        return reader.schema(READ).load(str(log))
+    def of(upto: int) -> float:
+        return timed(lambda: noop(case(upto)))
 
-    def typed(upto: int) -> DataFrame:
-        return internal_records(rows(upto), TOPIC.value, RECORDS)
+    # The first round starts workers, and has Java compile.
+    pairs = [(of(1), of(partitions)) for _ in range(rounds + 1)][1:]
+    found = statistics.median(large - small for small, large in pairs)
+    return max(found, 1e-9) / (partitions - 1)
 
-    def committed(upto: int) -> DataFrame:
-        commits = typed(upto).where("message = 'OffsetCommit' and error is null")
-        key = [F.col(f"OffsetCommit.key.{one}") for one in ("group", "topic", "partition")]
-        return commits.groupBy(*key).agg(F.max_by("OffsetCommit.value.offset", "offset"))
 
-    found = {}
-    for name, case in (("read", rows), ("typed", typed), ("last commits", committed)):
-        pairs = [
-            [timed(lambda upto=upto, case=case: noop(case(upto))) for upto in (1, partitions)]
-            for _ in range(rounds + 1)
-        ]
-        # The first round starts workers, and has Java compile.
-        small, large = (min(several) for several in zip(*pairs[1:], strict=True))
-        found[name] = max(large - small, 1e-9) / (partitions - 1)
-    return found
+def spark_cases(
+    spark: SparkSession, root: Path, place: Path
+) -> dict[str, Callable[[int], DataFrame]]:
+    """Give what is made of so many partitions."""
+
+    def paths(upto: int) -> list[str]:
+        return [str(root / f"{TOPIC.topic}-{number}") for number in range(upto)]
+
+    def read(upto: int) -> DataFrame:
+        return spark.read.format("kafka-log").schema(READ).load(paths(upto))
+
+    def log(upto: int) -> InternalLog:
+        return open_log(spark, paths(upto), TOPIC.value)
+
+    def prebuilt(whole: DataFrame, asked: Asked, upto: int) -> DataFrame:
+        file = place / f"{root.name}-{len(whole.columns)}.arrow"
+        if not file.exists():
+            prebuild(file, root, asked, whole.columns)
+        tasks = spark.createDataFrame([(str(file),)] * upto, "file string").repartition(upto)
+        return tasks.mapInArrow(from_file, whole.schema)
+
+    whole = log(1).typed(RECORDS)
+    some = log(1).typed(FIELDS, COLUMNS)
+    structures = {*RECORDS, "is_later", "hides"}
+    columns = [one for one in whole.columns if one not in structures]
+    ends = [(f"topic-{at % 300}", at % 32, MADE) for at in range(9600)]
+    ended = spark.createDataFrame(ends, "topic string, partition int, end_offset bigint")
+    return {
+        "read": read,
+        "by rows": lambda upto: internal_records(read(upto), TOPIC.value, RECORDS),
+        "typed": lambda upto: log(upto).typed(RECORDS),
+        "prebuilt": partial(prebuilt, whole.drop("is_later", "hides"), Asked(RECORDS, columns)),
+        "fields": lambda upto: log(upto).typed(FIELDS, COLUMNS),
+        "prebuilt fields": partial(
+            prebuilt,
+            some.drop("is_later", "hides"),
+            Asked(FIELDS, [one for one in some.columns if one not in structures]),
+        ),
+        "last_commits": lambda upto: last_commits(log(upto)),
+        "lag": lambda upto: lag(last_commits(log(upto)), ended),
+        "groups": lambda upto: groups(log(upto)),
+        "group_members": lambda upto: group_members(log(upto)),
+    }
+
+
+def prebuild(file: Path, root: Path, asked: Asked, columns: list[str]) -> None:
+    """Write what a task gives of the first partition."""
+    [[piece]] = plan([str(root)], LogQuery(partitions={0}, piece_bytes=1 << 40))
+    found = list(typed_piece(TOPIC.value, asked, columns, piece))
+    made = [
+        one.add_column(0, "partition", pa.nulls(len(one), pa.int32()).fill_null(0))
+        for one in found
+        if len(one)
+    ]
+    made = [one.select(columns) for one in made]
+    with pa.OSFile(str(file), "wb") as out, pa.ipc.new_stream(out, made[0].schema) as stream:
+        for one in made:
+            stream.write_batch(one)
+
+
+def from_file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            with pa.memory_map(path) as file:
+                yield from pa.ipc.open_stream(file)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """``python -m fuzz.kills [--rounds N] [--seed N]``: analyses that are killed at random moments.
 
+Each is of a capture and of a log, and answers what is asked of both.
+
 Each round kills one with SIGKILL, and then the output must be that of one analysis and complete, or
 say that it is unfinished. The last is not killed, and must remove what all before it left. Java,
 which outlives a killed analysis for a moment, is left to itself, as it is when memory runs out.
@@ -17,22 +19,33 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing.staging import PARTS, PREFIX
 from flexwire.spark.tables import SUCCESS, finished_tables
+from flexwire.tables.log_schema import BATCHES
 from fuzz.arguments import asked
+from tests.capture.made_logs import MadeSegment, plain
 from tests.spark.traffic import Traffic, made
 
 ROOT = Path(__file__).parents[1]
 _POLL_SECONDS = 0.005
 # About as many as an analysis of such a capture writes: some are over before they are killed.
-MOST_FILES = 40
+MOST_FILES = 60
+ANSWERS = ("errors", "storage")
 
 
-def write_capture(directory: Path, exchanges: int) -> None:
-    """A capture of so many requests and responses, by which its analysis is known."""
+def write_input(directory: Path, exchanges: int) -> None:
+    """A capture of so many requests and responses, and a log of as many records.
+
+    By these an analysis is known.
+    """
+    segment = MadeSegment(0)
+    for offset in range(exchanges):
+        segment.add(plain(offset, 1))
+    segment.write(directory / "orders-0")
     traffic = Traffic(directory)
     connection = traffic.connect()
     for number in range(exchanges):
@@ -42,11 +55,11 @@ def write_capture(directory: Path, exchanges: int) -> None:
     traffic.close()
 
 
-def analysis(capture: Path, out: Path) -> subprocess.Popen[bytes]:
+def analysis(given: Path, out: Path) -> subprocess.Popen[bytes]:
     """One that has begun, in a process of its own."""
-    command = [sys.executable, "-m", "flexwire", "analyze", str(capture), "--out", str(out)]
+    command = [sys.executable, "-m", "flexwire", "analyze", str(given), "--out", str(out)]
     return subprocess.Popen(  # noqa: S603 - our own
-        [*command, "--memory", "512m"],
+        [*command, "--memory", "512m", "--answers", ",".join(ANSWERS)],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -85,20 +98,27 @@ def state(out: Path, known: set[int | None]) -> int | None:
     """
     told = {}
     if (out / "facts.json").exists():
-        told["facts"] = json.loads((out / "facts.json").read_text())["totals"]["frames"] / 2
-    if (out / "tables" / "frames").exists():
-        told["frames"] = pq.read_table(out / "tables" / "frames").num_rows / 2
+        facts = json.loads((out / "facts.json").read_text())
+        told["facts"] = facts["totals"]["frames"] / 2
+        told["facts of logs"] = facts["logs"]["records"]
+    tables = out / "tables"
+    if (tables / "frames").exists():
+        told["frames"] = pq.read_table(tables / "frames").num_rows / 2
+    for name in (BATCHES, "answers/storage"):
+        if (tables / name).exists():
+            told[name] = pc.sum(pq.read_table(tables / name)["records"]).as_py()
     if len(set(told.values())) > 1:
         raise AssertionError(f"a mix: {told}")
     try:
         finished_tables(out / "tables")
     except FlexwireError:
         return None
-    # The captures have messages, so each part is there.
-    if missing := [part for part in PARTS if not (out / part).exists()]:
+    # The captures have messages, and answers are asked, so each part is there.
+    answered = [f"answers/{one}.csv" for one in ANSWERS]
+    if missing := [part for part in (*PARTS, *answered) if not (out / part).exists()]:
         raise AssertionError(f"{missing} are missing, and {SUCCESS} is there")
-    (sources,) = json.loads((out / "tables" / SUCCESS).read_text())["sources"]
-    found = int(Path(sources).parent.name)
+    sources = json.loads((out / "tables" / SUCCESS).read_text())["sources"]
+    (found,) = {int(part) for one in sources for part in Path(one).parts if part.isdigit()}
     if {*told.values()} != {found}:
         raise AssertionError(f"a mix: {told}, of {sources}")
     if found not in known:
@@ -111,7 +131,7 @@ def rounds(place: Path, count: int, seed: int) -> list[str]:
     chosen = random.Random(seed)  # noqa: S311 - chance, not a secret
     out, told, before = place / "out", [], None
     for number in range(1, count + 2):
-        write_capture(place / str(number), number)
+        write_input(place / str(number), number)
         is_last = number > count
         files = sys.maxsize if is_last else chosen.randrange(1, MOST_FILES)
         became = kill_when(analysis(place / str(number), out), out, files)

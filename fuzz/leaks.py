@@ -1,8 +1,10 @@
 """``python -m fuzz.leaks [--rounds N] [--seed N]``: secrets wherever there may be one, looked for.
 
-Each round is a capture with other words in its fields and damages, an analysis of it, and a search
-of all that was written for any of them. One that is found is an error. The first capture
-is analyzed with its credentials too: a kind of secret that is not found then is an error as well.
+Each round is a capture with other words in its fields and damages, and a log with others in its
+records, an analysis of both that answers every question, and a search of all that was written for
+any of them. One that is found is an error. The first capture is analyzed with its credentials too:
+a kind of secret that is not found then is an error as well; but nothing shows what records of logs
+hold.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from flexwire.spark.analyze import SMALL_JAVA
 from flexwire.spark.session import session
 from fuzz.arguments import asked
-from tests.spark.planted import Planted, plant
+from tests.spark.planted import Planted, plant, plant_logs
 from tests.spark.test_secrets import analyzed, found, not_found
 
 
@@ -28,13 +30,17 @@ def main() -> int:
         planted = Planted(random.Random(number))  # noqa: S311 - chance, not a secret
         plant(planted)
         with tempfile.TemporaryDirectory(prefix="flexwire-leaks-") as place:
-            hidden = analyzed(planted, Path(place), spark)
-            leaks = {(planted.words.get(word, "?"), where) for where, word in found(hidden)}
+            logged = plant_logs(planted, Path(place))
+            words = planted.words | logged
+            hidden = analyzed(planted, Path(place), spark, answers="all")
+            leaks = {(words.get(word, "?"), where) for where, word in found(hidden)}
+            leaks |= {(one.reason, "a question failed") for one in hidden.facts.unanswered}
             unseen = set[str]()
             if number == given.seed:
-                shown = analyzed(planted, Path(place), spark, show_credentials=True)
+                shown = analyzed(planted, Path(place), spark, answers="all", show_credentials=True)
                 unseen = not_found(planted, shown)
-        sys.stdout.write(f"== --seed {number}: {len(planted.words)} secrets, {len(leaks)} shown\n")
+                leaks |= {(logged[word], where) for where, word in found(shown) if word in logged}
+        sys.stdout.write(f"== --seed {number}: {len(words)} secrets, {len(leaks)} shown\n")
         sys.stdout.writelines(f"   {kind} in {where}\n" for kind, where in sorted(leaks))
         sys.stdout.writelines(
             f"   {kind} is not found where it is shown\n" for kind in sorted(unseen)

@@ -41,6 +41,8 @@ _ALONE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+# Voters are in the log, and may change, where this is set to nothing (KIP-853).
+_VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
 _JAVA = (
     "-Xmx512m",
@@ -146,7 +148,8 @@ def _started(
             if not (directory / "data").exists():
                 cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
                 formatting = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
-                subprocess.run([*formatting, str(properties)], **out, check=True)
+                alone = ["--standalone"] if own.get(_VOTERS) == "" else []
+                subprocess.run([*formatting, str(properties), *alone], **out, check=True)
             process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], **out)
         if _waited(process, log):
             return process, f"127.0.0.1:{port}"
@@ -182,13 +185,17 @@ def _properties(directory: Path, port: int, controller: int, own: Mapping[str, s
     node = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        _VOTERS: f"1@127.0.0.1:{controller}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(directory / "data"),
     }
-    return "".join(f"{key}={value}\n" for key, value in {**node, **_ALONE, **own}.items())
+    settings = {**node, **_ALONE, **own}
+    if not settings[_VOTERS]:
+        del settings[_VOTERS]
+        settings.setdefault("controller.quorum.bootstrap.servers", f"127.0.0.1:{controller}")
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 if __name__ == "__main__":

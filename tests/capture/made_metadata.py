@@ -10,6 +10,7 @@ from flexwire.protocol.record_types import framed_messages
 from flexwire.records import Record, encode_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 TIME = 1_700_000_000_000
@@ -20,7 +21,9 @@ TYPES = {
     for name in names
 }
 # Types of control records.
-LEADER_CHANGE, HEADER, FOOTER = 2, 3, 4
+LEADER_CHANGE, HEADER, FOOTER, VERSION, VOTERS = 2, 3, 4, 5, 6
+# The id of a log directory.
+PLACE = "AAAAAAAAAAAAAAAAAAAAOA"
 
 
 def value(name: str, version: int = 0, /, **fields: Any) -> bytes:
@@ -52,6 +55,25 @@ def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> byte
     return batch(offset, [change], time=time, epoch=epoch, is_control=True)
 
 
+def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
+    """What says the quorum's version, and the records of its voters if there are some."""
+    said = []
+    if version is not None:
+        said.append(control(VERSION, "KRaftVersionRecord", kRaftVersion=version))
+    if voters:
+        each = [
+            {
+                "voterId": one,
+                "voterDirectoryId": PLACE,
+                "endpoints": [{"name": "CONTROLLER", "host": f"c{one}", "port": 9000 + one}],
+                "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+            }
+            for one in voters
+        ]
+        said.append(control(VOTERS, "VotersRecord", voters=each))
+    return said
+
+
 def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> bytes:
     """A log from offset 0 on: a leader's election, and a batch of each part, a second apart."""
     made, offset = elected(0, *voters, time=time), 1
@@ -61,14 +83,16 @@ def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> 
     return made
 
 
-def snapshot(values: list[bytes], *, time: int = TIME) -> bytes:
-    """The content of a snapshot, whose offsets begin at 0."""
+def snapshot(
+    values: list[bytes], *, time: int = TIME, controls: Sequence[tuple[bytes, bytes]] = ()
+) -> bytes:
+    """The content of a snapshot, whose offsets begin at 0; ``controls`` as `quorum` gives them."""
     header = control(HEADER, "SnapshotHeaderRecord", lastContainedLogTimestamp=time)
-    made = batch(0, [header], is_control=True)
+    made, first = batch(0, [header, *controls], is_control=True), 1 + len(controls)
     if values:
-        made += batch(1, values)
+        made += batch(first, values)
     footer = control(FOOTER, "SnapshotFooterRecord")
-    return made + batch(1 + len(values), [footer], is_control=True)
+    return made + batch(first + len(values), [footer], is_control=True)
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:

@@ -65,6 +65,7 @@ SHOWN_AS: dict[Kind, tuple[str, ...]] = {
     "moment": ("timestamp", "date32"),
     "share": ("double",),
     "flag": ("bool",),
+    "setting": ("int",),
 }
 
 
@@ -132,7 +133,8 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     assert any(one.is_about for one in answer.shown)
     picture = answer.picture
     if picture is not None:
-        assert {picture.value, *picture.parts} <= {*shown}
+        assert {picture.value, *picture.parts, *picture.across} <= {*shown}
+        assert len({one.kind for one in answer.shown if one.name in picture.across}) <= 1
         assert len(picture.parts) <= len(PARTS)
         assert picture.over is None or pa.types.is_temporal(types[picture.over])
 

@@ -10,6 +10,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from tests.kafka.acting import SETTINGS, Acts, act, act_with_two, set_feature
+from tests.kafka.test_quorum import quorum
 from tests.spark.internal_topics.snapshots import compared, view
 from tools.broker import VERSIONS, broker
 
@@ -108,9 +109,12 @@ def agree(spark: SparkSession, acts: Acts) -> None:
         18, "ApiVersions", 3, {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}
     )
     features = {one["name"]: one["maxVersionLevel"] for one in versions["finalizedFeatures"]}
-    # This one is a control record's.
-    features.pop("kraft.version", None)
+    # It does not name what is at 0.
     assert {row.feature: row.level for row in levels.collect()} == features
+    [row] = view("voters", "voters", state).collect()
+    # Static, and so in no record but that of the leader's election.
+    assert (row.voter, row.said_by, row.endpoints) == (1, "LEADER_CHANGE", None)
+    assert quorum(acts.address, acts.version).voters == {1: None}
     clients(acts, state)
 
 

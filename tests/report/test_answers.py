@@ -12,7 +12,7 @@ import pytest
 
 from flexwire.report import Facts, render
 from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
-from flexwire.report.answers import cell
+from flexwire.report.answers import cell, chart
 from flexwire.report.spreadsheet import to_csv
 from tests.report.page import Page
 from tests.report.sample import EMPTY, START
@@ -81,6 +81,25 @@ def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> No
     assert {"#answer-who_sends", "#answer-when", "#answer-slow_ones"} <= {*page().values("href")}
 
 
+def test_columns_beside_each_other_are_bars_of_their_sums() -> None:
+    columns = (
+        ShownColumn("message", "Message", is_about=True),
+        ShownColumn("sent", "As sent", "bytes"),
+        *(ShownColumn(one, one.capitalize(), "bytes") for one in ("small", "same", "large")),
+    )
+    rows = (("a", 900, 500, 900, 1_000), ("b", 100, 100, 100, 100), ("c", 9, None, None, None))
+    picture = Picture("Bytes", "sent", across=("small", "same", "large"))
+    answer = dataclasses.replace(WHO, columns=columns, shown=rows, rows=5, picture=picture)
+    drawn = chart(answer)
+    assert drawn is not None
+    assert drawn.summary == (
+        "Bytes, of 2 of 5 rows: As sent 1.00 kB; Small 600 B, 40 % less; Same 1.00 kB, the same; "
+        "Large 1.10 kB, 10 % more."
+    )
+    assert drawn.wide.count("<rect") == 4
+    assert chart(dataclasses.replace(answer, shown=rows[2:])) is None
+
+
 def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
     words = page().words()
     assert "answers/who_sends.csv have the first 900 of 935 rows." in words
@@ -117,6 +136,7 @@ def test_answers_survive_json() -> None:
         (0.5, "count", "0.5"),
         (1500, "bytes", "1.50 kB"),
         (1500.5, "bytes", "1.50 kB"),
+        (131072, "setting", "128 KiB"),
         (1500, "us", "1.50 ms"),
         (90_000_000, "us", "1 min 30 s"),
         (0.001, "share", "<1 %"),

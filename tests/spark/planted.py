@@ -13,7 +13,9 @@ from flexwire.capture.packets import endpoints, tcp_packet
 from flexwire.codec import message
 from flexwire.errors import EncodeError, UnknownMessageError
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
+from flexwire.records import Record
 from flexwire.wire.segment_layout import ACK, FIN, SYN
+from tests.capture.made_logs import TIME, MadeSegment
 from tests.capture.traffic import pcap
 from tests.spark.traffic import framed, made, record_batch, request, response
 
@@ -29,6 +31,7 @@ _PORTS = 60_000
 GARBAGE = b"\x00\x00\x01\x07\xff\xfe\x80 garbage"
 SECRET_NAME = "listener.name.a.ssl.key.passphrase"  # noqa: S105 - a name, not a password
 _METADATA = "__cluster_metadata"
+_OF_RECORDS = ("key", "value", "name of a header", "value of a header")
 
 Step = tuple[str, bytes]
 
@@ -119,6 +122,29 @@ BYE = exchange("Heartbeat", 4, 102)
 HANDSHAKE_0 = exchange("SaslHandshake", 0, 103, mechanism="PLAIN")
 HANDSHAKE_1 = exchange("SaslHandshake", 1, 103, mechanism="PLAIN")
 PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, HANDSHAKE_0)
+
+
+def plant_logs(planted: Planted, directory: Path) -> dict[bytes, str]:
+    """Write logs below a directory, with words of their own wherever a record has bytes.
+
+    Some are damaged, so that the words stand where something else is read.
+    """
+    before = dict(planted.words)
+    for topic in ("orders", _METADATA, "__consumer_offsets"):
+        segment = MadeSegment(0)
+        for offset, damage in enumerate(range(-1, 120, 3)):
+            words = [planted.word(f"{kind} of a record in a log") * 3 for kind in _OF_RECORDS]
+            key, value, name, header = words
+            at = len(segment.data)
+            record = Record(offset, TIME + offset, key, value, [(name, header)])
+            segment.add([record], compression="gzip" if damage % 2 else "none")
+            if damage >= 0:
+                segment.data[min(at + damage, len(segment.data) - 1)] ^= 0xFF
+        segment.data += planted.word("the torn end of a log") * 3
+        segment.write(directory / "logs" / f"{topic}-0")
+    logged = {word: kind for word, kind in planted.words.items() if word not in before}
+    planted.words = before
+    return logged
 
 
 def plain(word: bytes) -> bytes:

@@ -10,9 +10,9 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
+from flexwire.cost.sampling import BLOCKS
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.reading import AnalysisTables
-from flexwire.spark.answers.sizes import blocks
 from flexwire.spark.batches import spark_schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
@@ -168,11 +168,8 @@ def test_no_rows_give_none(empty: AnalysisTables) -> None:
 
 
 def test_blocks_of_frames_are_one_in_so_many_of_each_octave() -> None:
-    ranges = [
-        [int(one) for one in text.split(" between ")[1].split(" and ")]
-        for text in blocks().split(" or ")
-    ]
-    assert ranges[0] == [0, 255]
+    ranges = BLOCKS.ranges
+    assert ranges[0] == (0, 255)
     for octave in (256, 2**20, 2**30):
         inside = [(low, high) for low, high in ranges if octave <= low < 2 * octave]
         assert all(high < 2 * octave for _, high in inside)

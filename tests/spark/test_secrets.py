@@ -33,9 +33,10 @@ def planted() -> Planted:
 
 
 def analyzed(planted: Planted, directory: Path, spark: SparkSession, **asked: Any) -> Analysis:
-    """An analysis of what is planted."""
+    """An analysis of what is planted, and of logs that are there."""
     planted.write(directory / "secrets.pcap")
-    return analyze([directory / "secrets.pcap"], directory / "out", spark=spark, **asked)
+    given = [directory / "secrets.pcap", *directory.glob("logs")]
+    return analyze(given, directory / "out", spark=spark, **asked)
 
 
 def outputs(analysis: Analysis) -> Iterator[tuple[str, bytes]]:

@@ -16,9 +16,16 @@ from flexwire.columnar.types import message_type
 from flexwire.errors import ArgumentError, CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
 from flexwire.schema.served import served_of
-from flexwire.tables.typed_records import TypedRecords, record_names
+from flexwire.tables.typed_records import (
+    HEAD_COLUMNS,
+    Records,
+    TypedRecords,
+    fields_there,
+    record_names,
+)
 from flexwire.wire.encoding import Encoding
 from tests.capture.log_vectors import BASE, vectors
+from tests.columnar.chosen_fields import kept, paths
 from tests.protocol.test_record_types import BY_MODULE, RECORDS, int16, keys_of, type_of
 
 if TYPE_CHECKING:
@@ -115,7 +122,7 @@ def expected(topic: InternalTopic, row: Row) -> dict[str, Any]:
     }
 
 
-def decoded(topic: InternalTopic, rows: Sequence[Row], records: Sequence[str]) -> pa.RecordBatch:
+def decoded(topic: InternalTopic, rows: Sequence[Row], records: Records) -> pa.RecordBatch:
     typed = TypedRecords(topic, records)
     keys, values = (pa.array([row[at] for row in rows], pa.binary()) for at in range(2))
     return pa.RecordBatch.from_arrays(typed.decode(keys, values, None), schema=typed.schema)
@@ -192,6 +199,48 @@ def test_what_is_not_asked_for_is_only_told() -> None:
     assert found["version"] == everything["version"]
     asked = [one == "OffsetCommit" for one in found["message"].to_pylist()]
     assert found["OffsetCommit"].is_valid().to_pylist() == asked
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_fields_that_are_asked_for_are_those_of_the_whole_record(topic: InternalTopic) -> None:
+    chance, names = random.Random(topic), sorted(record_names(topic))
+    rows = real_records(topic)
+    rows += [damaged(chance.choice(rows), chance) for _ in range(100)]
+    whole = decoded(topic, rows, names)
+    every = {name: [*paths(whole.schema.field(name).type)] for name in names}
+    for _ in range(3):
+        wanted = {name: chance.sample(every[name], chance.randint(0, 3)) for name in names}
+        found = decoded(topic, rows, wanted)
+        found.validate(full=True)
+        assert found.select([*HEAD_COLUMNS]) == whole.select([*HEAD_COLUMNS])
+        for name, fields in wanted.items():
+            split = [one.split(".") for one in fields] or [[]]
+            assert found[name].to_pylist() == [kept(one, split) for one in whole[name].to_pylist()]
+
+
+def test_fields_that_there_are_not_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"fields: expected fields of key .*, got 'topc'"):
+        TypedRecords(OFFSETS, {"OffsetCommit": ["key.topc"]})
+    with pytest.raises(ArgumentError, match="fields: expected names of fields"):
+        TypedRecords(OFFSETS, {"OffsetCommit": "key.topic"})
+    assert fields_there(OFFSETS, ["OffsetCommit"], ["key.topc", "value", "key.topic"]) == {
+        "OffsetCommit": ["value", "key.topic"]
+    }
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_what_surely_is_no_record_that_is_asked_for_is_none(topic: InternalTopic) -> None:
+    chance, names = random.Random(topic), sorted(record_names(topic))
+    rows = real_records(topic)
+    rows += [damaged(chance.choice(rows), chance) for _ in range(200)]
+    rows += [(None, None), (b"", b""), (None, b"\x81\0\2\0"), (None, b"\1\x82\0\0")]
+    messages = decoded(topic, rows, [])["message"].to_pylist()
+    for name in chance.sample(names, min(4, len(names))):
+        keys, values = (pa.array([row[at] for row in rows], pa.binary()) for at in range(2))
+        may = TypedRecords(topic, [name]).may_have(keys, values)
+        of = [one == name for one in messages]
+        assert not any(has and not told for has, told in zip(of, may.tolist(), strict=True))
+        assert 0 < sum(of) <= may.sum() < len(rows)
 
 
 def test_slices_and_wide_columns_and_no_rows() -> None:

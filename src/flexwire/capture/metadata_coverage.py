@@ -81,6 +81,11 @@ class Covered:
         bases |= {one.name.offset: one.name for one in self._usable()}
         return [Base(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())]
 
+    def run_start(self, offset: int) -> int | None:
+        """Give where the log's run begins that goes on at ``offset``; None where there is none."""
+        starts = [one.start for one in self.runs if one.start <= offset <= one.end]
+        return max(starts, default=None)
+
     def _reach(self, offset: int) -> int:
         ends = [one.end for one in self.runs if one.start <= offset <= one.end]
         return max(ends, default=offset)

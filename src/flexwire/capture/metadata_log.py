@@ -136,7 +136,7 @@ class _Log:
         with open_file(source) as log:
             if not log.size:
                 self._continue_at(base)
-            for place, epoch, attributes in _headers(log):
+            for place, epoch, attributes in batch_headers(log):
                 self._continue_at(place.base_offset)
                 run = self._run
                 assert run is not None  # noqa: S101 - it was made there
@@ -165,7 +165,7 @@ class _Log:
         return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
 
 
-def _headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
+def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
     """Give the batches of a file in order with their epoch and attributes, past any damage."""
     position = 0
     while position < log.size:
@@ -187,7 +187,7 @@ def _headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
 def _voters(log: LogFile, place: BatchPlace) -> int | None:
     """Give how many voters a control batch names; 0 where it cannot be read."""
     try:
-        controls = _controls(log, place)
+        controls = controls_of(log, place)
     except FlexwireError:
         return 0
     for one in controls:
@@ -197,7 +197,7 @@ def _voters(log: LogFile, place: BatchPlace) -> int | None:
     return None
 
 
-def _controls(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
+def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
     """Read the records of a control batch; none of any other."""
     batch = read_batch(log, place)
     if not batch.is_control:
@@ -222,7 +222,7 @@ def _examined(name: SnapshotName, source: Source, walked: _Log) -> Snapshot:
 def _ends(log: LogFile) -> tuple[int | None, str | None]:
     """Give the time of a snapshot's last record, and what is wrong with its batches or ends."""
     timestamp, last, end = None, None, 0
-    for place, _, _ in _headers(log):
+    for place, _, _ in batch_headers(log):
         if place.position != (0 if last is None else last.position + last.size):
             break
         if place.base_offset != end:
@@ -238,7 +238,7 @@ def _ends(log: LogFile) -> tuple[int | None, str | None]:
 
 
 def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
-    for one in _controls(log, place)[:1]:
+    for one in controls_of(log, place)[:1]:
         if one.name == _HEADER and one.message is not None:
             said: int = one.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
             return said
@@ -246,4 +246,4 @@ def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
 
 
 def _is_footer(log: LogFile, place: BatchPlace) -> bool:
-    return [one.name for one in _controls(log, place)][-1:] == [_FOOTER]
+    return [one.name for one in controls_of(log, place)][-1:] == [_FOOTER]

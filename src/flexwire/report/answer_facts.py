@@ -30,13 +30,15 @@ class Picture:
 
     ``parts`` are columns of one kind that ``value`` is the sum of, if the bar is to show them. With
     ``over``, the name of a column of moments, it is ``value`` over time instead, summed over what
-    is shown of each moment.
+    is shown of each moment. With ``across`` it has a bar of ``value`` and one of each of these, the
+    sums of what is shown, and how much more or less than ``value`` each is.
     """
 
     title: str
     value: str
     parts: tuple[str, ...] = ()
     over: str | None = None
+    across: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from flexwire.report.tables import ROW_LIMIT, Cell, Column, Table, build, number
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from flexwire.report.answer_facts import AnswerFacts, Kind, ShownColumn, Unanswered
+    from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
     from flexwire.report.facts import Facts
     from flexwire.report.tables import Kind as TableKind
 
@@ -57,6 +57,9 @@ def parts(
 
 def chart(answer: AnswerFacts) -> charts.Chart | None:
     """The picture of an answer; None where it has none, or nothing to draw."""
+    picture = answer.picture
+    if picture is not None and picture.across:
+        return _across_chart(answer, picture)
     return _time_chart(answer) or _bar_chart(answer)
 
 
@@ -196,6 +199,37 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
     all_rows = units.count(answer.rows)
     of_all = "" if len(drawn) == answer.rows else f", {len(drawn)} of {all_rows} rows"
     return bars(f"{picture.title}{of_all}: {words}.", drawn)
+
+
+def _across_chart(answer: AnswerFacts, picture: Picture) -> charts.Chart | None:
+    """A bar for each of some columns, over the rows that have a value in all of them."""
+    columns = [
+        (place, one)
+        for name in (picture.value, *picture.across)
+        for place, one in enumerate(answer.columns)
+        if one.name == name
+    ]
+    rows = [row for row in answer.shown if all(row[place] is not None for place, _ in columns)]
+    sums = [sum(row[place] for row in rows) for place, _ in columns]
+    if len(columns) <= len(picture.across) or not sums[0]:
+        return None
+    told = [
+        f"{write(total, one.kind)}{_beside(total, sums[0]) if place else ''}"
+        for place, (total, (_, one)) in enumerate(zip(sums, columns, strict=True))
+    ]
+    drawn = [
+        charts.Bar(one.heading, (total,), value)
+        for (_, one), total, value in zip(columns, sums, told, strict=True)
+    ]
+    of_all = f", of {len(rows)} of {units.count(answer.rows)} rows" * (len(rows) < answer.rows)
+    words = "; ".join(f"{bar.label} {bar.value}" for bar in drawn)
+    return bars(f"{picture.title}{of_all}: {words}.", drawn)
+
+
+def _beside(total: float, whole: float) -> str:
+    if total == whole:
+        return ", the same"
+    return f", {units.share(abs(total - whole) / whole)} {'less' if total < whole else 'more'}"
 
 
 def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]:

@@ -36,12 +36,14 @@ from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
     LOG_ANSWERS,
+    STATE_ANSWERS,
     audit_rows,
     audit_tables,
     gather_audit,
     tables_to_audit,
 )
 from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
+from flexwire.spark.answers.internal_logs import internal_topics, with_internal
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.settings import answering, are_small
 from flexwire.spark.answers.writing import write_answers
@@ -329,7 +331,7 @@ def _run(
             if logs:
                 title = facts.title if facts.has_traffic or how.title != TITLE else TITLE_OF_LOGS
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
-            facts = job.answer(facts, start.memory if is_ours else None)
+            facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(place, facts, every)
@@ -552,17 +554,18 @@ class _Job:
         name = f"{directory.rpartition('/')[2]}.parquet"
         write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
 
-    def answer(self, facts: Facts, memory: str | None) -> Facts:
+    def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers = self.how.answers
+        answers, internal = self.how.answers, internal_topics(logs)
         if answers is None:
-            answers = LOG_ANSWERS if facts.logs is not None else ()
+            answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
+        answers = tuple(one for one in answers if not one.asks or internal.intersection(one.asks))
         if not answers:
             return facts
         written = staged(self.place)
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
-            tables = tables_of(self.spark, written)
+            tables = with_internal(tables_of(self.spark, written), self.spark, logs)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         write_answers(self.place.files, given, grows=self.how.format == DELTA)

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from flexwire.arguments import to_list, to_text
-from flexwire.spark.batches import BATCH_ROWS, spark_schema
+from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
 from flexwire.tables.conforming import conform
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from flexwire.tables.ranges import Ranges
+
 PART_BYTES: Final = 128 << 20
 """Of a larger file several tasks read some row groups each."""
 
+# What repeats takes few bytes in a file, and not in memory.
+_BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
 _REGISTERED: WeakSet[SparkSession] = WeakSet()
 
@@ -75,12 +79,58 @@ def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> Da
 
 
 @dataclass(frozen=True, slots=True)
-class _Part(InputPartition):
+class FilePart:
     """Every ``of``-th row group of a file, from the ``number``-th on."""
 
     file: str
     number: int
     of: int
+
+    def batches(
+        self,
+        place: str,
+        wanted: pa.Schema,
+        only: Ranges | None = None,
+        most_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Its rows, with these columns, and those that the file lacks null.
+
+        Batches have up to so many rows, and about `BATCH_BYTES`. Row groups in which no row can be
+        in the ranges of ``only`` are not read; other rows of those that are read come along.
+        """
+        system, root = Place(place).arrow()
+        with (
+            reported(f"{place}/{self.file}", "read"),
+            system.open_input_file(f"{root}/{self.file}") as opened,
+            pq.ParquetFile(opened) as file,
+        ):
+            there = [one for one in wanted.names if one in file.schema_arrow.names]
+            keys = dict(one.split("=", 1) for one in self.file.split("/") if "=" in one)
+            groups = [*range(self.number, file.num_row_groups, self.of)]
+            if only is not None:
+                groups = [one for one in groups if only.may_be_in(file.metadata.row_group(one))]
+            rows = min(most_rows, _bounded_rows(file.metadata, {*there}))
+            for batch in file.iter_batches(rows, row_groups=groups, columns=there):
+                arrays = [
+                    conform(batch.column(one.name), one.type)
+                    if one.name in there
+                    else _repeated(keys.get(one.name), len(batch), one.type)
+                    for one in wanted
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def parts_of(files: Iterable[tuple[str, int]]) -> list[FilePart]:
+    """Parts of about `PART_BYTES` each, of files by name and size."""
+    of_file = [(file, 1 + size // PART_BYTES) for file, size in files]
+    return [FilePart(file, number, of) for file, of in of_file for number in range(of)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(InputPartition):
+    """What one task reads."""
+
+    part: FilePart
 
 
 class TablesDataSource(DataSource):
@@ -104,30 +154,24 @@ class _TablesReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        parts = [(file, 1 + size // PART_BYTES) for file, size in self._files]
-        return [_Part(file, number, of) for file, of in parts for number in range(of)]
+        return [*map(_Part, parts_of(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
         wanted = to_arrow_schema(self._schema, timezone="UTC")
-        system, root = Place(self._place).arrow()
-        url = f"{self._place}/{partition.file}"
-        with (
-            reported(url, "read"),
-            system.open_input_file(f"{root}/{partition.file}") as opened,
-            pq.ParquetFile(opened) as file,
-        ):
-            there = [one for one in wanted.names if one in file.schema_arrow.names]
-            keys = dict(one.split("=", 1) for one in partition.file.split("/") if "=" in one)
-            groups = range(partition.number, file.num_row_groups, partition.of)
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=there):
-                arrays = [
-                    conform(batch.column(one.name), one.type)
-                    if one.name in there
-                    else _repeated(keys.get(one.name), len(batch), one.type)
-                    for one in wanted
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+        yield from partition.part.batches(self._place, wanted)
+
+
+def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
+    """How many rows of a file make a batch of bounded size, in the mean."""
+    values = size = 1
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema.partition(".")[0] in columns:
+                values += column.num_values
+                size += column.total_uncompressed_size
+    rows: int = footer.num_rows
+    return max(1, min(rows * _BATCH_VALUES // values, rows * BATCH_BYTES // size))
 
 
 def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:

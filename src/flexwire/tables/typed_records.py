@@ -8,9 +8,10 @@ refuse, the layouts of older releases, and what is unknown or damaged is read by
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from flexwire.arguments import refuse, to_list
 from flexwire.columnar import decode_messages, message_type
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.pruning import pruned, pruned_type
 from flexwire.columnar.types import merge
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
@@ -36,9 +38,12 @@ from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.varint import read_unsigned_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     Words = np.ndarray[Any, Any]
+
+Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
+"""Names of records, or for each the fields that are wanted of it; all where none is named."""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),
@@ -86,12 +91,17 @@ class TypedRecords:
     """Decodes the records of one topic; of some only what they are.
 
     ``records`` names those that are decoded: "OffsetCommit" where a record is a key and a value,
-    "TopicRecord" where it is one message. `ArgumentError` for one that the topic does not have.
+    "TopicRecord" where it is one message. With the fields that are wanted of each, as "key.group"
+    or "value.members.client_id", the columns have no others: a record is decoded whole, and what
+    nobody asked for is left out without copying. `ArgumentError` for a record that the topic does
+    not have, or a field that the record does not have.
     """
 
-    def __init__(self, topic: InternalTopic, records: Sequence[str]) -> None:
+    def __init__(self, topic: InternalTopic, records: Records) -> None:
         self.topic = topic
-        self.records = tuple(to_list(records, "records", "names of records"))
+        fields = records if isinstance(records, Mapping) else {}
+        names = [*records] if isinstance(records, Mapping) else records
+        self.records = tuple(to_list(names, "records", "names of records"))
         known = record_names(topic)
         for name in self.records:
             if name not in known:
@@ -99,15 +109,11 @@ class TypedRecords:
         if len({*self.records}) < len(self.records):
             raise refuse("records", "each name once", records)
         self._values = {name: known[name] for name in self.records}
-
-    @cached_property
-    def schema(self) -> pa.Schema:
+        self._kinds = {name: self._kind(name) for name in self.records}
+        wanted = {name: to_list(one, "fields", "names of fields") for name, one in fields.items()}
+        asked = {name: pruned_type(one, wanted.get(name, ())) for name, one in self._kinds.items()}
+        self.schema = pa.schema([*HEAD_COLUMNS.items(), *asked.items()])
         """What `decode` gives."""
-        return pa.schema([*HEAD_COLUMNS.items(), *self._kinds.items()])
-
-    @cached_property
-    def _kinds(self) -> dict[str, pa.StructType]:
-        return {name: self._kind(name) for name in self.records}
 
     def _kind(self, name: str) -> pa.StructType:
         value = self._value_kind(name)
@@ -125,7 +131,26 @@ class TypedRecords:
         keys, values = (
             one if one.type == pa.binary() else one.cast(pa.binary()) for one in (keys, values)
         )
-        return _Decoding(self, keys, values, is_control).columns()
+        made = _Decoding(self, keys, values, is_control).columns()
+        return [pruned(one, asked.type) for one, asked in zip(made, self.schema, strict=True)]
+
+    def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
+        """Say which rows may be of ``records``, by what stands in front; no other is of them."""
+        if not self.topic.has_keys:
+            heads = _frames(values)
+            return heads.is_odd | np.isin(heads.types, self._types)
+        types, has_type = _int16(keys)
+        return has_type & np.isin(types, self._types)
+
+    @cached_property
+    def _types(self) -> list[int]:
+        """The types that ``records`` have."""
+        module = self.topic.module
+        if self.topic.has_keys:
+            keys = record_keys(module).items()
+            return [number for number, (key, _) in keys if record_name(key) in self.records]
+        framed = framed_messages(module).items()
+        return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
     def known(self, record_type: int, version: int) -> _Known:
         """Say what a type and version are; a version of -1 or less is that of no value."""
@@ -155,6 +180,29 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
         return {name: (name,) for names in framed for name in names}
     keys, values = record_keys(topic.module), record_values(topic.module)
     return {record_name(key): values[number] for number, (key, _) in keys.items()}
+
+
+def fields_there(
+    topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
+) -> dict[str, list[str]]:
+    """Give for each record those of the fields that it has, as `TypedRecords` takes them.
+
+    >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
+    {'ShareUpdate': ['key.group_id']}
+    """
+    schema = TypedRecords(topic, records).schema
+
+    def has(kind: pa.DataType, path: list[str]) -> bool:
+        if not path:
+            return True
+        inner = kind.value_type if pa.types.is_list(kind) else kind
+        is_there = pa.types.is_struct(inner) and inner.get_field_index(path[0]) >= 0
+        return is_there and has(inner.field(path[0]).type, path[1:])
+
+    kinds = {name: schema.field(name).type for name in records}
+    return {
+        name: [one for one in fields if has(kind, one.split("."))] for name, kind in kinds.items()
+    }
 
 
 def _key_of(record: str) -> str:
@@ -232,7 +280,7 @@ class _Decoding:
 
     def _record(self, name: str) -> pa.StructArray:
         """Decode the rows of a record; leaves those that refuse to the reference."""
-        kind = self.typed.schema.field(name).type
+        kind = self.typed._kinds[name]  # noqa: SLF001 - of this file
         mine = self._where(lambda one: one.record == name)
         mine &= ~self.by_reference & ~self.control
         if not mine.any():

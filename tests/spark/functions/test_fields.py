@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from flexwire.columnar import decode_messages, message_type
+from flexwire.columnar.pruning import pruned, pruned_type
 from flexwire.errors import ArgumentError
-from flexwire.spark.functions.fields import pruned, pruned_type
 from flexwire.spark.functions.messages import column_type, decoded
+from tests.columnar.chosen_fields import kept, paths
 from tests.spark.functions.chosen import chosen
 from tests.spark.functions.test_messages import SOME, vectors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-def paths(kind: pa.DataType, before: str = "") -> Iterator[str]:
-    """Every name that may be asked for, with dots."""
-    while pa.types.is_list(kind):
-        kind = kind.value_type
-    for one in kind if pa.types.is_struct(kind) else ():
-        yield before + one.name
-        yield from paths(one.type, f"{before}{one.name}.")
-
-
-def kept(value: Any, wanted: list[list[str]]) -> Any:
-    if isinstance(value, list):
-        return [kept(one, wanted) for one in value]
-    if value is None or [] in wanted:
-        return value
-    inner = {name: [one[1:] for one in wanted if one[0] == name] for name in value}
-    return {name: kept(one, inner[name]) for name, one in value.items() if inner[name]}
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])

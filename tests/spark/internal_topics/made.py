@@ -64,3 +64,22 @@ def commit(
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
     return keyed(1, "OffsetCommit", key, None if offset is None else value)
+
+
+def written_transaction(
+    name: str, status: int, producer: int, partitions: dict[str, list[int]]
+) -> tuple[bytes, bytes | None]:
+    of: Any = message("TransactionLogValue")
+    value = {
+        "producer_id": producer,
+        "producer_epoch": 3,
+        "transaction_timeout_ms": 60_000,
+        "transaction_status": status,
+        "transaction_partitions": [
+            of.PartitionsSchema(topic=topic, partition_ids=numbers)
+            for topic, numbers in partitions.items()
+        ],
+        "transaction_start_timestamp_ms": TIME,
+        "transaction_last_update_timestamp_ms": TIME + 5,
+    }
+    return keyed(0, "TransactionLog", {"transactional_id": name}, value)

@@ -22,6 +22,7 @@ VIEWS = {
     "acls": "acls",
     "producer_ids": "producer_ids",
     "controllers": "controllers",
+    "voters": "voters",
 }
 # What there is no more, which no snapshot has.
 OVER = {

@@ -24,7 +24,13 @@ from flexwire.spark.internal_topics import (
     unreadable,
 )
 from tests.capture.made_logs import TIME
-from tests.spark.internal_topics.made import MadeTopic, commit, int16, keyed
+from tests.spark.internal_topics.made import (
+    MadeTopic,
+    commit,
+    int16,
+    keyed,
+    written_transaction,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,25 +148,6 @@ def test_rows_of_another_source(spark: SparkSession, tmp_path: Path) -> None:
     rows = last_commits(InternalLog(committed, "consumer-offsets")).collect()
     assert {row.partition: row.offset for row in rows} == {0: 4, 6: 2}
     assert {row.pending for row in rows} == {None}
-
-
-def written_transaction(
-    name: str, status: int, producer: int, partitions: dict[str, list[int]]
-) -> tuple[bytes, bytes | None]:
-    of: Any = message("TransactionLogValue")
-    value = {
-        "producer_id": producer,
-        "producer_epoch": 3,
-        "transaction_timeout_ms": 60_000,
-        "transaction_status": status,
-        "transaction_partitions": [
-            of.PartitionsSchema(topic=topic, partition_ids=numbers)
-            for topic, numbers in partitions.items()
-        ],
-        "transaction_start_timestamp_ms": TIME,
-        "transaction_last_update_timestamp_ms": TIME + 5,
-    }
-    return keyed(0, "TransactionLog", {"transactional_id": name}, value)
 
 
 @long

@@ -8,13 +8,25 @@ from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
 from flexwire.spark.answers.chargeback import chargeback, read_labels
 from flexwire.spark.answers.client_metrics import ANSWER as CLIENT_METRICS
 from flexwire.spark.answers.client_metrics import client_metrics
+from flexwire.spark.answers.cluster_brokers import ANSWER as CLUSTER_BROKERS
+from flexwire.spark.answers.cluster_brokers import cluster_brokers
+from flexwire.spark.answers.cluster_features import ANSWER as CLUSTER_FEATURES
+from flexwire.spark.answers.cluster_features import cluster_features
+from flexwire.spark.answers.cluster_topics import ANSWER as CLUSTER_TOPICS
+from flexwire.spark.answers.cluster_topics import cluster_topics
+from flexwire.spark.answers.cluster_voters import ANSWER as CLUSTER_VOTERS
+from flexwire.spark.answers.cluster_voters import cluster_voters
 from flexwire.spark.answers.connections import ANSWER as CONNECTIONS
 from flexwire.spark.answers.connections import connections
 from flexwire.spark.answers.errors import ANSWER as ERRORS
 from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
+from flexwire.spark.answers.group_state import group_state
 from flexwire.spark.answers.groups import ANSWER as GROUPS
 from flexwire.spark.answers.groups import groups
+from flexwire.spark.answers.hanging_transactions import ANSWER as HANGING_TRANSACTIONS
+from flexwire.spark.answers.hanging_transactions import hanging_transactions
 from flexwire.spark.answers.header_tags import ANSWER as HEADER_TAGS
 from flexwire.spark.answers.header_tags import header_tags
 from flexwire.spark.answers.headers import ANSWER as HEADERS
@@ -34,6 +46,10 @@ from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.answers.storage import storage
 from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.answers.tagged_fields import tagged_fields
+from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
+from flexwire.spark.answers.tiered_storage import tiered_storage
+from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
+from flexwire.spark.answers.unread_state import unread_state
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
@@ -52,16 +68,23 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERS",
     "LOG_ANSWERS",
+    "STATE_ANSWERS",
     "AuditTables",
     "audit",
     "audit_rows",
     "audit_tables",
     "chargeback",
     "client_metrics",
+    "cluster_brokers",
+    "cluster_features",
+    "cluster_topics",
+    "cluster_voters",
     "connections",
     "errors",
     "gather_audit",
+    "group_state",
     "groups",
+    "hanging_transactions",
     "header_tags",
     "headers",
     "lag",
@@ -74,7 +97,21 @@ __all__ = [
     "storage",
     "tables_to_audit",
     "tagged_fields",
+    "tiered_storage",
+    "unread_state",
 ]
+
+STATE_ANSWERS: tuple[Answer, ...] = (
+    GROUP_STATE,
+    HANGING_TRANSACTIONS,
+    CLUSTER_TOPICS,
+    CLUSTER_BROKERS,
+    CLUSTER_FEATURES,
+    CLUSTER_VOTERS,
+    TIERED_STORAGE,
+    UNREAD_STATE,
+)
+"""Those about the state that internal topics add up to, which are asked where logs have some."""
 
 LOG_ANSWERS: tuple[Answer, ...] = (STORAGE, SAVINGS)
 """Those about logs, which are asked unless others are."""
@@ -93,6 +130,7 @@ ANSWERS: tuple[Answer, ...] = (
     SHARE_DELIVERIES,
     CLIENT_METRICS,
     *LOG_ANSWERS,
+    *STATE_ANSWERS,
 )
 """Every answer that `analyze` gives, in the order of the report."""
 

@@ -60,8 +60,13 @@ def answers_of(
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:
-    """What the analysis has answered, unless it was cut, or by other columns."""
+    """What the analysis has answered, unless it was cut, or by other columns.
+
+    What was asked of internal topics it has, or nothing was there: tables do not have them.
+    """
     name = f"answers/{answer.name}"
+    if answer.asks and name not in found.names:
+        return Given(answer, schema_of(answer.columns).empty_table(), 0)
     if type(found) is not Output or name not in found.names:
         return None
     rows, schema = found.table(name), schema_of(answer.columns)

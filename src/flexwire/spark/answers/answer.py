@@ -29,7 +29,8 @@ class Answer:
     that ``ask`` gives, in order; ``order`` are their names, the most important row first, "-bytes"
     where large values come first and nulls last. ``shown`` are some of them. An answer without a
     row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
-    what is asked then instead of ``ask``.
+    what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
+    them is among the logs of an analysis, which alone can: their state is in no table.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Answer:
     ask: Ask
     picture: Picture | None = None
     labelled: Callable[[str | Path], Ask] | None = None
+    asks: tuple[str, ...] = ()
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

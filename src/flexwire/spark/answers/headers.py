@@ -11,12 +11,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.records.conventions.fixed_width import FixedWidth
-from flexwire.records.conventions.spring import TYPES_KEY, SpringJson
+from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import TypedValues
 from flexwire.records.conventions.utf8 import CONTROL, Utf8
 from flexwire.records.typed import Typed, ValueType
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
+from flexwire.tables.header_sums import ADDED, READ, SUMS, add_up
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     from flexwire.spark.answers.reading import AnalysisTables
 
-# Values are judged in the first record of each batch, and in one of so many of the others: to look
-# into every byte of every value takes longer than to read the table.
-_ONE_OF: Final = 64
 _WIDTHS: Final = (1, 2, 4, 8)
 # A value of each type that the document has; what it takes on the wire is said by `Typed`.
 _TYPED: Final[dict[ValueType, Any]] = {
@@ -81,7 +79,8 @@ def headers(tables: AnalysisTables) -> DataFrame:
     fit a convention by chance, and Kafka Connect's, whose values are text, shows as "utf-8". It
     does not know records that did not read, nor control records.
     """
-    found = _each(tables.records).groupBy(*_OF, "header").agg(*_sums())
+    added = tables.of_records(READ, add_up, ADDED)
+    found = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
     key_bytes = F.octet_length("header").cast("bigint") * F.col("headers")
     found = found.withColumns(
         {
@@ -111,67 +110,15 @@ def headers(tables: AnalysisTables) -> DataFrame:
     return found.select(*(one.name for one in COLUMNS))
 
 
-def _each(records: DataFrame) -> DataFrame:
-    """The record headers, and of records without any a row with null."""
-    is_judged = (
-        (F.col("offset") == F.col("base_offset"))
-        | (F.col("base_offset") < 0)
-        | (F.pmod("offset", F.lit(_ONE_OF)) == 0)
-    )
-    # What is of the record is said before its headers are told apart, once for all of them.
-    own = records.where("offset is not null and not is_control").select(
-        F.coalesce("topic", "topic_id").alias("topic"),
-        "source",
-        "client_id",
-        (_bytes("key") + _bytes("value")).alias("record_bytes"),
-        is_judged.alias("is_judged"),
-        F.when(is_judged, F.array_contains("headers.key", F.lit(TYPES_KEY.encode()))).alias(
-            "is_spring"
-        ),
-        F.col("headers.key").alias("keys"),
-        F.posexplode_outer("headers").alias("place", "one"),
-    )
-    is_first = F.coalesce("place", F.lit(0)) == 0
-    return own.select(
-        *_OF,
-        F.col("one.key").alias("header"),
-        F.col("one.value").alias("value"),
-        F.octet_length("one.value").alias("size"),
-        is_first.alias("is_first_header"),
-        # The same key once more is of the same record.
-        (
-            (F.col("place") == 0)
-            | (F.array_position("keys", F.col("one.key")) == F.col("place") + 1)
-        ).alias("is_first_of_key"),
-        "record_bytes",
-        (F.col("is_judged") & F.col("one.value").isNotNull()).alias("is_judged"),
-        "is_spring",
-    )
-
-
-def _bytes(name: str) -> SparkColumn:
-    return F.coalesce(F.octet_length(name), F.lit(0)).cast("bigint")
-
-
 def _sums() -> list[SparkColumn]:
-    # Few and plain: a capture has more headers than anything else.
+    """What was added up, added up; and how many of the values that are to be judged fit."""
     return [
-        F.count_if("is_first_header").alias("all_records"),
-        F.sum(F.when(F.col("is_first_header"), F.col("record_bytes"))).alias("record_bytes"),
-        F.count_if("is_first_of_key").alias("records"),
-        F.count("header").alias("headers"),
-        F.count("size").alias("values"),
-        F.min("size").alias("least"),
-        F.max("size").alias("most"),
-        F.sum("size").alias("value_bytes"),
-        F.count_if("is_judged").alias("judged"),
-        *(_judged(one()).alias(name) for name, one in _CONVENTIONS.items()),
+        *(F.sum(name).alias(name) for name in SUMS),
+        F.min("least").alias("least"),
+        F.max("most").alias("most"),
+        F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
+        *(F.sum(F.when(one(), F.col("judged"))).alias(name) for name, one in _CONVENTIONS.items()),
     ]
-
-
-def _judged(fits: SparkColumn) -> SparkColumn:
-    """How many of the values that are judged fit; others are not looked at."""
-    return F.count(F.when(F.col("is_judged"), F.when(fits, 1)))
 
 
 def _typed() -> SparkColumn:

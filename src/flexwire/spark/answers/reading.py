@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from flexwire.schema.catalog import catalog
 from flexwire.spark.batches import spark_schema
+from flexwire.spark.by_columns import of_files, of_rows
 from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MESSAGES, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from flexwire.spark.answers.internal_logs import InternalLogs
+    from flexwire.spark.by_columns import Task
+    from flexwire.tables.ranges import Ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +38,25 @@ class LogTables:
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """The output that tables were opened from, and the tables as they were then."""
+
+    spark: SparkSession
+    found: Output
+    records: DataFrame
+    message: Callable[[str], DataFrame | None]
+
+
+@dataclass(frozen=True, slots=True)
 class AnalysisTables:
     """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
 
     ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
     is None where no log segment was given. ``narrow`` gives the table of a message with these
     columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
-    reads every field.
+    reads every field. ``internal`` is there while logs with internal topics are analysed: what
+    these say is in no table.
+    reads every field. ``opened`` is where they are from.
     """
 
     frames: DataFrame
@@ -46,10 +65,41 @@ class AnalysisTables:
     message: Callable[[str], DataFrame | None]
     logs: LogTables | None = None
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
+    internal: InternalLogs | None = None
+    opened: Opened | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """The table of one message, of which no other columns than these are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
+
+    def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
+        """What ``task`` makes of these columns of records, in batches."""
+        opened = self.opened
+        # Of records that were filtered since, the files are not those.
+        if opened is None or opened.records is not self.records:
+            return of_rows({"records": self.records}, columns, task, schema)
+        return of_files(opened.spark, opened.found, ["records"], columns, task, schema)
+
+    def of_messages(
+        self,
+        columns: Sequence[str],
+        task: Task,
+        schema: pa.Schema,
+        only: Ranges | None = None,
+    ) -> DataFrame | None:
+        """What ``task`` makes of these columns of all messages, in batches; None without any.
+
+        The task is told of which message they are. Where no row of many is as ``only`` says, they
+        may be left out.
+        """
+        opened, known = self.opened, catalog().names()
+        if opened is None or opened.message is not self.message:
+            tables = {name: one for name in known if (one := self.message(name)) is not None}
+            return of_rows(tables, columns, task, schema) if tables else None
+        names = [f"{MESSAGES}/{one}" for one in opened.found.message_names() if one in {*known}]
+        if not names:
+            return None
+        return of_files(opened.spark, opened.found, names, columns, task, schema, only=only)
 
 
 def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
@@ -66,6 +116,7 @@ def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
     read = partial(_read, spark, found)
     names = set(found.message_names())
 
+    @cache
     def message(name: str) -> DataFrame | None:
         return read(f"{MESSAGES}/{name}") if name in names else None
 
@@ -75,8 +126,9 @@ def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
     logs = None
     if LOG_TABLES[0].place in found.names:
         logs = LogTables(*(read(one.place) for one in LOG_TABLES))
-    traffic = read("frames"), read("connections"), read("records")
-    return AnalysisTables(*traffic, message, logs, narrow)
+    frames, connections, records = read("frames"), read("connections"), read("records")
+    opened = Opened(spark, found, records, message)
+    return AnalysisTables(frames, connections, records, message, logs, narrow, opened)
 
 
 def _read(

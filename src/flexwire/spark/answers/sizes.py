@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.cost.columns import ERROR_TAGS, FRAME_SIZES, NEEDED, frame_sizes
+from flexwire.cost.columns import ERROR_TAGS
+from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
 from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
 
@@ -31,13 +27,6 @@ _ENCODINGS: Final = {
     "optional_buffers": "by KIP-482's first draft, with a buffer of optional fields first",
     ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636",
 }
-_AS_SENT: Final = "kafka"
-# Of each octave of frames after these, as 256 to 511, one in 32 is measured, in a block from its
-# start and one from its middle on: Parquet is read only where they are, and a connection is
-# measured from its start to its end.
-_WHOLE_UNTIL: Final = 256
-_ONE_OF: Final = 32
-_LONGEST: Final = 2**31
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
 
@@ -80,11 +69,11 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     their spec, and those in which credentials are withheld.
     """
     counted = _counted(tables.frames)
-    sampled = [_measured(*each, whole=whole) for each in _message_tables(tables)]
-    if not sampled:
+    task, only = partial(measure, whole=whole), None if whole else BLOCKS
+    sampled = tables.of_messages(READ, task, SAMPLE, only)
+    if sampled is None:
         return _answer(counted, counted.select(*_GROUP).where("false"))
-    clients = _by_client(reduce(DataFrame.unionByName, sampled))
-    return _answer(counted, clients)
+    return _answer(counted, _by_client(sampled))
 
 
 def _counted(frames: DataFrame) -> DataFrame:
@@ -102,75 +91,16 @@ def _counted(frames: DataFrame) -> DataFrame:
     )
 
 
-def _message_tables(tables: AnalysisTables) -> Iterator[tuple[str, DataFrame]]:
-    for name in catalog().names():
-        table = tables.message(name)
-        if table is not None:
-            yield name, table
-
-
-def _measured(name: str, table: DataFrame, *, whole: bool) -> DataFrame:
-    """The frames of one message that are measured, and for how many each of them stands."""
-    rows = table.where("error is null and withheld_credentials = 0 and body is not null")
-    if whole:
-        weight: SparkColumn = F.lit(1.0)
-    else:
-        rows = rows.where(blocks())
-        weight = F.when(F.col("frame_index") < _WHOLE_UNTIL, 1.0).otherwise(float(_ONE_OF))
-    return map_in_arrow(
-        rows.select(*NEEDED, weight.alias("weight")), partial(_measure, name), _SAMPLE
-    )
-
-
-def blocks() -> str:
-    """The blocks of frames that are measured, which Spark looks up in what Parquet files say."""
-    ranges = [(0, _WHOLE_UNTIL - 1)]
-    octave = _WHOLE_UNTIL
-    while octave < _LONGEST:
-        half = octave // 2
-        ranges += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
-        octave *= 2
-    return " or ".join(f"frame_index between {first} and {last}" for first, last in ranges)
-
-
-_SAMPLE = pa.schema(
-    [
-        ("message", pa.string()),
-        ("body_version", pa.int32()),
-        ("client_id", pa.string()),
-        ("weight", pa.float64()),
-        (_AS_SENT, pa.int64()),
-        *((name, pa.int64()) for name in _ENCODINGS),
-        ("has_error", pa.bool_()),
-    ]
-)
-
-
-def _measure(name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        # Of a batch that Spark gives without rows there is nothing to say.
-        if not batch.num_rows:
-            continue
-        found = frame_sizes(name, batch)
-        held: dict[str, Any] = {one: batch[one] for one in ("body_version", "client_id", "weight")}
-        held["message"] = pa.repeat(name, batch.num_rows)
-        held |= {one: found[one] for one in FRAME_SIZES.names if one in _SAMPLE.names}
-        for one in _ENCODINGS:
-            held[one] = pc.coalesce(held[one], held[_AS_SENT])
-        rows = pa.RecordBatch.from_arrays([held[one] for one in _SAMPLE.names], schema=_SAMPLE)
-        yield rows.filter(rows[_AS_SENT].is_valid())
-
-
 def _by_client(sampled: DataFrame) -> DataFrame:
     """Sums of each client, weighted, and what their spread is made from."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
-    sent = F.col(_AS_SENT)
+    sent = F.col(AS_SENT)
     sums = [
         F.count("*").alias("measured"),
         F.sum(weight).alias("standing_for"),
         F.sum(weight * F.col("has_error").cast("double")).alias("with_error"),
         F.sum(F.when(F.col("has_error").isNotNull(), weight)).alias("could_have_error"),
-        F.sum(weight * sent).alias(_AS_SENT),
+        F.sum(weight * sent).alias(AS_SENT),
         F.sum(rest * sent * sent).alias("sent_spread"),
     ]
     for name in _ENCODINGS:
@@ -186,7 +116,7 @@ def _by_client(sampled: DataFrame) -> DataFrame:
 def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
     names = [one for one in clients.columns if one not in (*_GROUP, "client_id")]
     if names:
-        gains = [F.avg((F.col(one) < F.col(_AS_SENT)).cast("double")) for one in _ENCODINGS]
+        gains = [F.avg((F.col(one) < F.col(AS_SENT)).cast("double")) for one in _ENCODINGS]
         measured = clients.groupBy(*_GROUP).agg(
             *(F.sum(one).alias(one) for one in names),
             *(gain.alias(f"{one}_gain_share") for one, gain in zip(_ENCODINGS, gains, strict=True)),
@@ -213,7 +143,7 @@ def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
 
 def _share(name: str) -> SparkColumn:
     """How large the measured messages are in this encoding, beside what they are as sent."""
-    return F.col(name) / F.col(_AS_SENT)
+    return F.col(name) / F.col(AS_SENT)
 
 
 def _margin(name: str) -> SparkColumn:
@@ -224,7 +154,7 @@ def _margin(name: str) -> SparkColumn:
         - 2 * share * F.col(f"{name}_common")
         + share * share * F.col("sent_spread")
     )
-    part = F.col("sent_bytes") / F.col(_AS_SENT)
+    part = F.col("sent_bytes") / F.col(AS_SENT)
     return _SIGMAS * part * F.sqrt(F.greatest(residuals, F.lit(0.0)))
 
 
@@ -253,5 +183,9 @@ ANSWER = Answer(
         ShownColumn(f"{ERROR_TAGS}_gain_share", "Clients that gain by KIP-636", "share"),
     ),
     ask=sizes,
-    picture=Picture("Bytes as sent", "sent_bytes"),
+    picture=Picture(
+        "Bytes of all messages, in each encoding",
+        "sent_bytes",
+        across=tuple(f"{name}_bytes" for name in _ENCODINGS),
+    ),
 )

@@ -6,6 +6,7 @@ or a time. **A view is exact, or says that it does not know:** where compaction 
 what would be needed, a row says so. How logs are read is left to `flexwire.spark.formats`.
 """
 
+from flexwire.spark.internal_topics.captured import captured_records
 from flexwire.spark.internal_topics.control_records import control_records
 from flexwire.spark.internal_topics.groups import group_members, groups
 from flexwire.spark.internal_topics.hanging_transactions import hanging_transactions
@@ -21,6 +22,7 @@ from flexwire.spark.internal_topics.unused import unused_groups, unused_topics
 
 __all__ = [
     "InternalLog",
+    "captured_records",
     "control_records",
     "end_offsets",
     "group_members",

@@ -23,6 +23,7 @@ from flexwire.spark.internal_topics.cluster_folding import RECORD
 from flexwire.spark.internal_topics.cluster_source import (
     extent,
     log_records,
+    quorum_rows,
     snapshot_records,
 )
 from flexwire.spark.internal_topics.records import internal_records
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.capture.metadata_coverage import SnapshotName
+    from flexwire.tables.typed_records import Records
 
 TOPIC: Final = InternalTopic.METADATA
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
@@ -50,6 +52,9 @@ class ClusterState:
         records: those of ``snapshot``, and those of the log after it, with ``in_log`` false for the
             first, and ``is_committed``; without what a transaction aborted or had not ended.
         unended: the records of a transaction that had not ended.
+        quorum: what control records say of the quorum, as `cluster_parts.QUORUM` with ``in_log``,
+            ``is_committed`` and ``at``, in whose order they hold; those that the log still has from
+            before the snapshot are among them, with ``is_older``.
         offset: the state is as of this offset: of all records before it.
         start: the offset that the snapshot stands for, or that the log begins with.
         snapshot: its name; None where the state is made from the log alone.
@@ -59,6 +64,7 @@ class ClusterState:
 
     records: DataFrame
     unended: DataFrame
+    quorum: DataFrame
     offset: int
     start: int
     snapshot: SnapshotName | None
@@ -71,7 +77,7 @@ class ClusterState:
         Besides these columns there are ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
         """
         names = list(reads)
-        rows = _decoded(_of_types(self.records, names), names)
+        rows = _decoded(_of_types(self.records, names), reads)
         chosen = [
             F.when(
                 F.col("message") == name,
@@ -87,9 +93,12 @@ class ClusterState:
         # Whether a message can be read is known when it has been.
         every = [names[0] for names in framed_messages(TOPIC.module).values()]
         rows = _decoded(self.records, every)
-        return rows.where("error is not null").select(
-            "offset", "in_log", "timestamp", "type", "version", "error"
+        controls = self.quorum.withColumns(
+            {"type": F.lit(None).cast("int"), "version": F.lit(None).cast("int")}
         )
+        named = ("offset", "in_log", "timestamp", "type", "version", "error")
+        both = rows.select(*named).unionByName(controls.select(*named))
+        return both.where("error is not null")
 
 
 def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
@@ -156,13 +165,14 @@ def cluster_state(
     if found.has_log:
         parts.append(log_records(spark, found.directory, base.start, at))
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    records = records.withColumn("in_log", F.col("snapshot_offset").isNull())
-    records = records.withColumn("is_committed", _committed(max(proven, known or 0), known))
+    told = quorum_rows(spark, found.directory, base, covered.run_start(base.start))
+    records, told = (_marked(one, max(proven, known or 0), known) for one in (records, told))
     marks = _marks(records)
     aborted, unended = transactions([(mark, at) for mark, at in marks if mark != CLEAR])
     return ClusterState(
         records.where(~_within([*aborted, *unended])),
         records.where(_within(unended)),
+        _in_order(told, base.start),
         at,
         base.start,
         base.snapshot,
@@ -175,6 +185,19 @@ def _milliseconds(time: datetime) -> int:
     if not isinstance(time, datetime) or time.tzinfo is None:
         raise refuse("time", "a datetime with a time zone", time)
     return int(time.timestamp() * 1000)
+
+
+def _marked(rows: DataFrame, proven: int, known: int | None) -> DataFrame:
+    rows = rows.withColumn("in_log", F.col("snapshot_offset").isNull())
+    return rows.withColumn("is_committed", _committed(proven, known))
+
+
+def _in_order(told: DataFrame, start: int) -> DataFrame:
+    """What control records say with ``at``: a snapshot says it of all that is before its offset."""
+    at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
+    is_older = F.col("in_log") & (F.col("offset") < start)
+    told = told.withColumns({"at": at, "is_older": is_older})
+    return told.where(~is_older | F.col("error").isNull())
 
 
 def _committed(proven: int, known: int | None) -> SparkColumn:
@@ -210,9 +233,9 @@ def _within(spans: Sequence[Between]) -> SparkColumn:
     return found
 
 
-def _decoded(records: DataFrame, names: Sequence[str]) -> DataFrame:
+def _decoded(records: DataFrame, wanted: Records) -> DataFrame:
     needed = records.select("key", "value", "topic", "partition", *RECORD)
-    return internal_records(needed, TOPIC, names)
+    return internal_records(needed, TOPIC, wanted)
 
 
 def record_type(message: str) -> int:

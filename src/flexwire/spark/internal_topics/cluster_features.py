@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.metadata_controls import KRAFT_VERSION
 from flexwire.spark.internal_topics.cluster_folding import (
     CHANGE_COLUMNS,
     ORDER,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from flexwire.spark.internal_topics.cluster import ClusterState
 
+OF_QUORUM: Final = "kraft.version"
 LEVEL, REMOVED = "FeatureLevelRecord", "RemoveFeatureLevelRecord"
 READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
 _CURRENT: Final = "where this is the level"
@@ -41,6 +43,10 @@ def features(state: ClusterState) -> DataFrame:
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
         F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
     )
+    # This one's level is in control records.
+    versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
+    level = F.col("kraft_version").alias("level")
+    rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
     following = Window.partitionBy("feature").orderBy(*ORDER)
     rows = rows.withColumn("before", F.lag("level").over(following))
     # A controller that starts may say it again.

@@ -1,20 +1,23 @@
-"""What Spark reads of the metadata's log besides its records: its extent, and its snapshots.
+"""How the metadata's log is read in Spark: its extent, its records, its snapshots.
 
-A Python data source, so that paths are those of the machine that reads, by Spark Connect too.
+By Spark Connect a Python data source reads, so that paths are those of the machine that does.
+Elsewhere that is this one, which plans without the processes that Spark starts for such a source.
 """
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from flexwire.capture.logs.columns import HEADERS, KAFKA_COLUMNS, LogRows
-from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
-from flexwire.capture.metadata_coverage import Covered, Run, Snapshot, SnapshotName
+from flexwire.capture.logs.planning import plan
+from flexwire.capture.logs.query import LogQuery
+from flexwire.capture.metadata_coverage import Covered, Run, Snapshot
 from flexwire.capture.metadata_log import (
     METADATA_PARTITION,
     find_metadata,
@@ -23,28 +26,32 @@ from flexwire.capture.metadata_log import (
 )
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import record_batch, spark_schema
-from flexwire.spark.tasks import begin_task
+from flexwire.spark.internal_topics.cluster_parts import (
+    LOG_COLUMNS,
+    QUORUM,
+    RECORDS,
+    LogPart,
+    QuorumPart,
+)
+from flexwire.spark.progress import is_connect
+from flexwire.spark.tasks import begin_task, map_in_arrow
 from flexwire.storage.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from typing import Any
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.storage.source import Source
+    from flexwire.capture.metadata_coverage import Base, SnapshotName
+
+    Parts = Sequence[LogPart | QuorumPart]
 
 _PATH, _TIME, _SNAPSHOTS = "path", "time", "snapshots"
+_CONTROLS, _START, _END = "controls", "start", "end"
 _REGISTERED: WeakSet[SparkSession] = WeakSet()
-_LOG_COLUMNS: Final = {
-    **{name: kind for name, kind in KAFKA_COLUMNS.items() if name != HEADERS},
-    "partition_leader_epoch": pa.int32(),
-}
-RECORDS: Final = pa.schema(
-    [*_LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
-)
-"""A record of the log, or of a snapshot, whose offset and epoch are then not null."""
 _EXTENT: Final = pa.schema(
     [
         ("directory", pa.string()),
@@ -70,33 +77,41 @@ class Extent:
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Extent:
-    """Say what is there, in one small job; with ``time``, in ms, where its later records begin.
+    """Say what is there; with ``time``, in ms, where its later records begin.
 
-    Raises `CaptureError` and `StorageError` through Spark, as any source does.
+    Raises `CaptureError` and `StorageError`, by Spark Connect through Spark, as any source does.
     """
-    options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
-    rows = _reader(spark, _EXTENT, options).collect()
+    if is_connect(spark):
+        options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
+        found: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
+    else:
+        found = _extent_rows(str(path), time)
     runs, snapshots = [], []
-    for row in rows:
-        name = None if row.snapshot is None else parse_snapshot(row.snapshot)
+    for _, _, file, start, end, voters, later, timestamp, problem in found:
+        name = None if file is None else parse_snapshot(file)
         if name is not None:
-            snapshots.append(Snapshot(name, row.timestamp, row.problem))
-        elif row.start is not None:
-            runs.append(Run(row.start, row.end, row.voters, row.later))
-    return Extent(rows[0].directory, rows[0].has_log, Covered(tuple(runs), tuple(snapshots)))
+            snapshots.append(Snapshot(name, timestamp, problem))
+        elif start is not None:
+            runs.append(Run(start, end, voters, later))
+    directory, has_log, *_ = found[0]
+    return Extent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
 
 
 def log_records(
     spark: SparkSession, directory: str, start: int | None = None, end: int | None = None
 ) -> DataFrame:
     """The records of the log from ``start`` to before ``end``, as `RECORDS`."""
-    columns = spark_schema(pa.schema(_LOG_COLUMNS.items()))
-    reader = spark.read.format("kafka-log").schema(columns)
+    topic = METADATA_PARTITION.topic
+    if not is_connect(spark):
+        offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
+        query = LogQuery(topics={topic}, starting=offsets[0], ending=offsets[1])
+        tasks = [[LogPart(one) for one in pieces] for pieces in plan([directory], query)]
+        return _in_tasks(spark, tasks, RECORDS)
+    reader = spark.read.format("kafka-log").schema(spark_schema(pa.schema(LOG_COLUMNS.items())))
     for name, offset in (("startingOffsets", start), ("endingOffsets", end)):
         if offset is not None:
-            asked = f'{{"{METADATA_PARTITION.topic}": {{"0": {offset}}}}}'
-            reader = reader.option(name, asked)
-    found = reader.option("topic", METADATA_PARTITION.topic).load(directory)
+            reader = reader.option(name, f'{{"{topic}": {{"0": {offset}}}}}')
+    found = reader.option("topic", topic).load(directory)
     return found.selectExpr(
         "*", "cast(null as bigint) as snapshot_offset", "cast(null as int) as snapshot_epoch"
     )
@@ -106,8 +121,46 @@ def snapshot_records(
     spark: SparkSession, directory: str, names: Sequence[SnapshotName]
 ) -> DataFrame:
     """The records of some snapshots, as `RECORDS`."""
-    wanted = ",".join(one.file for one in names)
-    return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: wanted})
+    files = [one.file for one in names]
+    if not is_connect(spark):
+        return _in_tasks(spark, [[one] for one in _snapshots(directory, files)], RECORDS)
+    return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: ",".join(files)})
+
+
+def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | None) -> DataFrame:
+    """What control records say of the quorum, as `QUORUM`.
+
+    They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
+    log where ``start`` is None.
+    """
+    part = QuorumPart(directory, base.snapshot, start, base.end)
+    if not is_connect(spark):
+        return _in_tasks(spark, [[part]], QUORUM)
+    options = {_PATH: directory, _CONTROLS: "", _END: str(base.end)}
+    if base.snapshot is not None:
+        options[_SNAPSHOTS] = base.snapshot.file
+    if start is not None:
+        options[_START] = str(start)
+    return _reader(spark, QUORUM, options)
+
+
+def _in_tasks(spark: SparkSession, tasks: Sequence[Parts], schema: pa.Schema) -> DataFrame:
+    """Have parts read, those of one task together."""
+    rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
+    # Without a shuffle where there is one, as mostly.
+    spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
+    return map_in_arrow(spread, partial(_task, schema), schema)
+
+
+def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        for packed in batch.column(0):
+            # It comes from this program's own driver.
+            for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
+                for made in part.read():
+                    assert made.schema == schema  # noqa: S101 - ours alone
+                    yield made
 
 
 def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
@@ -119,8 +172,39 @@ def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> 
     return reader.options(**options).load()
 
 
+def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
+    """Walk all headers, in one go: what a batch is worth depends on those before it."""
+    files = find_metadata(path)
+    runs, snapshots = survey(files, time)
+    place = (files.directory, bool(files.segments))
+    nothing = (None,) * 7
+    return [
+        (*place, *nothing),
+        *((*place, None, *run_row(one), None, None) for one in runs),
+        *(
+            (*place, one.name.file, None, None, None, None, one.timestamp, one.problem)
+            for one in snapshots
+        ),
+    ]
+
+
+def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
+    """Give the columns of a run."""
+    return run.start, run.end, run.voters, run.later
+
+
+def _snapshots(directory: str, wanted: Sequence[str]) -> list[LogPart]:
+    files = find_metadata(directory)
+    found = [one for one in files.snapshots if one[0].file in wanted]
+    if len(found) < len(wanted):
+        there = ", ".join(name.file for name, _ in files.snapshots) or "none"
+        reason = f"expected the snapshots {', '.join(wanted)}, got {there}"
+        raise CaptureError(reason, source=shown(directory))
+    return [LogPart.of_snapshot(files.directory, *one) for one in found]
+
+
 class MetadataSource(DataSource):
-    """What Spark takes for a source of rows: the extent, or with an option some snapshots."""
+    """What Spark takes for a source of rows: the extent, or with an option what else there is."""
 
     @classmethod
     def name(cls) -> str:
@@ -129,84 +213,47 @@ class MetadataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
         """Give the reader of what the options name."""
-        if _SNAPSHOTS in self.options:
-            names = [one for one in self.options[_SNAPSHOTS].split(",") if one]
-            return _SnapshotReader(self.options[_PATH], names)
-        return _ExtentReader(self.options[_PATH], self.options.get(_TIME))
+        path, options = self.options[_PATH], self.options
+        snapshots = [one for one in options.get(_SNAPSHOTS, "").split(",") if one]
+        if _CONTROLS in options:
+            name = parse_snapshot(snapshots[0]) if snapshots else None
+            start = int(options[_START]) if _START in options else None
+            return _PartsReader(path, [QuorumPart(path, name, start, int(options[_END]))])
+        if snapshots:
+            return _PartsReader(path, snapshots)
+        return _ExtentReader(path, int(options[_TIME]) if _TIME in options else None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part(InputPartition):
-    """A snapshot; none for the extent."""
-
-    directory: str
-    snapshot: tuple[SnapshotName, Source] | None = None
+class _Read(InputPartition):
+    part: LogPart | QuorumPart | None = None
 
 
 class _ExtentReader(DataSourceReader):
-    def __init__(self, path: str, time: str | None) -> None:
-        self._path = path
-        self._time = None if time is None else int(time)
+    def __init__(self, path: str, time: int | None) -> None:
+        self._path, self._time = path, time
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Part(self._path)]
+        return [_Read()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Walk all headers, in one task: what a batch is worth depends on those before it."""
-        assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
-        files = find_metadata(partition.directory)
-        runs, snapshots = survey(files, self._time)
-        place = (files.directory, bool(files.segments))
-        nothing = (None,) * 7
-        yield record_batch(
-            _EXTENT,
-            [
-                (*place, *nothing),
-                *((*place, None, *run_row(one), None, None) for one in runs),
-                *(
-                    (*place, one.name.file, None, None, None, None, one.timestamp, one.problem)
-                    for one in snapshots
-                ),
-            ],
-        )
+        del partition
+        yield record_batch(_EXTENT, _extent_rows(self._path, self._time))
 
 
-def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
-    """Give the columns of a run."""
-    return run.start, run.end, run.voters, run.later
+class _PartsReader(DataSourceReader):
+    """Reads snapshots by name, or parts that are known."""
 
-
-class _SnapshotReader(DataSourceReader):
-    def __init__(self, directory: str, names: list[str]) -> None:
-        self._directory = directory
-        self._names = names
+    def __init__(self, path: str, wanted: Sequence[str | QuorumPart]) -> None:
+        self._path, self._wanted = path, wanted
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = find_metadata(self._directory)
-        wanted = [one for one in files.snapshots if one[0].file in self._names]
-        if len(wanted) < len(self._names):
-            there = ", ".join(name.file for name, _ in files.snapshots) or "none"
-            reason = f"expected the snapshots {', '.join(self._names)}, got {there}"
-            raise CaptureError(reason, source=shown(self._directory))
-        return [_Part(files.directory, one) for one in wanted]
+        names = [one for one in self._wanted if isinstance(one, str)]
+        parts = [one for one in self._wanted if isinstance(one, QuorumPart)]
+        return [*map(_Read, _snapshots(self._path, names)), *map(_Read, parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
         # Spark has a part of its own where there is nothing to read.
-        if not isinstance(partition, _Part) or partition.snapshot is None:
-            return
-        name, source = partition.snapshot
-        rows = LogRows(pa.schema(_LOG_COLUMNS.items()))
-        piece = LogPiece(
-            METADATA_PARTITION, partition.directory, source, 0, source.size, is_end=False
-        )
-        for batch in read_piece(piece, rows.read):
-            if isinstance(batch, Damaged):
-                raise CaptureError(batch.reason, source=source.name, offset=batch.position)
-            made = rows.records(piece, batch)
-            columns = [
-                *made.columns,
-                pa.repeat(pa.scalar(name.offset, pa.int64()), made.num_rows),
-                pa.repeat(pa.scalar(name.epoch, pa.int32()), made.num_rows),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+        if isinstance(partition, _Read) and partition.part is not None:
+            yield from partition.part.read()

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.internal_topics.consumer_protocol import open_consumer_protocol
 from flexwire.spark.internal_topics.log import HIDES, IS_LATER
 from flexwire.spark.internal_topics.times import moment
+from flexwire.tables.typed_records import fields_there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +56,33 @@ _MEMBER: Final = (
     "topics",
     "topic_regex",
 )
+_OF_GROUPS: Final = (
+    "key.group",
+    "key.group_id",
+    "key.member_id",
+    "value.protocol_type",
+    "value.protocol",
+    "value.generation",
+    "value.current_state_timestamp",
+    "value.epoch",
+    "value.members.member_id",
+)
+_OF_MEMBERS: Final = (
+    *_OF_GROUPS,
+    "value.members.group_instance_id",
+    "value.members.client_id",
+    "value.members.client_host",
+    "value.members.rebalance_timeout",
+    "value.members.session_timeout",
+    "value.members.subscription",
+    "value.members.assignment",
+    *(f"value.{name}" for name in (*_MEMBER[:-2], "subscribed_topic_names")),
+    "value.subscribed_topic_regex",
+    "value.rebalance_timeout_ms",
+    "value.member_epoch",
+    *(f"value.assigned_partitions.{name}" for name in ("topic_id", "partitions")),
+    *(f"value.active_tasks.{name}" for name in ("subtopology_id", "partitions")),
+)
 _PARTITIONS: Final = (
     "array<struct<topic: string, topic_id: string, subtopology_id: string, partition: int>>"
 )
@@ -67,7 +96,7 @@ def groups(log: InternalLog) -> DataFrame:
     when a classic one came to be as it is; ``is_known``: false where compaction removed what was
     there, if anything was. What was deleted is not there.
     """
-    last, value = _last(log), F.col("value")
+    last, value = _last(log, _OF_GROUPS), F.col("value")
     is_group = F.col("member_id").isNull()
     found = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
@@ -99,7 +128,7 @@ def group_members(log: InternalLog) -> DataFrame:
     What a member of a classic group wants and has is known where they are consumers and say it as
     Kafka's do. ``topics`` of a member of a streams group are in its topology.
     """
-    last = _last(log)
+    last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
     return _classic_members(last.where(of_classic)).unionByName(_members(last))
 
@@ -155,12 +184,13 @@ def _members(last: DataFrame) -> DataFrame:
     )
 
 
-def _last(log: InternalLog) -> DataFrame:
+def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """The last records of each group and each member: ``group_value``, ``member``, ``assignment``.
 
-    A group has a row whose ``member_id`` is null; these are null of what was deleted.
+    They have what ``fields`` say, and null for others. A group has a row whose ``member_id`` is
+    null; these are null of what was deleted.
     """
-    rows = _rows(log)
+    rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))
     found = rows.groupBy(*_KEY).agg(
         *(
@@ -178,9 +208,10 @@ def _last(log: InternalLog) -> DataFrame:
     return found.withColumn("is_known", ~F.col(HIDES) | is_seen)
 
 
-def _rows(log: InternalLog) -> DataFrame:
+def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """Every record with its group and member, and what of it is wanted."""
-    typed = log.typed(RECORDS)
+    wanted = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
+    typed = log.typed(wanted, ("message", "is_tombstone"))
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
         """Give a field that some of these records have."""
@@ -216,13 +247,8 @@ def _rows(log: InternalLog) -> DataFrame:
         of(of_members, "value", "subscribed_topic_regex", "string").alias("topic_regex"),
         of(of_members, "value", "rebalance_timeout_ms", "int"),
     )
-    *by_topic, by_task = of_assignments
-    assigned = F.coalesce(
-        *(_flat(f"{one}.value.assigned_partitions", "topic_id") for one in by_topic),
-        _flat(f"{by_task}.value.active_tasks", "subtopology_id"),
-    )
     assignment = F.struct(
-        assigned.alias("assigned"), of(of_assignments, "value", "member_epoch", "int")
+        _assigned(typed, of_assignments), of(of_assignments, "value", "member_epoch", "int")
     )
     there = ~F.col("is_tombstone")
     made = zip(_SIDES, (group, member, assignment), strict=True)
@@ -238,9 +264,21 @@ def _rows(log: InternalLog) -> DataFrame:
     )
 
 
+def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
+    """The partitions that assignments have, by topic or subtopology."""
+    by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
+    there = [
+        _flat(f"{one}.value.{name}", named)
+        for name, named in by_list.items()
+        for one in records
+        if name in _fields(typed, one, "value")
+    ]
+    return F.coalesce(*there, F.lit(None).cast(_PARTITIONS)).alias("assigned")
+
+
 def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
     kind: Any = typed.schema[record].dataType
-    names: list[str] = kind[side].dataType.names
+    names: list[str] = kind[side].dataType.names if side in kind.names else []
     return names
 
 

@@ -21,6 +21,12 @@ RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 VALUE: Final = ("offset", "leader_epoch", "metadata", "commit_timestamp")
 
+_EXPIRES: Final = "expire_timestamp"
+_FIELDS: Final = {
+    one: [f"key.{name}" for name in KEY] + [f"value.{name}" for name in (*VALUE, *more)]
+    for one, more in zip(RECORDS, ((_EXPIRES,), ()), strict=True)
+}
+
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"
 _FACTS: Final = ("producer_id", "producer_epoch", "is_transactional")
 
@@ -125,15 +131,15 @@ def transactional_commits(log: InternalLog) -> DataFrame:
     )
 
 
-def _commits(log: InternalLog) -> DataFrame:
-    """All commits: their key, what was committed, and where."""
+def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
+    """All commits, or those of transactions: their key, what was committed, and where."""
 
     def of(side: str, name: str) -> Column:
         return F.coalesce(*(F.col(f"{record}.{side}.{name}") for record in RECORDS))
 
     commit = F.struct(
         *(of("value", name).alias(name) for name in VALUE),
-        F.col("OffsetCommit.value.expire_timestamp").alias("expire_timestamp"),
+        F.col(f"{RECORDS[0]}.value.{_EXPIRES}").alias(_EXPIRES),
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("log_offset"),
     )
@@ -142,7 +148,8 @@ def _commits(log: InternalLog) -> DataFrame:
     facts = [F.col("producer_id"), F.col("producer_epoch"), of_transaction]
     if not log.has_transactions:
         facts = [F.lit(None).cast("bigint"), F.lit(None).cast("smallint"), F.lit(False)]
-    return log.typed(RECORDS).select(
+    columns = ("is_tombstone", *_FACTS)
+    return log.typed(_FIELDS, columns, of_transactions=of_transactions).select(
         *(of("key", name).alias(name) for name in KEY),
         commit.alias("commit"),
         F.col("offset").alias("at"),
@@ -157,7 +164,7 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     """The commits of transactions, with ``outcome`` and the offset ``end`` of the marker."""
     if log.ends is None:
         raise refuse("log", "one that says how transactions ended", "none of it")
-    commits = _commits(log).where("is_transactional")
+    commits = _commits(log, of_transactions=True).where("is_transactional")
     ends = log.ends.where(~log.is_later).select(
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("at"),

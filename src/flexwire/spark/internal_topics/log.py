@@ -18,8 +18,10 @@ from flexwire.capture.logs.planning import between
 from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import CaptureError
 from flexwire.spark.internal_topics.control_records import control_records, several
-from flexwire.spark.internal_topics.records import BY_NAME, internal_records
+from flexwire.spark.internal_topics.reading import PLACE, TRANSACTIONAL, Asked, read_records
+from flexwire.spark.internal_topics.records import BY_NAME, internal_records, kept_names
 from flexwire.storage.listing import list_files
+from flexwire.tables.typed_records import HEAD_COLUMNS
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -30,18 +32,26 @@ if TYPE_CHECKING:
 
     from flexwire.capture.logs.finding import Replica
     from flexwire.spark.internal_topics.control_records import Paths
+    from flexwire.tables.typed_records import Records
 
 IS_LATER, HIDES = "is_later", "hides"
 """What `InternalLog.typed` adds: whether a record is after the moment that is asked for, and
 whether it is one for which compaction may have removed another that was before it."""
 
 _CHECKPOINT: Final = "cleaner-offset-checkpoint"
-_TRANSACTIONAL: Final = "is_transactional"
 _ROWS: Final = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "producer_id bigint, producer_epoch smallint, is_transactional boolean"
 )
 _MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Where the log is that ``rows`` are all the records of."""
+
+    rows: DataFrame
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class InternalLog:
         until: by partition, the first offset that is after the moment; where there is none, the
             moment is the end of the log.
         cleaned: by partition, the offset up to which the log was compacted.
+        files: where there are the files of ``rows``, which then are read and typed in one task.
     """
 
     rows: DataFrame
@@ -64,23 +75,64 @@ class InternalLog:
     ends: DataFrame | None = None
     until: Mapping[int, int] = field(default_factory=dict)
     cleaned: Mapping[int, int] = field(default_factory=dict)
+    files: LogFiles | None = None
 
     def __post_init__(self) -> None:
         """Refuse a log of which it is not known how its transactions ended."""
-        if _TRANSACTIONAL in self.rows.columns and self.ends is None:
+        if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "how transactions ended, as control_records gives it", None)
 
-    def typed(self, records: Sequence[str]) -> DataFrame:
+    def typed(
+        self,
+        records: Records,
+        columns: Sequence[str] | None = None,
+        *,
+        of_transactions: bool = False,
+    ) -> DataFrame:
         """Give these records as `internal_records` does, of no other, with `IS_LATER` and `HIDES`.
+
+        Args:
+            records: as in `internal_records`: their names, or for each the fields that are wanted.
+            columns: which of its other columns are wanted, all by default; ``partition`` and
+                ``offset`` are given in any case.
+            of_transactions: none but records of transactions, where it is known which are.
 
         Those that have an error are not among them: `unreadable` gives them.
         """
-        typed = internal_records(self.rows, self.topic, records)
-        found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
+        wanted = self._columns()
+        if columns is not None:
+            wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
+        found = self._read(Asked(records, wanted, of_transactions=of_transactions))
+        if found is None:
+            typed = internal_records(self.rows, self.topic, records)
+            found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
+            if of_transactions:
+                found = found.where(TRANSACTIONAL)
+            found = found.select(*wanted, *records)
         later = self.is_later
         offset = F.col("offset")
         hides = later & (offset < _by_partition(self.cleaned, 0)) if self.cleaned else F.lit(False)
         return found.withColumns({IS_LATER: later, HIDES: hides})
+
+    def unreadable(self, records: Records) -> DataFrame:
+        """Give the records that have an error, as `internal_records` does, without structures."""
+        columns = self._columns()
+        found = self._read(Asked(records, columns, unreadable=True))
+        if found is None:
+            typed = internal_records(self.rows, self.topic, records)
+            found = typed.where(F.col("error").isNotNull()).select(*columns)
+        return found.where(~self.is_later)
+
+    def _columns(self) -> list[str]:
+        """Name the columns that there are besides those of records."""
+        return [*kept_names(self.rows), *HEAD_COLUMNS]
+
+    def _read(self, asked: Asked) -> DataFrame | None:
+        """Read and type what is asked for at once; None where the files of rows are not known."""
+        if self.files is None or self.files.rows is not self.rows:
+            return None
+        topic = BY_NAME[self.topic]
+        return read_records(self.rows.sparkSession, self.files.paths, topic, asked)
 
     @property
     def is_later(self) -> Column:
@@ -92,7 +144,7 @@ class InternalLog:
     @property
     def has_transactions(self) -> bool:
         """Whether it is known which records are of transactions, and how these ended."""
-        return _TRANSACTIONAL in self.rows.columns
+        return TRANSACTIONAL in self.rows.columns
 
     @property
     def incomplete(self) -> tuple[int, ...]:
@@ -104,13 +156,12 @@ class InternalLog:
         return tuple(sorted(one for one, at in moments if at < self.cleaned.get(one, 0)))
 
 
-def unreadable(log: InternalLog, records: Sequence[str]) -> DataFrame:
+def unreadable(log: InternalLog, records: Records) -> DataFrame:
     """Give the records that do not decode, with their ``error``: no view knows what they say.
 
     Those of types that are in no release that is known are among them.
     """
-    typed = internal_records(log.rows, log.topic, records)
-    return typed.where(F.col("error").isNotNull() & ~log.is_later).drop(*records)
+    return log.unreadable(records)
 
 
 def open_log(
@@ -140,12 +191,15 @@ def open_log(
     logs = find_logs(given, query)
     ends = {one.partition.partition: between(one, query).high for one in logs}
     reader = spark.read.format("kafka-log").schema(_ROWS).option("topic", of.topic)
+    named = tuple(str(one) for one in given)
+    rows = reader.load([*named])
     return InternalLog(
-        reader.load([str(one) for one in given]),
+        rows,
         topic,
         control_records(spark, given, (of.topic,)),
         {one: high + 1 for one, high in ends.items() if high < INT64_MAX},
         {one.partition.partition: _cleaned(one) for one in logs},
+        LogFiles(rows, named),
     )
 
 

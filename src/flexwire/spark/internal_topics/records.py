@@ -15,9 +15,11 @@ from flexwire.spark.tasks import begin_task, kept_columns, map_in_arrow
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
+
+    from flexwire.tables.typed_records import Records
 
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
@@ -25,7 +27,7 @@ BY_NAME: Final = {name: one for one in InternalTopic for name in (one.value, one
 """Internal topics by the name of the topic, and of its decoder."""
 
 
-def internal_records(rows: DataFrame, topic: str, records: Sequence[str]) -> DataFrame:
+def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame:
     """Decode the records of an internal topic; a row stays a row.
 
     Args:
@@ -33,34 +35,39 @@ def internal_records(rows: DataFrame, topic: str, records: Sequence[str]) -> Dat
             ``partition``, ``offset``, ``timestamp``. ``topic`` is left out; others pass through.
         topic: its name, as "__consumer_offsets", or that of its decoder, as "consumer-offsets".
         records: the records to decode, as "OffsetCommit" or "TopicRecord"; of all others only what
-            they are is told.
+            they are is told. With the fields that are wanted of each, as ``{"OffsetCommit":
+            ["key.group", "value.offset"]}``, its structure has no others, all where none is named:
+            to carry a field takes Spark several times as long as decoding it.
 
     Beside these columns there are ``type``, ``message``, ``version``, ``release`` (of the layout,
     where it is not the newest that the bytes might have), ``is_tombstone``, ``error``, and a
     structure for each of ``records``: of ``key`` and ``value`` in topics with keys, else of the
     message itself. What does not decode has an ``error``, and no structure.
 
-    Raises `ArgumentError` for a topic or records that there are not.
+    Raises `ArgumentError` for a topic, records or fields that there are not.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     typed = TypedRecords(of, records)
     missing = {_KEY, _VALUE, *_PLACE}.difference(rows.columns)
     if missing:
         raise refuse("rows", f"the columns {', '.join(sorted(missing))}", rows.columns)
-    kept = (
-        *_PLACE,
-        *(one for one in rows.columns if one not in {_KEY, _VALUE, _TOPIC, *_PLACE}),
-    )
+    kept = kept_names(rows)
     for name in (*HEAD_COLUMNS, *typed.records):
         if name in kept:
             raise refuse("rows", "no column of the name of one that is made", name)
     schema = StructType([*kept_columns(rows, kept), *spark_schema(typed.schema)])
     needed = rows.select(_KEY, _VALUE, *kept)
-    return map_in_arrow(needed, partial(_task, of.value, typed.records, kept), schema)
+    return map_in_arrow(needed, partial(_task, of.value, records, kept), schema)
+
+
+def kept_names(rows: DataFrame) -> tuple[str, ...]:
+    """Name the columns of rows that `internal_records` passes through."""
+    others = (one for one in rows.columns if one not in {_KEY, _VALUE, _TOPIC, *_PLACE})
+    return (*_PLACE, *others)
 
 
 def _task(
-    topic: str, records: tuple[str, ...], kept: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    topic: str, records: Records, kept: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
     typed = TypedRecords(InternalTopic(topic), records)

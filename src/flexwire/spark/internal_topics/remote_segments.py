@@ -21,6 +21,27 @@ SEGMENT, UPDATE = RECORDS = (
 )
 ID: Final = "remote_log_segment_id"
 STATE: Final = "remote_log_segment_state"
+_BOTH: Final = (
+    f"{ID}.topic_id_partition.name",
+    f"{ID}.topic_id_partition.id",
+    f"{ID}.topic_id_partition.partition",
+    f"{ID}.id",
+    STATE,
+    "broker_id",
+    "event_timestamp_ms",
+)
+_FIELDS: Final = {
+    SEGMENT: (
+        *_BOTH,
+        "start_offset",
+        "end_offset",
+        "segment_size_in_bytes",
+        "max_timestamp_ms",
+        "segment_leader_epochs.leader_epoch",
+        "segment_leader_epochs.offset",
+    ),
+    UPDATE: _BOTH,
+}
 # A broker forgets a segment then.
 _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
@@ -76,7 +97,7 @@ def remote_segments(log: InternalLog) -> DataFrame:
 
 def _rows(log: InternalLog) -> DataFrame:
     ids = (F.col(f"{name}.{ID}.id") for name in RECORDS)
-    return log.typed(RECORDS).select(
+    return log.typed(_FIELDS, ()).select(
         F.coalesce(*ids).alias("segment_id"),
         F.col(SEGMENT).alias("segment"),
         F.col(UPDATE).alias("update"),

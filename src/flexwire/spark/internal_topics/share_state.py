@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+_OF_BOTH: Final = (
+    *(f"key.{name}" for name in KEY),
+    *(f"value.{name}" for name in _BOTH),
+    *(f"value.state_batches.{name}" for name in BATCH),
+)
+_FIELDS: Final = {
+    SNAPSHOT: (*_OF_BOTH, "value.state_epoch", "value.write_timestamp"),
+    UPDATE: _OF_BOTH,
+}
 # In an update: the start offset stays as it was.
 _UNCHANGED: Final = -1
 
@@ -84,17 +94,16 @@ def _rows(log: InternalLog) -> DataFrame:
     def either(side: str, name: str) -> Column:
         return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))
 
-    both = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
     batches = F.transform(
         either("value", "state_batches"), lambda one: F.struct(*(one[name] for name in BATCH))
     )
     value = F.struct(
-        *(either("value", name).alias(name) for name in both),
+        *(either("value", name).alias(name) for name in _BOTH),
         F.col(f"{SNAPSHOT}.value.state_epoch").alias("state_epoch"),
         F.col(f"{SNAPSHOT}.value.write_timestamp").alias("write_timestamp"),
         batches.cast(_BATCHES).alias("state_batches"),
     )
-    return log.typed(RECORDS).select(
+    return log.typed(_FIELDS, ("message", "is_tombstone")).select(
         *(either("key", name).alias(name) for name in KEY),
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("at"),

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 RECORD: Final = "TransactionLog"
 VALUE: Final = f"{RECORD}Value"
 KEY: Final = "transactional_id"
+_FIELDS: Final = (
+    f"key.{KEY}",
+    "value.producer_id",
+    "value.producer_epoch",
+    "value.transaction_timeout_ms",
+    "value.transaction_status",
+    "value.transaction_partitions.topic",
+    "value.transaction_partitions.partition_ids",
+    "value.transaction_last_update_timestamp_ms",
+    "value.transaction_start_timestamp_ms",
+)
 
 
 def transactions(log: InternalLog) -> DataFrame:
@@ -32,7 +43,7 @@ def transactions(log: InternalLog) -> DataFrame:
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
     record = F.struct(value.alias("value"), *place)
-    rows = log.typed((RECORD,)).withColumn(KEY, F.col(f"{RECORD}.key.{KEY}"))
+    rows = log.typed({RECORD: _FIELDS}, ()).withColumn(KEY, F.col(f"{RECORD}.key.{KEY}"))
     found = rows.groupBy(KEY).agg(
         F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
         F.bool_or(HIDES).alias(HIDES),

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from flexwire.capture.request_log import Zone
     from flexwire.capture.request_log.reading import LogPiece
     from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.places import Place
     from flexwire.spark.request_logs.planning import RequestLogPlan
-    from flexwire.storage.place import Place
 
 # Lines are held until there are so many, or so many bytes of them.
 _LINES: Final = 20_000

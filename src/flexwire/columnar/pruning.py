@@ -1,7 +1,8 @@
-"""Some fields of a message, by their names: what is not asked for does not travel through Spark.
+"""Some fields of a message, by their names: what is not asked for is left out of its column.
 
-Java makes a row of every value that a struct holds, which takes several times as long as decoding
-it. So the fields that nobody wants are left out in the worker, without copying the others.
+Where columns go on to Spark, Java makes a row of every value that a struct holds, which takes
+several times as long as decoding it. So the fields that nobody wants are left out before, without
+copying the others.
 """
 
 from __future__ import annotations

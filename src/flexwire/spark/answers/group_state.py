@@ -1,0 +1,104 @@
+"""Groups by the log of `__consumer_offsets`: `group_state`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics import groups, lag, last_commits
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_NO_COMMIT: Final = "where the group has committed nothing"
+COLUMNS = (
+    Column("group", pa.string(), "the group"),
+    Column("type", pa.string(), "classic, consumer, share or streams",
+           "of a group that only commits, and has no record of its own"),
+    Column("members", pa.int64(), "its members", "with ``type``"),
+    Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT),
+    Column("partitions", pa.int64(), "how many of its partitions have a commit"),
+    Column("lag", pa.int64(), "from the commits to the ends of the logs that were read, together",
+           "where none of these logs was read, and without a commit"),
+    Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``"),
+    Column("without_end", pa.int64(), "of how many partitions the log was not read, and so the lag "
+           "is not known"),
+    Column("pending", pa.int64(), "commits of transactions that have not ended"),
+    Column("last_commit_time", _TIME, "when it committed last, by the coordinator's clock",
+           _NO_COMMIT),
+    Column("idle_us", pa.int64(), "how long before the last record of any internal topic it "
+           "committed or changed last, in microseconds",
+           "of a group with members, and where no time is known"),
+)  # fmt: skip
+
+
+def group_state(tables: AnalysisTables) -> DataFrame:
+    """Give a row for each group and topic, as coordinators had it at the end of the log.
+
+    It is read from the log of `__consumer_offsets`, and exact for each group whose partition of
+    that is among the logs: of one broker alone these are some of them. Commits that were deleted
+    or have expired are not there, and those of transactions count from their end on. What share
+    groups have is not in this log. A lag below 0 is of a topic that was made anew, or cut off.
+    """
+    logs = tables.internal
+    log = None if logs is None else logs.log(InternalTopic.CONSUMER_OFFSETS)
+    if logs is None or log is None:
+        return no_rows(tables.frames, COLUMNS)
+    each = lag(last_commits(log), logs.ends())
+    has_commit = F.col("offset").isNotNull()
+    committed = each.groupBy("group", "topic").agg(
+        F.count_if(has_commit).alias("partitions"),
+        F.sum("lag").alias("lag"),
+        F.max("lag").alias("max_lag"),
+        F.count_if(has_commit & F.col("lag").isNull()).alias("without_end"),
+        F.sum(F.size("pending")).cast("bigint").alias("pending"),
+        F.max("commit_time").alias("last_commit_time"),
+    )
+    known = groups(log).select("group", "type", F.col("members").cast("bigint"), "time")
+    both = committed.join(known, "group", "full").na.fill(
+        0, ["partitions", "without_end", "pending"]
+    )
+    is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
+    newest = F.lit(logs.newest()).cast("timestamp")
+    since = F.unix_micros(newest) - F.unix_micros(F.greatest("last_commit_time", "time"))
+    idle = F.when(is_empty & since.isNotNull(), F.greatest(since, F.lit(0))).alias("idle_us")
+    return both.select(*(one.name for one in COLUMNS[:-1]), idle)
+
+
+ANSWER = Answer(
+    "group_state",
+    "Where are groups, and which are not in use?",
+    "Groups as their coordinators had them at the end of the log: commits, and the lag to the ends "
+    "of the logs that were read; idle are those without members.",
+    "Look at a large lag of a group with members first: add members, or see why they are slow; "
+    "delete groups that have been idle for long (kafka-consumer-groups --delete).",
+    "a group and topic",
+    COLUMNS,
+    ("-lag", "-idle_us", "group", "topic"),
+    (
+        ShownColumn("group", "Group", is_about=True),
+        ShownColumn("type", "Type"),
+        ShownColumn("members", "Members", "count"),
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("partitions", "Partitions", "count"),
+        ShownColumn("lag", "Lag", "count"),
+        ShownColumn("max_lag", "Of one partition", "count"),
+        ShownColumn("without_end", "Ends not read", "count"),
+        ShownColumn("pending", "Pending", "count"),
+        ShownColumn("last_commit_time", "Last commit", "moment"),
+        ShownColumn("idle_us", "Idle", "us"),
+    ),
+    group_state,
+    Picture("Lag, by group and topic", "lag"),
+    asks=(InternalTopic.CONSUMER_OFFSETS.topic,),
+)

@@ -1,0 +1,120 @@
+"""Transactions that should have ended, by the logs of coordinators: `hanging_transactions`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics import hanging_transactions as hanging
+from flexwire.spark.internal_topics import transactions
+from flexwire.spark.internal_topics.cluster_partitions import partitions
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.internal_logs import InternalLogs
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_NOBODY: Final = "where no coordinator whose log was read has it"
+_KEY: Final = ("topic", "partition", "producer_id")
+COLUMNS = (
+    Column("topic", pa.string(), "a topic that it wrote to", "where it has written to none"),
+    Column("partition", pa.int32(), "the partition", "with ``topic``"),
+    Column("transactional_id", pa.string(), "the transactional id", _NOBODY),
+    Column("state", pa.string(), "its state, as Kafka names it", _NOBODY),
+    Column("producer_id", pa.int64(), "the producer's id"),
+    Column("producer_epoch", pa.int16(), "the producer's epoch"),
+    Column("first_offset", pa.int64(), "where it begins in the partition; consumers with "
+           "read_committed wait there", "where the partition's log was not read"),
+    Column("open_since", _TIME, "when it began", "where no record says it"),
+    Column("timeout_ms", pa.int32(), "after how long its coordinator should have aborted it",
+           _NOBODY),
+    Column("open_us", pa.int64(), "how long it was open when the last record of any internal topic "
+           "was written, in microseconds", "with ``open_since``"),
+    Column("reason", pa.string(), "why it should have ended"),
+    Column("is_known", pa.bool_(), "whether it surely hangs: false where no coordinator has it, "
+           "and not all partitions of __transaction_state were read, or not known to be"),
+)  # fmt: skip
+
+
+def hanging_transactions(tables: AnalysisTables) -> DataFrame:
+    """Give a row for each partition of a transaction that should have ended.
+
+    A coordinator aborts what is past its timeout; one that did not is there. And a partition may
+    have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
+    of any internal topic was written. Logs that were copied one after the other, while a broker
+    ran, may show one that hangs and does not.
+    """
+    logs = tables.internal
+    log = None if logs is None else logs.log(InternalTopic.TRANSACTIONS)
+    now = None if logs is None else logs.newest()
+    if logs is None or log is None or now is None:
+        return no_rows(tables.frames, COLUMNS)
+    found = hanging(transactions(log), now, _opened(logs.batches))
+    is_known = F.col("state").isNotNull() | F.lit(_has_all(logs))
+    open_us = F.unix_micros(F.lit(now)) - F.unix_micros("open_since")
+    made = found.withColumns({"open_us": open_us, "is_known": is_known})
+    return made.select(*(one.name for one in COLUMNS))
+
+
+def _opened(batches: DataFrame) -> DataFrame:
+    """What partitions have open, by the headers of their batches, as `open_transactions` gives."""
+    of_transactions = batches.where("is_transactional")
+    is_end: SparkColumn = F.col("is_control")
+    ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
+    data = of_transactions.where(~is_end).join(ends, [*_KEY], "left")
+    first = F.struct(
+        "producer_epoch",
+        F.col("base_offset").alias("first_offset"),
+        F.col("max_timestamp").alias("first_time"),
+    )
+    is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
+    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
+    return found.select(*_KEY, "first.*")
+
+
+def _has_all(logs: InternalLogs) -> bool:
+    """Whether the log of each partition of coordinators is there; the cluster's says how many."""
+    topic, state = InternalTopic.TRANSACTIONS.topic, logs.cluster()
+    if state is None:
+        return False
+    rows = partitions(state).where(F.col("topic") == topic).select("partition").collect()
+    there = {one.partition for one in logs.directories[topic].values()}
+    return bool(rows) and {row.partition for row in rows} <= there
+
+
+ANSWER = Answer(
+    "hanging_transactions",
+    "Which transactions should have ended?",
+    "Transactions that are open past their timeout, or that no coordinator knows of: consumers "
+    "with read_committed get nothing after their first offset, and compaction stops there.",
+    "Find and abort one that no coordinator has with kafka-transactions find-hanging and abort; "
+    "where one is past its timeout, see whether its coordinator runs.",
+    "a transaction and partition",
+    COLUMNS,
+    ("-is_known", "-open_us", "topic", "partition", "producer_id"),
+    (
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("partition", "Partition", "count", is_about=True),
+        ShownColumn("transactional_id", "Transactional id"),
+        ShownColumn("state", "State"),
+        ShownColumn("producer_id", "Producer id", "count"),
+        ShownColumn("first_offset", "First offset", "count"),
+        ShownColumn("open_since", "Open since", "moment"),
+        ShownColumn("open_us", "Open for", "us"),
+        ShownColumn("reason", "Why"),
+        ShownColumn("is_known", "Certain", "flag"),
+    ),
+    hanging_transactions,
+    Picture("How long it was open", "open_us"),
+    asks=(InternalTopic.TRANSACTIONS.topic,),
+)

@@ -1,0 +1,101 @@
+"""Records of internal topics that do not decode, and so are in no state: `unread_state`."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics import unreadable
+from flexwire.spark.internal_topics.groups import RECORDS as OF_GROUPS
+from flexwire.spark.internal_topics.last_commits import RECORDS as OF_COMMITS
+from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENTS
+from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+# What each state is made of.
+_READS: Final = {
+    InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
+    InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
+    InternalTopic.REMOTE_LOG: OF_SEGMENTS,
+}
+_ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
+COLUMNS = (
+    Column("topic", pa.string(), "the internal topic"),
+    Column("partition", pa.int32(), "the partition"),
+    Column("type", pa.int32(), "the record's type", "where its bytes do not say it"),
+    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone"),
+    Column("records", pa.int64(), "how many do not decode"),
+    Column("first_offset", pa.int64(), "the offset of the first"),
+    Column("error", pa.string(), "why that one does not"),
+)  # fmt: skip
+
+
+def unread_state(tables: AnalysisTables) -> DataFrame:
+    """Give what no state knows of: a row for each partition, type and version that does not decode.
+
+    These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
+    other answers about internal topics are exact but for what these records say.
+    """
+    logs = tables.internal
+    if logs is None:
+        return no_rows(tables.frames, COLUMNS)
+    found = []
+    for topic, records in _READS.items():
+        log = logs.log(topic)
+        if log is not None:
+            named = unreadable(log, records).withColumn("topic", F.lit(topic.topic))
+            found.append(named.select(*_ROW))
+    state = logs.cluster()
+    if state is not None:
+        place = {"topic": F.lit(InternalTopic.METADATA.topic), "partition": F.lit(0)}
+        found.append(state.unread().withColumns(place).select(*_ROW))
+    if not found:
+        return no_rows(tables.frames, COLUMNS)
+    every = reduce(lambda one, other: one.unionByName(other), found)
+    first = F.min_by(F.struct("offset", "error"), "offset").alias("first")
+    each = every.groupBy("topic", "partition", "type", "version")
+    made = each.agg(F.count("*").alias("records"), first)
+    return made.select(
+        *("topic", "partition"),
+        *(F.col(name).cast("int").alias(name) for name in ("type", "version")),
+        "records",
+        F.col("first.offset").alias("first_offset"),
+        "first.error",
+    )
+
+
+ANSWER = Answer(
+    "unread_state",
+    "Which records of internal topics could not be read?",
+    "What the answers about groups, transactions, tiered storage and the cluster may lack: records "
+    "that are damaged, or of a Kafka that is newer than this flexwire.",
+    "Take another replica of a damaged log; upgrade flexwire where a type or version is in no "
+    "release that it knows.",
+    "a partition, type and version",
+    COLUMNS,
+    ("-records", "topic", "partition", "type", "version"),
+    (
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("partition", "Partition", "count", is_about=True),
+        ShownColumn("type", "Type", "count"),
+        ShownColumn("version", "Version", "count"),
+        ShownColumn("records", "Records", "count"),
+        ShownColumn("first_offset", "First offset", "count"),
+        ShownColumn("error", "Why"),
+    ),
+    unread_state,
+    Picture("Records that could not be read", "records"),
+    asks=tuple(one.topic for one in (*_READS, InternalTopic.METADATA)),
+)

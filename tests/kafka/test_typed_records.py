@@ -1,0 +1,52 @@
+"""What Spark's own Kafka source reads of internal topics is typed as the broker's logs are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.spark.internal_topics import InternalLog, internal_records, last_commits, open_log
+from flexwire.spark.internal_topics.records import BY_NAME
+from flexwire.tables.typed_records import record_names
+from tests.kafka.filling import INTERNAL
+from tests.kafka.test_judged import by_broker, by_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.kafka.filling import Broker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+# Spark's own source leaves internal topics out unless it is told not to.
+ASKED = {"kafka__exclude__internal__topics": "false"}
+
+
+@pytest.mark.parametrize("topic", INTERNAL)
+def test_records_of_the_broker_are_those_of_its_log(
+    spark: SparkSession, kafka: Broker, topic: str
+) -> None:
+    names = sorted(record_names(BY_NAME[topic]))
+    of_broker = internal_records(by_broker(spark, kafka, topic, **ASKED), topic, names)
+    of_log = internal_records(by_log(spark, kafka, topic), topic, names)
+    at_once = open_log(spark, kafka.logs, topic).typed(names, ["message"])
+    key = ["partition", "offset"]
+    expected = of_log.orderBy(*key).collect()
+    assert of_broker.orderBy(*key).collect() == expected
+    assert len(expected) > 0
+    assert not any(row.error for row in expected)
+    told = [tuple(row[name] for name in (*key, "message", *names)) for row in expected]
+    found = at_once.orderBy(*key).select(*key, "message", *names).collect()
+    assert [tuple(row) for row in found] == told
+
+
+def test_commits_of_the_broker_are_those_of_its_log(spark: SparkSession, kafka: Broker) -> None:
+    topic = INTERNAL[0]
+    committed = {**ASKED, "kafka__isolation__level": "read_committed"}
+    log = InternalLog(by_broker(spark, kafka, topic, **committed), topic)
+    shown = ("group", "topic", "partition", "offset", "metadata", "log_offset", "is_known")
+    of_broker = last_commits(log).select(*shown)
+    of_log = last_commits(open_log(spark, kafka.logs, topic)).where("offset is not null")
+    assert sorted(map(tuple, of_broker.collect())) == sorted(
+        map(tuple, of_log.select(*shown).collect())
+    )

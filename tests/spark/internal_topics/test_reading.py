@@ -1,0 +1,179 @@
+"""Reading and typing in one task is typing the rows of `kafka-log`, whatever is in the log."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from flexwire.capture.logs import LogQuery, plan, read_piece
+from flexwire.capture.logs.reading import Damaged
+from flexwire.errors import CaptureError
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.spark.internal_topics import (
+    group_members,
+    groups,
+    last_commits,
+    open_log,
+    unreadable,
+)
+from flexwire.spark.internal_topics.reading import Asked, typed_piece
+from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names
+from tests.capture.log_vectors import BASE, vectors, write
+from tests.columnar.chosen_fields import paths
+from tests.spark.internal_topics.made import MadeTopic
+from tests.tables.test_typed_records import damaged, real_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+COLUMNS = ("offset", "timestamp", "is_transactional", *HEAD_COLUMNS)
+PIECE = 1 << 14
+
+
+def damaged_log(root: Path, topic: InternalTopic) -> Path:
+    """What brokers wrote of a topic, much of it damaged within sound batches, some of producers."""
+    chance, real, made = random.Random(topic), real_records(topic), MadeTopic(topic.topic)
+    for _ in range(150):
+        row = chance.choice(real)
+        row = damaged(row, chance) if chance.randrange(2) else row
+        made.add(*row, producer=chance.choice([-1, 7]))
+    made.end(7, commit=True)
+    return made.write(root, 0)
+
+
+def pieces(root: Path, topic: InternalTopic) -> list[Any]:
+    planned = plan([root], LogQuery(topics=[topic.topic], piece_bytes=PIECE))
+    return [one for task in planned for one in task]
+
+
+def by_rows(root: Path, topic: InternalTopic, asked: Asked) -> pa.Table:
+    """All rows typed, and then those chosen that are asked for."""
+    typed, made = TypedRecords(topic, asked.records), []
+    for piece in pieces(root, topic):
+        read = [*COLUMNS[:3], "key", "value"]
+        found = [one for one in read_piece(piece, read) if not isinstance(one, Damaged)]
+        for one in found:
+            columns = typed.decode(one.column("key"), one.column("value"), None)
+            names = [*COLUMNS[:3], *typed.schema.names]
+            all_columns = [*map(one.column, COLUMNS[:3]), *columns]
+            made.append(pa.RecordBatch.from_arrays(all_columns, names=names))
+    table = pa.Table.from_batches(made)
+    chosen = pc.field("error").is_valid()
+    if not asked.unreadable:
+        chosen = ~chosen & pc.field("message").isin([*typed.records])
+    if asked.of_transactions:
+        chosen &= pc.field("is_transactional")
+    return table.filter(chosen).select(columns_of(asked))
+
+
+def columns_of(asked: Asked) -> list[str]:
+    return [*asked.columns, *([] if asked.unreadable else asked.records)]
+
+
+def at_once_of(root: Path, topic: InternalTopic, asked: Asked) -> list[pa.RecordBatch]:
+    return [
+        one
+        for piece in pieces(root, topic)
+        for one in typed_piece(topic.value, asked, columns_of(asked), piece)
+    ]
+
+
+def check(root: Path, topic: InternalTopic) -> int:
+    """Compare what is asked for in all manners; gives how many rows there were."""
+    chance, names = random.Random(topic), sorted(record_names(topic))
+    kinds = TypedRecords(topic, names).schema
+    some = chance.sample(names, min(3, len(names)))
+    fields = {one: chance.sample([*paths(kinds.field(one).type)], 2) for one in some}
+    rows = 0
+    for asked in (
+        Asked(names, COLUMNS),
+        Asked(some, COLUMNS[:1]),
+        Asked(fields, COLUMNS[3:5]),
+        Asked(names, COLUMNS, of_transactions=True),
+        Asked(some, COLUMNS, unreadable=True),
+    ):
+        wanted = by_rows(root, topic, asked)
+        found = pa.Table.from_batches(at_once_of(root, topic, asked), wanted.schema)
+        found.validate(full=True)
+        assert found == wanted.combine_chunks()
+        rows += len(found)
+    return rows
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_a_damaged_log_is_typed_in_one_task_as_by_rows(
+    topic: InternalTopic, tmp_path: Path
+) -> None:
+    damaged_log(tmp_path, topic)
+    assert len(pieces(tmp_path, topic)) > 1
+    assert check(tmp_path, topic) > 150
+
+
+@pytest.mark.parametrize("topic", InternalTopic)
+def test_a_broker_s_log_is_typed_in_one_task_as_by_rows(
+    topic: InternalTopic, tmp_path: Path
+) -> None:
+    ending = f"{topic.topic}-0/{BASE}.log"
+    for path in vectors():
+        if path.endswith(ending):
+            write(tmp_path, path)
+    # Each release has a directory of its own.
+    for log in {one.parent.parent for one in tmp_path.rglob(f"{BASE}.log")}:
+        assert check(log, topic)
+
+
+def test_what_is_no_batch_is_an_error_and_a_torn_end_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = InternalTopic.SHARE_STATE
+    [log] = damaged_log(tmp_path, topic).glob(f"*-0/{BASE}.log")
+    data = log.read_bytes()
+    log.write_bytes(data[:-5])
+    assert check(tmp_path, topic) > 150
+    assert "as by a broker: the log ends after" in caplog.text
+    log.write_bytes(data[:3000] + b"\xff" * 40 + data[3040:])
+    asked = Asked(["ShareUpdate"], COLUMNS)
+    with pytest.raises(CaptureError) as by_row:
+        by_rows(tmp_path, topic, asked)
+    with pytest.raises(CaptureError) as at_once:
+        at_once_of(tmp_path, topic, asked)
+    assert str(at_once.value) == str(by_row.value)
+
+
+def same(found: DataFrame, wanted: DataFrame) -> int:
+    assert found.schema == wanted.schema
+    rows = sorted(map(str, found.collect()))
+    assert rows == sorted(map(str, wanted.collect()))
+    return len(rows)
+
+
+FIELDS = {"OffsetCommit": ["key.topic", "value"], "GroupMetadata": []}
+
+
+def test_a_log_of_files_says_what_a_log_of_rows_says(spark: SparkSession, tmp_path: Path) -> None:
+    log = open_log(spark, damaged_log(tmp_path, InternalTopic.CONSUMER_OFFSETS), "consumer-offsets")
+    log = replace(log, until={0: 99}, cleaned={0: 150})
+    assert same(log.typed(FIELDS), replace(log, files=None).typed(FIELDS)) > 5
+
+
+@pytest.mark.cluster
+def test_so_do_views_and_what_is_unreadable(spark: SparkSession, tmp_path: Path) -> None:
+    log = open_log(spark, damaged_log(tmp_path, InternalTopic.CONSUMER_OFFSETS), "consumer-offsets")
+    rows = replace(log, files=None)
+    assert same(unreadable(log, ["OffsetCommit"]), unreadable(rows, ["OffsetCommit"])) > 10
+    assert same(last_commits(log), last_commits(rows)) > 1
+    assert same(groups(log), groups(rows)) > 1
+    assert same(group_members(log), group_members(rows)) > 1
+    # Other rows than those of the files are what counts.
+    less = replace(log, rows=log.rows.where("offset < 100"))
+    found = less.typed(FIELDS, ["is_tombstone"])
+    assert found.columns[:3] == ["partition", "offset", "is_tombstone"]
+    assert max(row.offset for row in found.collect()) < 100

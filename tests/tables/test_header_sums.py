@@ -1,0 +1,100 @@
+"""Record headers are added up by key, and the same however a table is cut into batches."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flexwire.records.conventions.spring import TYPES_KEY
+from flexwire.tables import header_sums
+from flexwire.tables.header_sums import ADDED, READ, add_up
+from flexwire.tables.schema import RECORDS
+
+KEYS = [b"trace", b"type", b"\xff", b"", TYPES_KEY.encode()]
+RANDOM = random.Random(11)
+
+
+def record() -> dict[str, Any]:
+    headers = [
+        {"key": RANDOM.choice(KEYS), "value": RANDOM.choice([None, b"", b"x", b"a longer one"])}
+        for _ in range(RANDOM.choice([0, 1, 2, 5, 40]))
+    ]
+    return {
+        "topic": RANDOM.choice(["orders", None]),
+        "topic_id": RANDOM.choice(["id", None]),
+        "source": RANDOM.choice(["produce", "fetch"]),
+        "client_id": RANDOM.choice(["shop", None]),
+        "offset": RANDOM.choice([None, -1, 0, 63, 64, 65]),
+        "base_offset": RANDOM.choice([None, -1, 0, 60]),
+        "is_control": RANDOM.choice([False, False, True, None]),
+        "key": RANDOM.choice([None, b"key"]),
+        "value": RANDOM.choice([None, b"", b"value"]),
+        "headers": RANDOM.choice([None, headers, headers]),
+    }
+
+
+RECORDS_SEEN = [record() for _ in range(600)]
+
+
+def expected() -> tuple[Counter[Any], Counter[Any]]:
+    """Sums by what they are of and which, and the values that are to be judged."""
+    sums: Counter[Any] = Counter()
+    judged: Counter[Any] = Counter()
+    for one in RECORDS_SEEN:
+        if one["offset"] is None or one["is_control"] is not False:
+            continue
+        topic = one["topic_id"] if one["topic"] is None else one["topic"]
+        by = (topic, one["source"], one["client_id"])
+        sums[*by, None, "all_records"] += 1
+        sums[*by, None, "record_bytes"] += len(one["key"] or b"") + len(one["value"] or b"")
+        offset, base = one["offset"], one["base_offset"]
+        is_judged = offset % 64 == 0 or (base is not None and (base < 0 or base == offset))
+        headers = one["headers"] or []
+        is_spring = any(header["key"] == TYPES_KEY.encode() for header in headers)
+        for key in {header["key"] for header in headers}:
+            sums[*by, key, "records"] += 1
+        for header in headers:
+            key, value = header["key"], header["value"]
+            sums[*by, key, "headers"] += 1
+            if value is not None:
+                sums[*by, key, "values"] += 1
+                sums[*by, key, "value_bytes"] += len(value)
+                judged[*by, key, value, is_spring] += is_judged
+    return +sums, +judged
+
+
+@pytest.mark.parametrize("rows", [1, 7, 600])
+@pytest.mark.parametrize("many", [1, 10**6])
+def test_sums_are_those_of_each_header(
+    rows: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(header_sums, "_MANY", many)
+    whole = pa.Table.from_pylist(RECORDS_SEEN, pa.schema([RECORDS.field(one) for one in READ]))
+    told = pa.Table.from_batches(add_up("records", whole.to_batches(rows)), ADDED).to_pylist()
+    sums, judged = Counter[Any](), Counter[Any]()
+    least: dict[Any, int] = {}
+    most: dict[Any, int] = {}
+    for one in told:
+        by = (one["topic"], one["source"], one["client_id"], one["header"])
+        for name in header_sums.SUMS:
+            sums[*by, name] += one[name] or 0
+        if one["judged"]:
+            judged[*by, one["value"], one["is_spring"]] += one["judged"]
+        if one["least"] is not None:
+            least[by] = min(one["least"], least.get(by, one["least"]))
+            most[by] = max(one["most"], most.get(by, one["most"]))
+    assert (+sums, +judged) == expected()
+    sizes: dict[Any, list[int]] = {}
+    for seen in RECORDS_SEEN:
+        if seen["offset"] is not None and seen["is_control"] is False:
+            topic = seen["topic_id"] if seen["topic"] is None else seen["topic"]
+            for header in seen["headers"] or []:
+                if header["value"] is not None:
+                    by = (topic, seen["source"], seen["client_id"], header["key"])
+                    sizes.setdefault(by, []).append(len(header["value"]))
+    assert least == {by: min(found) for by, found in sizes.items()}
+    assert most == {by: max(found) for by, found in sizes.items()}

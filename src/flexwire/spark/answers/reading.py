@@ -128,7 +128,7 @@ def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
         logs = LogTables(*(read(one.place) for one in LOG_TABLES))
     frames, connections, records = read("frames"), read("connections"), read("records")
     opened = Opened(spark, found, records, message)
-    return AnalysisTables(frames, connections, records, message, logs, narrow, opened)
+    return AnalysisTables(frames, connections, records, message, logs, narrow, opened=opened)
 
 
 def _read(

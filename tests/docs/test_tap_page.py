@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tap.md").read_text(encoding="utf-8
 
 @pytest.mark.slow
 def test_its_blocks_do_what_they_show(tmp_path: Path) -> None:
-    assert [one.language for one in blocks(PAGE) if one.reason is None] == ["python"]
+    assert [one.language for one in blocks(PAGE) if one.reason is None] == ["python"] * 2
     check_page(PAGE, tmp_path)
 
 

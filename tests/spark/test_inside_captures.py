@@ -14,10 +14,11 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.client_metrics import client_metrics
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.answers.share_deliveries import share_deliveries
 from flexwire.spark.internal_topics import internal_records
 from flexwire.tables.record_objects import WITHHELD_RECORDS
 from tests.protocol.test_telemetry import pushed
-from tests.spark.traffic import Traffic, made, nested, record_batch
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
 from tests.tables.test_typed_records import real_records
 
 if TYPE_CHECKING:
@@ -45,6 +46,69 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
     )
 
 
+def share(traffic: Traffic, connection: Any) -> None:
+    """Two members: what one releases, another is given; and ranges that are not ranges."""
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
+    metadata = made("MetadataResponse", topics=[topic])
+    traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)
+    fetches = [
+        ("m1", [(0, 9, 1), (10, 10, 1)], []),
+        ("m2", [(0, 4, 2), (5, 5, 4)], [(20, 21, [1]), (22, 24, [2, 3, 0])]),
+        ("m2", [(7, 3, 9), (-(2**63), 2**63 - 1, 9)], [(7, 3, [1]), (-(2**63), 2**63 - 1, [1])]),
+    ]
+    for number, (member, acquired, acknowledged) in enumerate(fetches, 11):
+        asked = made(
+            "ShareFetchRequest",
+            group_id="sharing",
+            member_id=member,
+            topics=[said("ShareFetchRequest", "FetchTopic", "FetchPartition", acknowledged)],
+        )
+        ranges = [
+            nested(
+                "ShareFetchResponse",
+                "AcquiredRecords",
+                first_offset=first,
+                last_offset=last,
+                delivery_count=count,
+            )
+            for first, last, count in acquired
+        ]
+        partition = nested(
+            "ShareFetchResponse", "PartitionData", acquired_records=ranges, records=b""
+        )
+        answered = nested(
+            "ShareFetchResponse",
+            "ShareFetchableTopicResponse",
+            topic_id=TOPIC_ID,
+            partitions=[partition],
+        )
+        answer = made("ShareFetchResponse", responses=[answered])
+        traffic.exchange(connection, asked, answer, 1, number)
+    acknowledged = said(
+        "ShareAcknowledgeRequest", "AcknowledgeTopic", "AcknowledgePartition", [(0, 9, [2])]
+    )
+    asked = made(
+        "ShareAcknowledgeRequest", group_id="sharing", member_id="m1", topics=[acknowledged]
+    )
+    traffic.exchange(connection, asked, made("ShareAcknowledgeResponse"), 1, 30)
+
+
+def said(message: str, topic: str, partition: str, batches: Sequence[Any]) -> Any:
+    """The topic of a request that acknowledges these ranges of offsets."""
+    made_batches = [
+        nested(
+            message,
+            "AcknowledgementBatch",
+            first_offset=first,
+            last_offset=last,
+            acknowledge_types=types,
+        )
+        for first, last, types in batches
+    ]
+    of = nested(message, partition, partition_index=0, acknowledgement_batches=made_batches)
+    return nested(message, topic, topic_id=TOPIC_ID, partitions=[of])
+
+
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("inside") / "capture"
@@ -55,8 +119,9 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     traffic.exchange(one, made("FetchRequest"), fetched(METADATA, topic=METADATA_TOPIC), 12, 2)
     commits = fetched(COMMITS, topic="__consumer_offsets")
     traffic.exchange(one, made("FetchRequest"), commits, 12, 3)
+    share(traffic, one)
     client = UUID(int=7)
-    for number, (metrics, compression) in enumerate(PUSHED, 4):
+    for number, (metrics, compression) in enumerate(PUSHED, 40):
         push = made(
             "PushTelemetryRequest",
             client_instance_id=client,
@@ -139,7 +204,25 @@ def test_metrics_that_clients_push(tables: AnalysisTables) -> None:
     assert any("no compression type has the number 9" in one for one in refused)
 
 
-def test_nothing_pushed_gives_no_rows(tables: AnalysisTables) -> None:
+def test_share_groups_say_what_was_delivered_before(tables: AnalysisTables) -> None:
+    found = {row.member_id: row.asDict() for row in share_deliveries(tables).collect()}
+    assert found.keys() == {"m1", "m2"}
+    one, two = found["m1"], found["m2"]
+    for row in (one, two):
+        assert (row["group_id"], row["client_id"]) == ("sharing", "tests")
+        assert (row["topic"], row["topic_id"]) == ("orders", None)
+        assert row["first_time"] < row["last_time"]
+    assert (one["acquired"], one["redelivered"], one["most_deliveries"]) == (11, 0, 1)
+    assert (one["redelivered_share"], one["released"], one["accepted"]) == (0, 10, 0)
+    assert (two["acquired"], two["redelivered"], two["most_deliveries"]) == (6, 6, 4)
+    assert (two["accepted"], two["released"], two["rejected"], two["gaps"]) == (2, 1, 1, 1)
+    assert (two["redelivered_share"], two["renewed"]) == (1, 0)
+
+
+def test_where_there_are_no_such_messages_there_are_no_rows(tables: AnalysisTables) -> None:
     answer = client_metrics(replace(tables, message=lambda _: None))
     assert answer.collect() == []
     assert answer.columns == client_metrics(tables).columns
+    shares = share_deliveries(replace(tables, message=lambda _: None))
+    assert shares.collect() == []
+    assert shares.schema.simpleString() == share_deliveries(tables).schema.simpleString()

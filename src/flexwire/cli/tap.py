@@ -15,7 +15,8 @@ from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from flexwire.net.stamping import HeaderTag
+    from flexwire.net.stamping import HeaderTag, Stamping
+    from flexwire.net.statistics import TapStatistics
     from flexwire.net.tap import Tap
 
 _MIB = 1024 * 1024
@@ -31,6 +32,31 @@ def _parsed_tags(
         return tuple(parse_header_tag(text) for text in texts)
     except ArgumentError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
+    from flexwire.errors import ArgumentError
+    from flexwire.net.stamping import Stamping
+
+    try:
+        return Stamping(tags, limit) if tags else None
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _tell(counts: TapStatistics, out: Path) -> None:
+    from flexwire.errors import CaptureError
+
+    for name, count in dataclasses.asdict(counts).items():
+        if count and name != "open_connections":
+            print(f"{name.replace('_', ' '):24} {count:12,}")
+    if not counts.is_captured:
+        raise CaptureError(
+            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
+            f"{counts.not_captured:,} connections were refused, and of {counts.unended:,} "
+            "the end is missing; the log says why",
+            source=str(out),
+        )
 
 
 @click.command()
@@ -112,16 +138,10 @@ def tap(
     """
     import asyncio
 
-    from flexwire.errors import ArgumentError, CaptureError
     from flexwire.net.memory import keep_freed_memory
-    from flexwire.net.stamping import Stamping
     from flexwire.net.tap import run_tap
 
-    try:
-        stamping = Stamping(header_tags, request_limit) if header_tags else None
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
-
+    stamping = _stamping(header_tags, request_limit)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
@@ -149,13 +169,4 @@ def tap(
             ready=ready,
         )
     )
-    for name, count in dataclasses.asdict(counts).items():
-        if count and name != "open_connections":
-            print(f"{name.replace('_', ' '):24} {count:12,}")
-    if not counts.is_captured:
-        raise CaptureError(
-            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
-            f"{counts.not_captured:,} connections were refused, and of {counts.unended:,} "
-            "the end is missing; the log says why",
-            source=str(out),
-        )
+    _tell(counts, out)

@@ -38,6 +38,8 @@ from flexwire.spark.answers.latency import ANSWER as LATENCY
 from flexwire.spark.answers.latency import latency, slowest
 from flexwire.spark.answers.savings import ANSWER as SAVINGS
 from flexwire.spark.answers.savings import savings
+from flexwire.spark.answers.share_deliveries import ANSWER as SHARE_DELIVERIES
+from flexwire.spark.answers.share_deliveries import share_deliveries
 from flexwire.spark.answers.sizes import ANSWER as SIZES
 from flexwire.spark.answers.sizes import sizes
 from flexwire.spark.answers.storage import ANSWER as STORAGE
@@ -89,6 +91,7 @@ __all__ = [
     "latency",
     "read_labels",
     "savings",
+    "share_deliveries",
     "sizes",
     "slowest",
     "storage",
@@ -124,6 +127,7 @@ ANSWERS: tuple[Answer, ...] = (
     CONNECTIONS,
     GROUPS,
     LAG,
+    SHARE_DELIVERIES,
     CLIENT_METRICS,
     *LOG_ANSWERS,
     *STATE_ANSWERS,

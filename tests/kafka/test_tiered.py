@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -11,6 +11,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.capture.logs.starts import FILE
+from flexwire.spark.internal_topics import open_log, remote_segments, unreadable
+from flexwire.spark.internal_topics.remote_segments import RECORDS
+from tests.kafka.asking import ask
 from tests.kafka.conftest import SETTINGS
 from tests.kafka.filling import MOST_SECONDS, Broker, write_any
 from tests.kafka.test_judged import by_broker, same
@@ -45,6 +48,54 @@ def local_starts(logs: Path) -> list[int]:
     ]
 
 
+def segments_in(tier: Path) -> dict[str, tuple[int, int, int]]:
+    """By id: the partition, base offset and bytes of each segment that lies in the tier."""
+    found = {}
+    for one in tier.rglob("*.log"):
+        base, _, name = one.stem.partition("-")
+        partition = one.parent.name.removeprefix(f"{TOPIC}-").partition("-")[0]
+        found[name] = (int(partition), int(base), one.stat().st_size)
+    return found
+
+
+def last_tiered(address: str) -> dict[int, int]:
+    """The highest offset of each partition that the broker says is in the tier."""
+    asked = [{"partitionIndex": one, "currentLeaderEpoch": -1, "timestamp": -5} for one in (0, 1)]
+    form: dict[str, Any] = {"topics": [{"name": TOPIC, "partitions": asked}]}
+    said = ask(address, "ListOffsets", TIERED, replicaId=-1, isolationLevel=0, **form)
+    return {one["partitionIndex"]: one["offset"] for one in said["topics"][0]["partitions"]}
+
+
+def segments_agree(spark: SparkSession, address: str, logs: Path, tier: Path) -> None:
+    """Compare the view of segments with the tier, and with what the broker says of it."""
+    log = open_log(spark, logs, "__remote_log_metadata")
+    assert unreadable(log, RECORDS).count() == 0
+    rows = [one for one in remote_segments(log).collect() if one.topic == TOPIC]
+    assert all(one.is_known for one in rows)
+    assert {one.state for one in rows} == {"COPY_SEGMENT_FINISHED"}
+    assert {
+        one.segment_id: (one.partition, one.start_offset, one.size_bytes) for one in rows
+    } == segments_in(tier)
+    highest: dict[int, int] = {}
+    for one in rows:
+        highest[one.partition] = max(one.end_offset, highest.get(one.partition, -1))
+        assert [(epoch.leader_epoch, epoch.offset) for epoch in one.leader_epochs] == [
+            (0, one.start_offset)
+        ]
+    assert highest == last_tiered(address)
+
+
+def is_settled(tier: Path, logs: Path) -> bool:
+    """Whether all that is not the last segment is in the tier, and is not here any more."""
+    starts = sorted(local_starts(logs))
+    ends: dict[int, int] = {}
+    for partition, base, _ in segments_in(tier).values():
+        ends[partition] = max(base, ends.get(partition, 0))
+    return len(ends) == len(starts) == 2 and all(
+        len([*one.glob("*.log")]) == 1 for one in logs.glob(f"{TOPIC}-*")
+    )
+
+
 def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Path) -> None:
     tier = tmp_path / "tier"
     settings = {**SETTINGS, **OFTEN, **tiered(tier)}
@@ -63,9 +114,18 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
             return reader.load([str(kafka.logs), str(tier)])
 
         assert len(same(by_files(), by_broker(spark, kafka, TOPIC))) == 600
+        wait(lambda: is_settled(tier, kafka.logs), "not all was copied")
+        segments_agree(spark, address, kafka.logs, tier)
         # What is deleted lies in the tier.
         for deleted in admin.delete_records([TopicPartition(TOPIC, 0, 30)]).values():
             assert deleted.result(MOST_SECONDS).low_watermark == 30
         wait(lambda: f"{TOPIC} 0 30" in (kafka.logs / FILE).read_text(), "it is not written down")
         found = same(by_files(), by_broker(spark, kafka, TOPIC))
         assert [row.offset for row in found if row.partition == 0] == [*range(30, 300)]
+        # Segments of which nothing is left are deleted in the tier, and forgotten.
+        before = len(segments_in(tier))
+        for deleted in admin.delete_records([TopicPartition(TOPIC, 0, 150)]).values():
+            assert deleted.result(MOST_SECONDS).low_watermark == 150
+        wait(lambda: len(segments_in(tier)) < before, "no segment was deleted")
+        time.sleep(2)
+        segments_agree(spark, address, kafka.logs, tier)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_schema import MOMENT
-from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
+from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR, RETRIABLE
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
@@ -65,7 +64,7 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
     parts = [
         one
         for name in catalog().names()
-        if error_places(name) and (one := _errors_of(tables, name, width)) is not None
+        if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
     ]
     if not parts:
         parts = [_none(tables)]
@@ -84,12 +83,18 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
         "topic",
         "topic_id",
         F.col("code").alias("error_code"),
-        _named({code: F.lit(name) for code, name in ERROR_NAMES.items()}).alias("error_name"),
-        _named({code: F.lit(code in RETRIABLE) for code in ERROR_NAMES}).alias("is_retriable"),
+        _named({code: f"'{name}'" for code, name in ERROR_NAMES.items()}).alias("error_name"),
+        _named({code: str(code in RETRIABLE) for code in ERROR_NAMES}).alias("is_retriable"),
         "field",
         "errors",
         "responses",
     )
+
+
+def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
+    """Whether its spec has error codes, and its table may have some that are not 0."""
+    codes = [("body", *one.path) for one in error_places(message)]
+    return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
@@ -128,10 +133,11 @@ def _none(tables: AnalysisTables) -> DataFrame:
     )
 
 
-def _named(names: Mapping[int, SparkColumn]) -> SparkColumn:
-    """What is said of the code of a row; null of one that is not in the list."""
-    pairs = chain.from_iterable((F.lit(code), value) for code, value in names.items())
-    return F.create_map(*pairs)[F.col("code")]
+def _named(names: Mapping[int, str]) -> SparkColumn:
+    """What is said of the code of a row, in SQL; null of one that is not in the list."""
+    # As text it is one call of Java, and not hundreds.
+    pairs = ", ".join(f"{code}, {value}" for code, value in names.items())
+    return F.expr(f"map({pairs})")[F.col("code")]
 
 
 ANSWER: Final = Answer(

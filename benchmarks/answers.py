@@ -23,15 +23,17 @@ def ask(out: str, names: list[str], memory: str) -> None:
     from flexwire.spark.answers.asking import ask as answer  # noqa: PLC0415 - see above
     from flexwire.spark.answers.asking import chosen  # noqa: PLC0415 - see above
     from flexwire.spark.answers.reading import tables_of  # noqa: PLC0415 - see above
-    from flexwire.spark.answers.settings import answering, are_small  # noqa: PLC0415 - see above
     from flexwire.spark.reading import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import answering, are_small  # noqa: PLC0415 - see above
 
     spark, found = session(memory=memory), output_of(out)
-    with answering(spark, is_small=are_small(found)):
+    is_small = are_small(found)
+    with answering(spark, is_small=is_small):
         spark.range(1).groupBy("id").count().toArrow()
         for one in [] if names == [NOTHING] else chosen(names, ANSWERS):
-            print(f"{one.name}: {answer(one, tables_of(spark, found)).count:,} rows")
+            tables = tables_of(spark, found, is_small=is_small)
+            print(f"{one.name}: {answer(one, tables).count:,} rows")
     spark.stop()
 
 

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import AnalysisError
-from flexwire.spark.analyze import analyze, configured
+from flexwire.spark.analyze import analyze
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.by_objects.frames import FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
 from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.settings import configured
 from flexwire.spark.tables import write_table
 from tests.spark.traffic import START_US, Traffic, made, request
 

@@ -16,13 +16,14 @@ from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark import paths
-from flexwire.spark.analyze import SMALL_CONF, analyze
+from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.paths import Inputs, capture_sources, input_sources, output_place
 from flexwire.spark.reading import table
 from flexwire.spark.session import session
+from flexwire.spark.settings import SMALL_CONF
 from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source

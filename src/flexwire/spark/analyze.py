@@ -45,10 +45,8 @@ from flexwire.spark.answers import (
 from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import internal_topics, with_internal
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.settings import answering, are_small
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
@@ -76,7 +74,8 @@ from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
 from flexwire.spark.request_logs.planning import plan_request_logs
 from flexwire.spark.request_logs.writing import write_request_log_tables
-from flexwire.spark.session import Start, meanwhile, tasks_at_once
+from flexwire.spark.session import Start, tasks_at_once
+from flexwire.spark.settings import answering, are_small, configured
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
@@ -103,24 +102,6 @@ if TYPE_CHECKING:
     from flexwire.storage.source import Source
     from flexwire.tables.reading import Output
 
-# What our tasks rely on, whatever the session's owner has set.
-_CONF = {
-    "spark.sql.session.timeZone": "UTC",
-    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
-    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-    # The default is INT96, which readers take for nanoseconds without a time zone.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Rows alone do not bound a batch: a frame may have 100 MiB.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
-}
-_LARGE_CONF = {
-    # The vectorized reader holds 4,096 payloads at once, whatever their size.
-    "spark.sql.parquet.enableVectorizedReader": "false",
-    # Spark takes a table for small by its compressed size, and broadcasts all that is in it.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-}
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
 # Spark reads all of it, and where it only runs tasks.
 SMALL_BYTES = 64 * 1024 * 1024
@@ -142,10 +123,6 @@ _TRAFFIC = {
 }
 # Of a compressed file's size, about what is in it.
 _INFLATION = 10
-SMALL_CONF = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,13 +386,6 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     place.publish()
 
 
-@contextmanager
-def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Set what our queries rely on, and what is set for a small or large capture, meanwhile."""
-    with meanwhile(spark, _CONF | (SMALL_CONF if is_small else _LARGE_CONF)):
-        yield
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
@@ -566,7 +536,8 @@ class _Job:
         written = staged(self.place)
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
-            tables = with_internal(tables_of(self.spark, written), self.spark, logs)
+            opened = tables_of(self.spark, written, is_small=is_small)
+            tables = with_internal(opened, self.spark, logs)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         write_answers(self.place.files, given, grows=self.how.format == DELTA)

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.settings import answering, are_small
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.reading import output_of
 from flexwire.spark.session import Start
+from flexwire.spark.settings import answering, are_small
 from flexwire.tables.reading import Output
 from flexwire.tables.schema import schema_of
 
@@ -55,7 +55,7 @@ def answers_of(
         spark = start.session(with_archive(SMALL_JAVA if is_small else {}))
     asking = answering(spark, is_small=is_small)
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
-        tables = tables_of(spark, found)
+        tables = tables_of(spark, found, is_small=is_small)
         return [kept.get(one.name) or ask(one, tables) for one in wanted]
 
 

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS
+from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.spark.answers.exchanges import exchanges
+from flexwire.tables.error_places import error_places
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -150,17 +151,28 @@ def _told_to_rebalance(tables: AnalysisTables) -> DataFrame | None:
     """By generation when a member of the one before was first told that there is to be another."""
     found = []
     for api_name in (HEARTBEAT, SYNC):
+        if _has_no_error(tables, api_name):
+            continue
         code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
         one = exchanges(tables, api_name, response=code)
         if one is not None:
             found.append(_when_told(one, "generation_id"))
-    commits = exchanges(tables, COMMIT, response=_has_partition_error())
+    commits = None
+    if not _has_no_error(tables, COMMIT):
+        commits = exchanges(tables, COMMIT, response=_has_partition_error())
     if commits is not None:
         found.append(_when_told(commits, COMMIT_GENERATION))
     if not found:
         return None
     every = reduce(DataFrame.unionByName, found)
     return every.groupBy("group_id", "generation").agg(F.min("answered").alias("told"))
+
+
+def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
+    """Whether it is known of the responses of an API that none has an error."""
+    message = f"{api_name}Response"
+    codes = [("body", *one.path) for one in error_places(message)]
+    return tables.hold_only(message, codes, NO_ERROR)
 
 
 def _has_partition_error() -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_schema import MOMENT
+from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
@@ -60,7 +61,7 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
     parts = [
         one
         for name in catalog().names()
-        if error_places(name) and (one := _errors_of(tables, name, width)) is not None
+        if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
     ]
     if not parts:
         parts = [_none(tables)]
@@ -85,6 +86,12 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
         "errors",
         "responses",
     )
+
+
+def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
+    """Whether its spec has error codes, and its table may have some that are not 0."""
+    codes = [("body", *one.path) for one in error_places(message)]
+    return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from flexwire.schema.catalog import catalog
 from flexwire.spark.batches import spark_schema
@@ -15,16 +15,21 @@ from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MESSAGES, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path as FilePath
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.by_columns import Task
+    from flexwire.tables.error_places import Path
     from flexwire.tables.ranges import Ranges
+
+# How Parquet calls what is in a list.
+_ELEMENT: Final = ".list.element"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,28 @@ class Opened:
     found: Output
     records: DataFrame
     message: Callable[[str], DataFrame | None]
+
+    def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
+        """Whether all values of columns of a table are this one or null, as its files say."""
+        if name not in self.found.names:
+            return True
+        wanted = {".".join(path) for path in paths}
+        footers = (part.metadata for part in self.found.dataset(name).get_fragments())
+        groups = (one.row_group(number) for one in footers for number in range(one.num_row_groups))
+        columns = (one.column(number) for one in groups for number in range(one.num_columns))
+        return all(
+            _is_only(column, value)
+            for column in columns
+            if column.path_in_schema.replace(_ELEMENT, "") in wanted
+        )
+
+
+def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:
+    told = column.statistics
+    if told is None or not told.has_min_max:
+        # Without any, or all null.
+        return bool(column.num_values == (0 if told is None else told.null_count))
+    return bool(told.min == told.max == value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +98,13 @@ class AnalysisTables:
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """The table of one message, of which no other columns than these are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
+
+    def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
+        """Whether it is known that these columns of a message have no other value, but null."""
+        opened = self.opened
+        if opened is None or opened.message is not self.message:
+            return False
+        return opened.hold_only(f"{MESSAGES}/{message}", paths, value)
 
     def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
         """What ``task`` makes of these columns of records, in batches."""
@@ -102,7 +136,7 @@ class AnalysisTables:
         return of_files(opened.spark, opened.found, names, columns, task, schema, only=only)
 
 
-def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
+def open_tables(spark: SparkSession, out: str | FilePath) -> AnalysisTables:
     """The tables of the analysis in ``out``, by path or URL; ``OUT/tables`` will do.
 
     Of Delta tables they are all analyses that are in. Raises `FlexwireError` where there is no
@@ -111,9 +145,16 @@ def open_tables(spark: SparkSession, out: str | Path) -> AnalysisTables:
     return tables_of(spark, output_of(out))
 
 
-def tables_of(spark: SparkSession, found: Output) -> AnalysisTables:
-    """The tables of an output that was found, or is not published yet."""
-    read = partial(_read, spark, found)
+def tables_of(spark: SparkSession, found: Output, *, is_small: bool = False) -> AnalysisTables:
+    """The tables of an output that was found, or is not published yet.
+
+    Small ones are one partition each, and what is asked of them is a job of one task.
+    """
+
+    def read(name: str, columns: StructType | None = None) -> DataFrame:
+        table = _read(spark, found, name, columns)
+        return table.coalesce(1) if is_small else table
+
     names = set(found.message_names())
 
     @cache

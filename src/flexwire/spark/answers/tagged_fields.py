@@ -7,6 +7,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
@@ -14,13 +15,18 @@ from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
+from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from flexwire.spark.answers.reading import AnalysisTables
 
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _FIELD: Final = ("path", "tag", "name")
+_BODIES: Final = "tagged_fields"
+_READ: Final = ("direction", "connection", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"'),
@@ -57,10 +63,9 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     """
     frames = tables.frames.where("outcome = 'decoded' or outcome = 'lenient'")
     told = [_in_headers(frames)]
-    for name in catalog().names():
-        table = tables.message(name)
-        if table is not None:
-            told.append(_in_bodies(table))
+    with_uses = tables.of_messages(_READ, _with_uses, _uses_schema())
+    if with_uses is not None:
+        told.append(_in_bodies(with_uses))
     known = software(tables.frames)
     uses = reduce(DataFrame.unionByName, told).join(known, "connection", "left")
     found = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
@@ -84,9 +89,23 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     return found.select(*(one.name for one in COLUMNS))
 
 
+def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The messages with tagged fields in their bodies, which are few of all."""
+    for batch in batches:
+        some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
+        if some.num_rows:
+            yield some.append_column("message", pa.repeat(message, some.num_rows))
+
+
+def _uses_schema() -> pa.Schema:
+    # All tables of messages have these columns.
+    table = table_schema(next(iter(catalog().names())))
+    return pa.schema([*map(table.field, _READ), ("message", pa.string())])
+
+
 def _in_bodies(table: DataFrame) -> DataFrame:
-    """The uses of tagged fields in the bodies of one message, a row a message and field."""
-    return _uses(table, "tagged_fields", "body_version", is_header=False)
+    """The uses of tagged fields in the bodies of messages, a row a message and field."""
+    return _uses(table, _BODIES, "body_version", is_header=False)
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -22,21 +21,16 @@ def kafka_error_name(code: ColumnOrName) -> Column:
         code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
             code that Kafka 4.4 does not have.
     """
-    return F.create_map(*_pairs({code: F.lit(name) for code, name in ERROR_NAMES.items()}))[
-        _int(code)
-    ]
+    return _of({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 
 
 def kafka_error_is_retriable(code: ColumnOrName) -> Column:
     """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
-    return F.create_map(*_pairs({code: F.lit(code in RETRIABLE) for code in ERROR_NAMES}))[
-        _int(code)
-    ]
+    return _of({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
-def _pairs(values: dict[int, Column]) -> list[Column]:
-    return [*chain.from_iterable((F.lit(code), value) for code, value in values.items())]
-
-
-def _int(code: ColumnOrName) -> Column:
-    return (F.col(code) if isinstance(code, str) else code).cast("int")
+def _of(told: dict[int, str], code: ColumnOrName) -> Column:
+    """What is told of a code, in SQL; null of one that nothing is told of."""
+    # As text it is one call of Java, and not hundreds.
+    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -1,4 +1,4 @@
-"""What Spark is set to while answers are asked, by how much there is to read."""
+"""What Spark is set to while an analysis runs, and answers are asked, by how much there is."""
 
 from __future__ import annotations
 
@@ -21,23 +21,47 @@ SMALL_VALUES: Final = 10_000_000
 """Of fewer values in fewer bytes of tables, to compile a query takes longer than to run it as it
 is. Bytes alone do not say it: what repeats takes none."""
 
-_ALWAYS: Final = {
+_BOTH: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # By columns, but not 4,096 payloads at once.
-    "spark.sql.parquet.enableVectorizedReader": "true",
-    "spark.sql.parquet.columnarReaderBatchSize": "512",
-    # Rows alone do not bound a batch: a body may have many MB.
+    # Rows alone do not bound a batch: a frame may have 100 MiB, and a body many MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
 }
-_SMALL: Final = {
+SMALL_CONF: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Below so many bytes, compiling takes longer than running what was compiled."""
+
+# What our tasks rely on, whatever the session's owner has set.
+_TASKS: Final = _BOTH | {
+    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    # The default is INT96, which readers take for nanoseconds without a time zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+_LARGE_TASKS: Final = {
+    # The vectorized reader holds 4,096 payloads at once, whatever their size.
+    "spark.sql.parquet.enableVectorizedReader": "false",
+    # Spark takes a table for small by its compressed size, and broadcasts all that is in it.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+_ANSWERS: Final = _BOTH | {
+    # By columns, but not 4,096 payloads at once.
+    "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.parquet.columnarReaderBatchSize": "512",
+}
+_SMALL_ANSWERS: Final = SMALL_CONF | {
     # To look at each stage before the next is planned is for what may be large.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Tables are one partition each, so that an answer is one task. To send a table to all tasks is
+    # a job of its own.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
 }
-_LARGE: Final = {
+_LARGE_ANSWERS: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
@@ -45,9 +69,16 @@ _LARGE: Final = {
 
 
 @contextmanager
+def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+    """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
+    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else _LARGE_TASKS)):
+        yield
+
+
+@contextmanager
 def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what questions about tables run with, meanwhile; ``is_small`` as `are_small` has it."""
-    with meanwhile(spark, _ALWAYS | (_SMALL if is_small else _LARGE)):
+    with meanwhile(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield
 
 

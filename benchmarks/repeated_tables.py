@@ -1,0 +1,59 @@
+"""Tables of many captures from those of one: ``python benchmarks/repeated_tables.py OUT TO``.
+
+What groups do takes minutes to capture, and a gigabyte of it days. Each of ``--times`` copies is an
+hour after the one before, of other clients, connections and groups; what else is in the tables is
+the same. ``benchmarks/answers.py TO groups lag`` asks them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+RENAMED = ("connection", "client", "client_id")
+HOUR_US = 3_600_000_000
+
+
+def copy_of(table: pa.Table, number: int) -> pa.Table:
+    """A table of other clients and groups, some hours later."""
+    for place, field in enumerate(table.schema):
+        column: Any = table.column(place).combine_chunks()
+        if field.name in RENAMED:
+            # In the front: behind is the port, and between them the broker.
+            column = pc.binary_join_element_wise(f"c{number}", column, "-")
+        elif field.name.endswith("time"):
+            column = pc.add(column, pa.scalar(number * HOUR_US, pa.duration("us")))
+        elif field.name == "body" and "group_id" in [one.name for one in field.type]:
+            names = [one.name for one in field.type]
+            children = [column.field(name) for name in names]
+            at = names.index("group_id")
+            children[at] = pc.binary_join_element_wise(f"g{number}", children[at], "-")
+            mask = column.is_null()
+            column = pa.StructArray.from_arrays(children, fields=list(field.type), mask=mask)
+        table = table.set_column(place, field, column.cast(field.type))
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("to", type=Path)
+    parser.add_argument("--times", type=int, default=100)
+    given = parser.parse_args()
+    shutil.copytree(given.out, given.to)
+    for path in sorted(Path(given.to, "tables").rglob("*.parquet")):
+        table = pq.read_table(path, partitioning=None)
+        if "connection" in table.column_names:
+            with pq.ParquetWriter(path, table.schema, compression="zstd") as file:
+                for number in range(given.times):
+                    file.write_table(copy_of(table, number))
+
+
+if __name__ == "__main__":
+    main()

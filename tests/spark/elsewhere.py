@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.storage import storage
 from flexwire.spark.archive import SMALL_JAVA, with_archive
@@ -20,7 +21,7 @@ from flexwire.spark.internal_topics import (
 from flexwire.spark.internal_topics.cluster import cluster_state, metadata_records
 from flexwire.spark.internal_topics.cluster_history import partition_history
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF, analyze
+from flexwire.spark.settings import SMALL_CONF
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from tests.spark.internal_topics.snapshots import VIEWS
 

@@ -15,6 +15,7 @@ from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
+    from flexwire.net import TapStatistics
     from flexwire.net.tap import Tap
 
 _MIB = 1024 * 1024
@@ -85,10 +86,7 @@ def tap(
     from flexwire.net.memory import keep_freed_memory
     from flexwire.net.tap import run_tap
 
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.INFO)
-
+    _log_to_terminal()
     keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)
 
@@ -111,9 +109,7 @@ def tap(
             ready=ready,
         )
     )
-    for name, count in dataclasses.asdict(counts).items():
-        if count and name != "open_connections":
-            print(f"{name.replace('_', ' '):24} {count:12,}")
+    _tell(counts)
     if not counts.is_captured:
         raise CaptureError(
             f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
@@ -121,3 +117,15 @@ def tap(
             "the end is missing; the log says why",
             source=str(out),
         )
+
+
+def _tell(counts: TapStatistics) -> None:
+    for name, count in dataclasses.asdict(counts).items():
+        if count and name != "open_connections":
+            print(f"{name.replace('_', ' '):24} {count:12,}")
+
+
+def _log_to_terminal() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)

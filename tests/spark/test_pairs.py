@@ -25,6 +25,8 @@ from tests.spark.traffic import START_US
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+    from flexwire.protocol import Turn
+
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
 # Answers twice as often as each kind of request, and few correlation ids: clients use them again.
 KINDS = (
@@ -126,8 +128,8 @@ class Listener(Relay):
     def send(self, direction: str, data: bytes, *, frames: int) -> None:
         """Capture nothing."""
 
-    def _answered(self, payload: bytes) -> Any:
-        found = super()._answered(payload)
+    def _answered(self, turn: Turn) -> Any:
+        found = super()._answered(turn)
         self.answered.append(None if found is None else int(found.client_id or 0))
         return found
 

@@ -142,10 +142,7 @@ def tap(
     from flexwire.net.tap import run_tap
 
     stamping = _stamping(header_tags, request_limit)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.INFO)
-
+    _log_to_terminal()
     keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)
 
@@ -170,3 +167,9 @@ def tap(
         )
     )
     _tell(counts, out)
+
+
+def _log_to_terminal() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)

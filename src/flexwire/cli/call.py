@@ -314,7 +314,7 @@ def _print_apis(broker: Broker) -> None:
     offered = broker.offered
     releases = ", ".join(fitting_releases(offered)) or "no release in the catalog"
     print(f"{broker.address}: the versions are those of {releases}")
-    print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  {'request':9}")
+    print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
     for key, versions in sorted(offered.items()):
         known = bool(request_entries(key))
         name = api_name(key) if known else "(not in the catalog)"

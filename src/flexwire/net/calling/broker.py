@@ -12,7 +12,7 @@ from flexwire.errors import CallError, LoginError, TapError, WriteRefusedError
 from flexwire.net.calling.answers import Answer, Frame, error_name
 from flexwire.net.calling.authentication import log_in
 from flexwire.net.calling.bodies import read_body
-from flexwire.net.calling.connection import DEFAULT_SECONDS, Connection
+from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing, Connection
 from flexwire.net.calling.security import PLAINTEXT, Security
 from flexwire.net.calling.versions import latest_version
 from flexwire.net.calling.writing import why_it_writes
@@ -35,7 +35,6 @@ from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
@@ -44,7 +43,7 @@ _ASKS_VERSIONS: Final = "ApiVersions"
 _TAGGED_HEADER: Final = 2
 
 
-class Broker:
+class Broker(Closing):
     """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. What goes wrong is a `CallError`, a
@@ -162,17 +161,6 @@ class Broker:
     def close(self) -> None:
         """End the connection; a second call does nothing."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _header(self, api_key: int, version: int, tags: Mapping[int, bytes]) -> bytes:
         header_version = request_header_version(api_key, version)

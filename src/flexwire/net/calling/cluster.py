@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_int
 from flexwire.errors import CallError, LoginError
 from flexwire.net.calling.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
-from flexwire.net.calling.connection import DEFAULT_SECONDS
+from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing
 from flexwire.net.calling.routes import ANY, Route, find, parse_route
 from flexwire.net.calling.security import PLAINTEXT, Security
 from flexwire.net.calling.writing import why_it_writes
@@ -16,7 +16,6 @@ from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from flexwire.codec import Message
     from flexwire.net.calling.answers import Answer
@@ -28,7 +27,7 @@ RETRIES: Final = 5
 _FIRST_PAUSE: Final = 0.2
 
 
-class Cluster:
+class Cluster(Closing):
     """A cluster by the address of one of its brokers, or of several: "one:9092,two:9092".
 
     Connections are opened when they are needed and kept, one to each broker. ``controllers``: the
@@ -102,17 +101,6 @@ class Cluster:
         for broker in self._brokers.values():
             broker.close()
         self._brokers.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _first(self) -> Broker:
         """A connection to the first bootstrap address that can be reached."""

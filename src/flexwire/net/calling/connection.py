@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from flexwire.errors import CallError, FrameError
 from flexwire.net.handshakes import why
@@ -14,6 +14,8 @@ from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from flexwire.net.calling.security import Security
     from flexwire.net.host_port import HostPort
 
@@ -23,6 +25,25 @@ DEFAULT_SECONDS: Final = 30.0
 _CHUNK_BYTES: Final = 256 * 1024
 # What a TLS listener answers to plain bytes, as the start of a frame's length: an alert of TLS 1.x.
 _TLS_ALERT: Final = b"\x15\x03"
+
+
+class Closing:
+    """What is open while a ``with`` block runs."""
+
+    def close(self) -> None:
+        """End it; a second call does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class Connection:

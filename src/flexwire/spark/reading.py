@@ -16,10 +16,9 @@ from weakref import WeakSet
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from flexwire.arguments import to_list, to_text
-from flexwire.spark.batches import BATCH_ROWS, spark_schema
+from flexwire.spark.batches import BATCH_ROWS, arrow_schema, spark_schema
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
 from flexwire.tables.conforming import conform
@@ -109,7 +108,7 @@ class _TablesReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
-        wanted = to_arrow_schema(self._schema, timezone="UTC")
+        wanted = arrow_schema(self._schema)
         system, root = Place(self._place).arrow()
         url = f"{self._place}/{partition.file}"
         with (

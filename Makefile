@@ -24,7 +24,7 @@ OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/tes
   tests/spark/test_kafka_log_stream.py tests/spark/test_record_schema.py tests/spark/test_session.py \
   tests/spark/functions/test_connect.py tests/spark/functions/test_on_spark.py \
   tests/spark/test_answers_asked.py tests/spark/test_delta_logs.py tests/spark/test_group_answers.py \
-  tests/spark/test_log_analysis.py tests/spark/test_traffic_answers.py \
+  tests/spark/test_log_analysis.py tests/spark/test_reading.py tests/spark/test_traffic_answers.py \
   tests/spark/internal_topics/test_cluster.py tests/spark/internal_topics/test_views.py
 # Tests start a hundred processes, and without these files each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 # A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_ROWS = 10_000
+# PySpark 4.0 has no other time zone, and takes none.
+_ZONE: Final = "timezone"
+_UTC: Final[dict[str, Any]] = (
+    {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
+)
 
 
 def record_batches(schema: pa.Schema, rows: Iterable[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
@@ -53,3 +59,8 @@ def row_tuples(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 def spark_schema(schema: pa.Schema) -> StructType:
     """The same schema as Spark has it; every column may be null."""
     return from_arrow_schema(schema)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The same schema as Arrow has it, with times in UTC."""
+    return to_arrow_schema(schema, **_UTC)

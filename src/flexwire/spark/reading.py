@@ -16,10 +16,9 @@ from weakref import WeakSet
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from flexwire.arguments import to_list, to_text
-from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, spark_schema
+from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
 from flexwire.tables.conforming import conform
@@ -158,7 +157,7 @@ class _TablesReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
-        wanted = to_arrow_schema(self._schema, timezone="UTC")
+        wanted = arrow_schema(self._schema)
         yield from partition.part.batches(self._place, wanted)
 
 

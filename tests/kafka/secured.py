@@ -20,7 +20,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.codec import message
-from flexwire.net import HostPort, Tap
+from flexwire.net import HostPort, Tap, TapSecurity
+from flexwire.net.securing import PLAIN
 from flexwire.records import decode_batches
 from flexwire.spark.java import find_java
 from tests.tls import Authority
@@ -29,7 +30,7 @@ from tools.broker import broker, jars
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.net import TapSecurity
+    from flexwire.net.stamping import Stamping
 
 LOOPBACK = "127.0.0.1"
 MOST_SECONDS = 120
@@ -118,13 +119,19 @@ def _prepare(plain: HostPort) -> None:
 
 
 @contextmanager
-def tapping(upstream: HostPort, out: Path, security: TapSecurity) -> Iterator[Tap]:
+def tapping(
+    upstream: HostPort,
+    out: Path,
+    security: TapSecurity = PLAIN,
+    stamping: Stamping | None = None,
+) -> Iterator[Tap]:
     """A tap in a thread of its own, closed at the end."""
     taps: list[Tap] = []
     started, stop = threading.Event(), threading.Event()
 
     async def job() -> None:
-        async with Tap((LOOPBACK, 0), upstream, out, security=security) as tap:
+        tap = Tap((LOOPBACK, 0), upstream, out, security=security, stamping=stamping)
+        async with tap:
             taps.append(tap)
             started.set()
             await asyncio.to_thread(stop.wait)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,14 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.capture.stamps import read_stamps
-from flexwire.net import HostPort, Tap, parse_host_port
+from flexwire.net import parse_host_port
 from flexwire.net.stamping import Stamping, parse_header_tag
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.header_tags import header_tags
 from flexwire.spark.answers.reading import open_tables
+from tests.kafka.secured import tapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -44,13 +43,14 @@ OFTEN = {"ApiVersions", "Fetch", "InitProducerId", "Metadata", "OffsetCommit", "
 
 
 def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
-    with tapped(parse_host_port(kafka.address), tmp_path / "after") as after:
+    with tapping(parse_host_port(kafka.address), tmp_path / "after") as after:
         address = after.listen_address
-        with tapped(address, tmp_path / "before", STAMPING) as before:
+        with tapping(address, tmp_path / "before", stamping=STAMPING) as before:
             bootstrap = str(before.listen_address)
             use_confluent(bootstrap)
             use_kafka_python(bootstrap)
             asyncio.run(use_aiokafka(bootstrap))
+    assert before.stats.failures == after.stats.failures == 0
     assert before.stats.stamped > 100
     assert after.stats.stamped == 0
     sent, arrived = of_clients(before.capture_paths), of_clients(after.capture_paths)
@@ -157,28 +157,3 @@ async def use_aiokafka(bootstrap: str) -> None:
     async with consumer, asyncio.timeout(MOST_SECONDS):
         for _ in range(RECORDS):
             await consumer.getone()
-
-
-@contextlib.contextmanager
-def tapped(upstream: HostPort, out: Path, stamping: Stamping | None = None) -> Iterator[Tap]:
-    """A tap that runs in a thread of its own while the block does."""
-    tap = Tap(("127.0.0.1", 0), upstream, out, stamping=stamping)
-    ready = threading.Event()
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    async def serve() -> None:
-        async with tap:
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    try:
-        assert ready.wait(MOST_SECONDS)
-        yield tap
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
-    assert tap.stats.failures == 0

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from flexwire.capture.stamps import read_stamps
 from flexwire.net import ListenTls, TapSecurity, UpstreamTls
+from flexwire.net.stamping import HeaderTag, Stamping
 from tests.kafka.secured import (
     COUNT,
     MECHANISMS,
@@ -71,6 +73,27 @@ def test_every_client_speaks_through_the_tap_and_the_capture_has_all_of_it(
     assert stats.rewritten > 0
     assert (stats.withheld > 0) is (mechanism != "none")
     assert not any(PASSWORD.encode() in path.read_bytes() for path in paths)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_stamped_requests_pass_and_those_of_sasl_are_not_stamped(
+    broker: Secured, mechanism: str, tmp_path: Path
+) -> None:
+    ca, out = broker.authority.path, tmp_path / "out"
+    security = TapSecurity(own(broker), UpstreamTls(ca))
+    stamping = Stamping([HeaderTag(10_042, "for {client}")])
+    with tapping(broker.upstream(mechanism), out, security, stamping) as tap:
+        at, properties = str(tap.listen_address), tmp_path / "client.properties"
+        read = by_java(at, ca, mechanism, f"s-{mechanism}-", broker.version, properties)
+    assert Counter(read) == Counter(f"s-{mechanism}-{number}" for number in range(COUNT))
+    stats, stamps = tap.stats, [one for path in tap.capture_paths for one in read_stamps(path)]
+    # Kafka's own client begins SASL with ApiVersions v0, and all else that it sends is flexible.
+    assert stats.unstamped_not_flexible == stats.connections
+    assert stats.unstamped_sasl >= 2 * stats.connections
+    assert stats.stamped == len(stamps) > stats.connections
+    unstamped = stats.unstamped_not_flexible + stats.unstamped_sasl
+    assert stats.stamped + unstamped == stats.requests
+    assert all(one.tags == {10_042: f"for {one.client}".encode()} for one in stamps)
 
 
 @pytest.mark.parametrize("name", ["the-tap", "a-stranger"])

@@ -132,5 +132,6 @@ def test_without_a_certificate_where_brokers_ask_for_one_their_reason_is_logged(
     (one,) = said
     assert one.startswith(f"{broker.listeners['MTLS']}: closed, as TLS could not be begun: ")
     assert one.endswith("does not take our certificate, or asks for one and we have none")
-    assert tap.stats.broker_handshakes_failed == tap.stats.connections > 0
+    # The client tries again until the end, and its last connection may end with the tap.
+    assert tap.stats.connections - tap.stats.broker_handshakes_failed <= 1
     assert tap.stats.reset == 0

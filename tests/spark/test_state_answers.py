@@ -32,6 +32,8 @@ pytestmark = pytest.mark.spark
 ORDERS, COORDINATORS = "AAAAAAAAAAAAAAAAAAAAMA", "AAAAAAAAAAAAAAAAAAAAMQ"
 PRODUCER, STRAY = 7, 8
 HOUR = 3_600_000
+STATE = [one.name for one in STATE_ANSWERS]
+SOME = ["group_state", "cluster_topics", "tiered_storage"]
 
 
 def partition(topic: str, **fields: Any) -> bytes:
@@ -102,7 +104,15 @@ def made(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     root = tmp_path_factory.mktemp("state")
-    return analyze([made(root / "data")], root / "out", spark=spark)
+    return analyze([made(root / "data")], root / "out", spark=spark, answers=SOME)
+
+
+@pytest.fixture(scope="module")
+def more(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """The same with the answers that take some seconds more together."""
+    root = tmp_path_factory.mktemp("more")
+    others = [one for one in STATE if one not in SOME]
+    return analyze([made(root / "data")], root / "out", spark=spark, answers=others)
 
 
 def rows(done: Analysis, name: str) -> list[dict[str, Any]]:
@@ -121,8 +131,9 @@ def test_groups_and_their_lag(done: Analysis) -> None:
     assert tuple(ended[one] for one in told)[:-1] == ("done", None, "orders", 1, 0, 0, 0)
 
 
-def test_transactions_that_hang(done: Analysis) -> None:
-    found = {row["producer_id"]: row for row in rows(done, "hanging_transactions")}
+@pytest.mark.cluster
+def test_transactions_that_hang(more: Analysis) -> None:
+    found = {row["producer_id"]: row for row in rows(more, "hanging_transactions")}
     assert {one: row["transactional_id"] for one, row in found.items()} == {
         PRODUCER: "t",
         STRAY: None,
@@ -134,38 +145,34 @@ def test_transactions_that_hang(done: Analysis) -> None:
     assert found[STRAY]["open_since"] == datetime.fromtimestamp((TIME + 1) / 1000, UTC)
 
 
-def test_the_cluster(done: Analysis) -> None:
+def test_topics_of_the_cluster(done: Analysis) -> None:
     told = ("topic", "partitions", "replicas", "offline", "under_replicated", "not_preferred")
     topics = [tuple(row[one] for one in told) for row in rows(done, "cluster_topics")]
     assert topics == [("orders", 2, 2, 1, 2, 0), ("__transaction_state", 1, 1, 0, 0, 0)]
     assert rows(done, "cluster_topics")[0]["configs"] == ["retention.ms=1"]
-    told = ("broker", "is_fenced", "leads", "replicas", "out_of_isr", "endpoints")
-    assert [tuple(row[one] for one in told) for row in rows(done, "cluster_brokers")] == [
+
+
+@pytest.mark.cluster
+def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> None:
+    told: tuple[str, ...] = ("broker", "is_fenced", "leads", "replicas", "out_of_isr", "endpoints")
+    assert [tuple(row[one] for one in told) for row in rows(more, "cluster_brokers")] == [
         (2, True, 0, 2, 1, ["PLAINTEXT://b2:9092"]),
         (1, False, 2, 3, 1, ["PLAINTEXT://b1:9092"]),
     ]
-    [level] = rows(done, "cluster_features")
-    assert (level["feature"], level["level"], level["supported_level"]) == (
-        *("metadata.version", 20),
-        29,
-    )
-    assert level["can_rise"]
-    [voter] = rows(done, "cluster_voters")
+    [level] = rows(more, "cluster_features")
+    told = ("feature", "level", "supported_level", "can_rise")
+    assert tuple(level[one] for one in told) == ("metadata.version", 20, 29, True)
+    [voter] = rows(more, "cluster_voters")
     assert (voter["voter"], voter["kraft_version"], voter["is_known"]) == (1, 0, True)
-
-
-def test_what_could_not_be_read_is_said(done: Analysis) -> None:
-    [row] = rows(done, "unread_state")
-    assert (row["topic"], row["type"], row["records"], row["first_offset"]) == (
-        *("__consumer_offsets", 1, 1),
-        3,
-    )
+    [row] = rows(more, "unread_state")
+    told = ("topic", "type", "records", "first_offset")
+    assert tuple(row[one] for one in told) == ("__consumer_offsets", 1, 1, 3)
     assert row["error"]
 
 
 def test_the_report_and_the_files_have_it(done: Analysis) -> None:
-    asked = [one.name for one in (*LOG_ANSWERS, *STATE_ANSWERS) if one.name != "tiered_storage"]
-    assert [one.name for one in done.facts.answers] == asked
+    # It is asked where its topic is.
+    assert [one.name for one in done.facts.answers] == SOME[:2]
     assert not done.facts.unanswered
     page = render(done.facts)
     assert "Where are groups, and which are not in use?" in page
@@ -175,7 +182,7 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     lines = (place / "answers" / "group_state.csv").read_text().splitlines()
     assert [row["group"] for row in csv.DictReader(lines)] == ["slow", "done"]
     # An analysis that is over has what it said, and Spark is not asked again.
-    answers = answers_of(str(done.output.place), [one.name for one in STATE_ANSWERS])
+    answers = answers_of(str(done.output.place), SOME)
     kept = {one.answer.name: one.count for one in answers}
     assert kept["group_state"] == 2
     assert kept["tiered_storage"] == 0
@@ -198,6 +205,8 @@ def test_logs_that_brokers_wrote(spark: SparkSession, tmp_path: Path) -> None:
     done = analyze([tmp_path / "4.4.0"], tmp_path / "out", spark=spark)
     assert not done.facts.unanswered
     found = {one.name: one.rows for one in done.facts.answers}
+    asked = [one.name for one in (*LOG_ANSWERS, *STATE_ANSWERS) if one.name != "tiered_storage"]
+    assert [*found] == asked
     assert found["unread_state"] == found["hanging_transactions"] == 0
     groups = {row["group"]: row for row in rows(done, "group_state")}
     assert {row["type"] for row in groups.values()} == {
@@ -211,8 +220,7 @@ def test_logs_that_brokers_wrote(spark: SparkSession, tmp_path: Path) -> None:
     other = [tmp_path / one for one in ("__remote_log_metadata-0", "__cluster_metadata-0")]
     done = analyze(other, tmp_path / "other", spark=spark)
     assert not done.facts.unanswered
-    asked = {one.name for one in done.facts.answers}
-    assert "group_state" not in asked
+    assert "group_state" not in {one.name for one in done.facts.answers}
     [tier] = rows(done, "tiered_storage")
     assert (tier["partitions"], tier["unknown"]) == (1, 0)
     assert {row["feature"] for row in rows(done, "cluster_features")} >= {"metadata.version"}

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from flexwire.cli.analyze import _tell_where
 from flexwire.cli.app import app
+from flexwire.spark.analyze import Analysis
+from flexwire.storage.place import Place
+from flexwire.tables.reading import Output
+from tests.report.sample import EMPTY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,3 +36,11 @@ def test_a_broker_that_is_not_an_address_is_a_usage_error(
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
     assert not out.exists()
+
+
+def test_answers_are_asked_of_the_output_and_not_of_one_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(f"{tmp_path}/out/runs/20261122T000000Z-00000000")
+    _tell_where(Analysis(Output(place), EMPTY, {}), f"{tmp_path}/out")
+    assert capsys.readouterr().out.endswith(f"flexwire answers {tmp_path}/out\n")

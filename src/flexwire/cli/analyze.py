@@ -169,13 +169,13 @@ def analyze(
             # These have the names that `run` has for them.
             **others,
         )
-    _tell(done)
+    _tell(done, out)
     if answers is not None and done.facts.unanswered:
         # By default they are a part of the report among others; these were asked for.
         raise AnalysisError(f"{len(done.facts.unanswered)} of the answers asked for failed")
 
 
-def _tell(done: Analysis) -> None:
+def _tell(done: Analysis, out: str) -> None:
     from flexwire.cli.audit import print_audit
 
     if not done.is_new:
@@ -187,7 +187,7 @@ def _tell(done: Analysis) -> None:
     if done.facts.request_logs is not None:
         print(_of_request_logs(done.facts.request_logs))
     if not done.facts.has_traffic:
-        _tell_where(done)
+        _tell_where(done, out)
         return
     size = "" if done.facts.request_logs is not None else f", {totals.bytes:,} bytes"
     print(
@@ -202,7 +202,7 @@ def _tell(done: Analysis) -> None:
     for note in done.notes:
         print(note)
     print_audit(done.facts)
-    _tell_where(done)
+    _tell_where(done, out)
 
 
 def _of_logs(logs: LogFacts) -> str:
@@ -244,11 +244,14 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
     return f"{logs.requests:,} requests in {logs.lines:,} lines of request logs{others}{only}"
 
 
-def _tell_where(done: Analysis) -> None:
+def _tell_where(done: Analysis, out: str) -> None:
+    from flexwire.storage.place import Place
+
     print(f"Tables: {done.output.where('tables')}")
     print(f"Report: {done.output.where('report.html')}")
     if not (done.facts.answers or done.facts.unanswered):
-        print(f"Chargeback, latency, errors and more: flexwire answers {done.output.place}")
+        # Not the place of this run, which in a store goes some time, and has no tables of Delta.
+        print(f"Chargeback, latency, errors and more: flexwire answers {Place(out)}")
 
 
 def _left_out(facts: Facts) -> str:

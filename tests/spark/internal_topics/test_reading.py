@@ -14,6 +14,7 @@ from flexwire.capture.logs import LogQuery, plan, read_piece
 from flexwire.capture.logs.reading import Damaged
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.record_types import framed_messages
 from flexwire.spark.internal_topics import (
     group_members,
     groups,
@@ -25,7 +26,7 @@ from flexwire.spark.internal_topics.reading import Asked, typed_piece
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names
 from tests.capture.log_vectors import BASE, vectors, write
 from tests.columnar.chosen_fields import paths
-from tests.spark.internal_topics.made import MadeTopic
+from tests.spark.internal_topics.made import MadeTopic, commit
 from tests.tables.test_typed_records import damaged, real_records
 
 if TYPE_CHECKING:
@@ -154,6 +155,31 @@ def test_the_last_of_each_key_that_decodes_is_never_left_out(
     assert len(last(every)) <= len(left) <= len(every)
     # Where the last does not decode, the whole batch is there.
     assert damages < 9999 or len(left) < len(every) / 2
+
+
+def test_where_the_last_does_not_decode_the_one_before_it_stays(tmp_path: Path) -> None:
+    topic, made = InternalTopic.CONSUMER_OFFSETS, MadeTopic(InternalTopic.CONSUMER_OFFSETS.topic)
+    for offset in range(5):
+        made.add(*commit(0, offset))
+    made.add(commit(0, 5)[0], b"\0\1")
+    made.write(tmp_path)
+    asked = Asked({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
+    rows = [row for one in at_once_of(tmp_path, topic, asked) for row in one.to_pylist()]
+    assert rows[-1] == {"offset": 4, "OffsetCommit": {"value": {"offset": 4}}}
+
+
+def test_of_two_records_of_one_type_that_is_given_which_is_asked_for(tmp_path: Path) -> None:
+    topic, made = InternalTopic.METADATA, MadeTopic(InternalTopic.METADATA.topic)
+    for row in real_records(topic):
+        made.add(*row)
+    made.write(tmp_path)
+    [names] = [one for one in framed_messages(topic.module).values() if len(one) > 1]
+    given = [
+        {row["message"] for one in batches for row in one.to_pylist()}
+        for batches in (at_once_of(tmp_path, topic, Asked([one], ["message"])) for one in names)
+    ]
+    assert all(found <= {name} for name, found in zip(names, given, strict=True))
+    assert any(given)
 
 
 def test_what_is_no_batch_is_an_error_and_a_torn_end_is_not(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import again, asking
+from flexwire.spark.answers import ANSWERS, again, asking
 from flexwire.spark.answers.asking import Given, ask, ask_or_tell, chosen
 from flexwire.spark.answers.reading import open_tables
 from flexwire.tables.schema import schema_of
@@ -106,6 +106,32 @@ def test_what_is_beyond_the_bound_is_counted(
     assert (given.rows.num_rows, given.count) == (1, 2)
     facts = given.facts()
     assert (facts.rows, facts.left_out, len(facts.shown)) == (2, 1, 1)
+
+
+@pytest.mark.spark
+def test_what_tasks_read_from_files_is_what_rows_say(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]]
+) -> None:
+    opened = open_tables(spark, told[0].report.parent)
+    rows = replace(opened, opened=None)
+    for answer in chosen(["headers", "sizes"], ANSWERS):
+        assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
+    # Of frames that were left out since, the files are not those.
+    none = replace(opened, message=lambda _: None)
+    assert ask(chosen(["sizes"], ANSWERS)[0], none).rows["measured"].to_pylist() == [0, 0]
+
+
+@pytest.mark.spark
+def test_files_say_of_a_column_that_it_has_no_other_value(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]]
+) -> None:
+    tables = open_tables(spark, told[0].report.parent)
+    code, message = [("body", "error_code")], "HeartbeatResponse"
+    assert tables.hold_only(message, code, 0)
+    assert not tables.hold_only(message, code, 1)
+    assert not tables.hold_only(message, [*code, ("frame_index",)], 0)
+    assert not replace(tables, opened=None).hold_only(message, code, 0)
+    assert tables.hold_only("FetchResponse", code, 0)  # which has no table
 
 
 @pytest.mark.spark

@@ -21,9 +21,11 @@ from flexwire.tables.log_schema import LOG_SCHEMAS, LOG_TABLES
 from flexwire.tables.schema import (
     AUDIT_TABLE,
     CONNECTIONS_TABLE,
+    FORWARDED_TABLE,
     FRAMES_TABLE,
     OUTCOMES,
     PACKETS_TABLE,
+    REQUEST_LOG_TABLES,
     TABLES,
     Table,
 )
@@ -45,7 +47,7 @@ capture those of traffic have no row. `python -m tests.docs.test_tables_page` wr
 
 def page() -> str:
     """Write the page."""
-    return HEAD + "".join(map(section, (*TABLES, *LOG_TABLES)))
+    return HEAD + "".join(map(section, (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)))
 
 
 def section(table: Table) -> str:
@@ -79,6 +81,7 @@ def test_the_page_is_what_the_schemas_say() -> None:
         ("audit", AUDIT_TABLE),
         ("records", RECORDS),
         ("messages/<Message>", OUTCOMES),
+        ("forwarded_requests", FORWARDED_TABLE),
         *LOG_SCHEMAS.items(),
     ],
 )
@@ -99,8 +102,10 @@ def test_the_audit_is_described_as_it_is_written() -> None:
 
 
 def test_every_table_is_on_the_page_and_every_column_is_explained() -> None:
-    assert {one.place.partition("/")[0] for one in (*TABLES, *LOG_TABLES)} == {*DIRECTORIES}
-    for table in (*TABLES, *LOG_TABLES):
+    assert {one.place.partition("/")[0] for one in (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)} == {
+        *DIRECTORIES
+    }
+    for table in (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES):
         names = [one.name for one in table.columns]
         assert len(names) == len(set(names))
         for one in table.columns:

@@ -27,7 +27,7 @@ from flexwire.spark.batches import spark_schema
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import MARKER, SUCCESS, check_finished
-from flexwire.tables.schema import OUTCOMES
+from flexwire.tables.schema import OUTCOMES, REQUEST_LOG_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +49,8 @@ _SIZES_CHECKED = {
 }
 FORMAT = 3
 TABLES = (
-    *("frames", "connections", "records", "packets", "messages", "forwarded_requests", "audit"),
-    *(one.place for one in LOG_TABLES),
+    *("frames", "connections", "records", "packets", "messages", "audit"),
+    *(one.place for one in (*REQUEST_LOG_TABLES, *LOG_TABLES)),
 )
 
 

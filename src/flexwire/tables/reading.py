@@ -40,7 +40,8 @@ CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
-_COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *LOG_TABLES)}
+_OF_LOGS: Final = (*schema.REQUEST_LOG_TABLES, *LOG_TABLES)
+_COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *_OF_LOGS)}
 
 
 class Files(Protocol):

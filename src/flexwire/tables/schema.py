@@ -366,14 +366,18 @@ TABLES = (
         "used.",
         PACKETS,
     ),
+    Table("audit", "One row a client, release and finding.", AUDIT),
+)  # fmt: skip
+
+REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
         "Only of request logs: one row a request that a broker forwarded to the controller for a "
         "client, which is in no other table. What the client itself sent is in ``frames``.",
         FORWARDED,
     ),
-    Table("audit", "One row a client, release and finding.", AUDIT),
 )  # fmt: skip
+"""The tables that only an analysis of request logs has."""
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:

@@ -1,32 +1,189 @@
-"""Ranges of values: the rows that have one, and the row groups that may have some."""
+"""A capture decoded range by range gives the rows that it gives as one range, the same each time.
+
+That these are the rows of the reference is held where both are analyses (spark/test_equality.py).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import pickle
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pytest
 
-from flexwire.tables.ranges import Ranges
+from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.segments import Segment
+from flexwire.storage.listing import list_sources
+from flexwire.tables.decoding import FRAMES, decoded
+from flexwire.tables.parquet import TableWriter
+from flexwire.tables.survey import Asked, Known, Surveyor, known_name
+from tests.capture.columns.test_merging import segments_in_order
+from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SOME = Ranges("place", ((0, 2), (10, 10), (25, 27)))
+    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.tables.survey import Survey
+
+Rows = dict[str, list[dict[str, Any]]]
 
 
-def test_both_ends_of_a_range_are_in_it() -> None:
-    found = SOME.has(pa.array(range(30)))
-    assert [place for place, is_in in enumerate(found.to_pylist()) if is_in] == [
-        0, 1, 2, 10, 25, 26, 27,
-    ]  # fmt: skip
+def surveyed(files: list[Path], **how: Any) -> tuple[Asked, Survey, dict[str, bytes]]:
+    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+    kept: dict[str, bytes] = {}
+    return asked, Surveyor(asked, kept.__setitem__).run(), kept
 
 
-def test_a_row_group_is_passed_over_only_where_its_statistics_say_so(tmp_path: Path) -> None:
-    table = pa.table({"place": range(30), "other": range(30)})
-    pq.write_table(table, tmp_path / "told.parquet", row_group_size=5)
-    told = pq.read_metadata(tmp_path / "told.parquet")
-    may = [SOME.may_be_in(told.row_group(number)) for number in range(told.num_row_groups)]
-    assert may == [True, False, True, False, False, True]
-    pq.write_table(table, tmp_path / "silent.parquet", write_statistics=False)
-    assert SOME.may_be_in(pq.read_metadata(tmp_path / "silent.parquet").row_group(0))
+def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
+    """The rows of all ranges by their table, in one order."""
+    found: Rows = defaultdict(list)
+    for number in range(survey.ranges):
+        for table, batch in decoded(asked, number, kept.__getitem__):
+            found[table] += batch.to_pylist()
+    return {table: sorted(rows, key=repr) for table, rows in found.items()}
+
+
+def known_together(survey: Survey, kept: dict[str, bytes]) -> Known:
+    """What a range has to be told that is the whole capture."""
+    known = [pickle.loads(kept[known_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
+    return Known.joined(known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
+    for seed in range(1 if name in OVERLAPPING else 3):
+        files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
+        whole = surveyed(files)
+        assert whole[1].ranges == 1
+        parts = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
+        assert parts[1].ranges > 1
+        assert whole[1].is_merged == parts[1].is_merged
+        assert parts[1].connections == whole[1].connections
+        assert known_together(*parts[1:]) == known_together(*whole[1:])
+        expected, got = rows_of(*whole), rows_of(*parts)
+        assert got.keys() == expected.keys()
+        for table, rows in expected.items():
+            assert got[table] == rows, (seed, table)
+
+
+@pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
+def test_a_range_gives_the_same_files_each_time(name: str, tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, SHAPES[name])
+    asked, survey, kept = surveyed(files, range_bytes=30_000, chunk_bytes=5_000)
+
+    def digests(out: Path) -> dict[str, str]:
+        out.mkdir()
+        writers: dict[str, TableWriter] = {}
+        for table, batch in decoded(asked, survey.ranges - 1, kept.__getitem__):
+            if table not in writers:
+                writers[table] = TableWriter(out / table.replace("/", "-"), batch.schema)
+            writers[table].write(batch)
+        for writer in writers.values():
+            writer.close()
+        return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in out.iterdir()}
+
+    first = digests(tmp_path / "first")
+    assert FRAMES in first
+    assert digests(tmp_path / "second") == first
+
+
+def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None:
+    files = write_capture(tmp_path / "capture", 1, replace(SHAPES["CLEAN"], files=8))
+    assert len(files) == 8
+    asked, _, kept = surveyed(files)
+    tables = [table for table, _ in decoded(asked, 0, kept.__getitem__)]
+    # A table has more than one batch of a range only where it is made from two messages.
+    assert tables.count(FRAMES) == 1
+    assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
+
+
+def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path / "capture", 2, SHAPES["EVERYTHING"])
+    found = []
+    for held in (1_000_000, 1):
+        monkeypatch.setattr("flexwire.tables.decoding._CHUNKS_HELD", held)
+        asked, survey, kept = surveyed(files, range_bytes=60_000, chunk_bytes=6_000)
+        batches = [one for n in range(survey.ranges) for one in decoded(asked, n, kept.__getitem__)]
+        rows: Rows = defaultdict(list)
+        for table, batch in batches:
+            rows[table] += batch.to_pylist()
+        found.append((len(batches), rows))
+    (alone, one), (together, other) = found
+    assert together < alone
+    assert sorted(one.pop("records"), key=repr) == sorted(other.pop("records"), key=repr)
+    # Of each table but that of records, which two messages give, in the same order.
+    assert other == one
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_files_that_overlap_in_time_and_share_connections_are_merged(
+    name: str, tmp_path: Path
+) -> None:
+    # Some frames are known only in the end.
+    shape = replace(SHAPES[name], connections=5, begun=0.5, unended=0.8, loss=0.02)
+    files = write_capture(tmp_path, 1, shape)
+    frames, connections = assembled(files)
+    columns = ("connection", "direction", "frame_index", "size", "source")
+    for how in ({}, {"range_bytes": 15_000, "chunk_bytes": 3_000}):
+        asked, survey, kept = surveyed(files, **how)
+        assert survey.is_merged
+        assert survey.ranges > 1 or not how
+        rows = rows_of(asked, survey, kept)[FRAMES]
+        assert sorted(tuple(row[name] for name in columns) for row in rows) == frames
+        assert sorted(survey.connections, key=lambda one: one.connection) == connections
+
+
+def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) -> None:
+    shape = replace(SHAPES["UNORDERED"], taps=1, files=1)
+    files = write_capture(tmp_path, 3, shape)
+    frames, connections = assembled(files)
+    columns = ("connection", "direction", "frame_index", "size", "source")
+    asked, survey, kept = surveyed(files, range_bytes=15_000, chunk_bytes=3_000)
+    assert survey.ranges > 1
+    assert not survey.is_merged
+    rows = rows_of(asked, survey, kept)[FRAMES]
+    assert sorted(tuple(row[name] for name in columns) for row in rows) == frames
+    assert sorted(survey.connections, key=lambda one: one.connection) == connections
+
+
+def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
+    """Frames and connections by objects, from segments in the order of the reference."""
+    assemblers: dict[str, FrameAssembler] = {}
+    last: dict[str, str] = {}
+    frames: list[tuple[Any, ...]] = []
+    connections: list[CapturedConnection] = []
+
+    def take(found: list[CapturedFrame], key: str) -> None:
+        frames.extend(
+            (one.connection, one.direction, one.index, one.size, last[key]) for one in found
+        )
+        connections.extend(assemblers[key].ended())
+
+    for key, file, *segment in segments_in_order(files):
+        last[key] = file
+        take(assemblers.setdefault(key, FrameAssembler()).push(Segment(*segment)), key)
+    for key, assembler in assemblers.items():
+        take(assembler.finish(), key)
+    return sorted(frames), sorted(connections, key=lambda one: one.connection)
+
+
+def test_too_many_files_at_once_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flexwire.capture.columns.merging.MOST_OPEN", 2)
+    files = write_capture(tmp_path, 1, SHAPES["HOSTS"])
+    found = surveyed(files)[1]
+    assert found.is_crowded
+    assert (found.ranges, found.notes) == (0, [])
+
+
+def test_files_that_only_overlap_in_time_are_read_one_after_the_other(tmp_path: Path) -> None:
+    alone = replace(SHAPES["HOSTS"], shared=0.0, files=1, reuse=0.0)
+    assert not surveyed(write_capture(tmp_path, 1, alone))[1].is_merged

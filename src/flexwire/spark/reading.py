@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.tables.ranges import Ranges
+    from flexwire.tables.value_ranges import Ranges
 
 PART_BYTES: Final = 128 << 20
 """Of a larger file several tasks read some row groups each."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.by_columns import Task
     from flexwire.tables.error_places import Path
-    from flexwire.tables.ranges import Ranges
+    from flexwire.tables.value_ranges import Ranges
 
 # How Parquet calls what is in a list.
 _ELEMENT: Final = ".list.element"

@@ -15,7 +15,7 @@ from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
 from flexwire.capture.model import Unreadable
 from flexwire.capture.segments import read_segments
 from flexwire.capture.stamps import read_stamps, stamp_comment
-from flexwire.cli.tap import tap as tap_command
+from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.net import TapStatistics
 from flexwire.net.relay import CHUNK_BYTES
@@ -355,7 +355,7 @@ def test_comments_of_others_say_nothing(comment: bytes, tmp_path: Path) -> None:
 def test_the_command_refuses_tags_before_it_listens(tmp_path: Path) -> None:
     def told(*options: str) -> str:
         result = CliRunner().invoke(
-            tap_command, ["--upstream", "127.0.0.1:1", "--out", str(tmp_path / "out"), *options]
+            app, ["tap", "--upstream", "127.0.0.1:1", "--out", str(tmp_path / "out"), *options]
         )
         assert result.exit_code == 2
         return result.output

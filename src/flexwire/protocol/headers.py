@@ -33,6 +33,8 @@ _EXCEPTIONS: Final = {
     ("ApiVersionsResponse", Versions.ALL): 0,
 }
 
+_HEADERS: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
+
 # The two headers as the text of KIP-482 has them, "RequestHeader Version 1" and "ResponseHeader
 # Version 1". A client id could be null before, and so it still can.
 _KIP_482_REQUEST_HEADER: Final = """{
@@ -153,3 +155,12 @@ def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
     if api_key not in catalog().api_keys():
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
     return catalog().by_api_key(api_key, kind).flexible_versions
+
+
+def first_with_tags(kind: MessageType) -> int:
+    """The first version of the header of requests or of responses that has room for tags.
+
+    >>> first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
+    (2, 1)
+    """
+    return catalog().entry(_HEADERS[kind]).flexible_versions.lowest

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.columnar.record_schema import MOMENT
+from flexwire.protocol.headers import first_with_tags
 from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.schema.catalog import catalog
+from flexwire.schema.spec import MessageType
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.tagged_fields import software
 from flexwire.tables.schema import Column
@@ -56,7 +57,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     of these. What a tap itself adds is not a client's: comments in its capture have that.
     """
     is_request = F.col("direction") == "request"
-    fits = F.when(is_request, F.lit(_lowest("RequestHeader"))).otherwise(_lowest("ResponseHeader"))
+    first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
+    fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
     # A connection without tags costs no more than a count.
     frames = tables.frames.where(F.col("header_version") >= fits).select(
         "connection",
@@ -100,11 +102,6 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         "first_time",
         "last_time",
     )
-
-
-def _lowest(header: str) -> int:
-    """The first version of a header that has room for tags."""
-    return catalog().entry(header).flexible_versions.lowest
 
 
 ANSWER: Final = Answer(

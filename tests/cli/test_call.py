@@ -179,7 +179,7 @@ def test_many_requests_go_over_one_connection_and_are_answered_in_order(
     path.write_text("\n".join(["", *map(json.dumps, lines), "[", ""]))
     run("call", address, "--requests", str(path))
     told = [json.loads(line) for line in run.out.splitlines()]
-    assert [one["line"] for one in told] == list(range(1, 12))
+    assert [one["line"] for one in told] == list(range(2, 13))
     assert [one.get("error", "").partition(":")[0] for one in told] == [
         "", "", "WriteRefusedError", "JsonFormError", "", "InputError", "InputError", "UsageError",
         "InputError", "ArgumentError", "InputError",
@@ -222,6 +222,7 @@ def test_a_route_leads_to_a_broker(run: Run, address: str, answers: Answers) -> 
         ("Metadata", "--apis"),
         ("Metadata", "--requests", "-"),
         ("Metadata", "--version", "new"),
+        ("Metadata", "--version", "9" * 5000),
         ("Metadata", "--sasl", "PLAIN"),
         ("Metadata", "--user", "alice"),
         ("Metadata", "--key", __file__),

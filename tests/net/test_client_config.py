@@ -55,6 +55,7 @@ PROPERTIES = {
     "\\u0061=\\u00FC\\u20ac": {"a": "ü€"},
     "a=1\r\nb=2\rc=3": {"a": "1", "b": "2", "c": "3"},
     "a=1\na=2": {"a": "2"},
+    "a=\\ud83d\\ude00": {"a": "\U0001f600"},
     "a=b\\": {"a": "b"},
     "\va=b\\\n\xa0c": {"\va": "b\xa0c"},
 }
@@ -65,7 +66,9 @@ def test_properties_are_read_as_java_reads_them(text: str) -> None:
     assert parse_properties(text, "x") == PROPERTIES[text]
 
 
-@pytest.mark.parametrize("text", ["a=1\nb=\\u12", "a=1\nb=\\u", "a=1\n\\uxyzw=2"])
+@pytest.mark.parametrize(
+    "text", ["a=1\nb=\\u12", "a=1\nb=\\u", "a=1\n\\uxyzw=2", "a=1\nb=\\ud83d!"]
+)
 def test_a_broken_escape_is_refused_where_it_stands(text: str) -> None:
     with pytest.raises(ClientConfigError, match=r"x:2: expected \\u and four hex digits"):
         parse_properties(text, "x")
@@ -152,6 +155,7 @@ def test_an_empty_file_is_plaintext(tmp_path: Path) -> None:
         ),
         ({"request_timeout_ms": "soon"}, "request.timeout.ms: expected milliseconds"),
         ({"request_timeout_ms": "0"}, "request.timeout.ms: expected milliseconds"),
+        ({"request_timeout_ms": "9" * 5000}, "request.timeout.ms: expected milliseconds"),
         ({"config_providers": "file"}, "config.providers"),
         ({"security_protocol": "SSL", "ssl_truststore_location": "/no/such"}, "No such file"),
         ({"security_protocol": "SSL", "ssl_keystore_key": "x"}, "go together"),
@@ -318,3 +322,23 @@ def listening(
 ) -> ssl.SSLContext:
     chain, key = authority.certificate(hosts)
     return server_context(chain, key, ca=authority.path, client_auth=client_auth)
+
+
+def test_a_store_that_is_not_pem_is_named_and_not_shown() -> None:
+    begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+    given = {
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": f"{begin}secret\xe9{end}",
+        "ssl.keystore.certificate.chain": begin,
+    }
+    with pytest.raises(TlsError, match=r"^ssl.keystore: expected a certificate") as caught:
+        client_config(given)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_that_has_no_utf8_is_refused_and_not_shown() -> None:
+    with pytest.raises(ClientConfigError, match="UTF-8") as caught:
+        Login("PLAIN", "alice", "secret\ud800")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__

@@ -23,7 +23,8 @@ from tests.net.broker import (
     tapped,
 )
 from tests.net.test_relay import answering, asking, echo
-from tests.protocol.payloads import frame
+from tests.net.test_rewriting import METADATA, metadata
+from tests.protocol.payloads import frame, request_payload, response_payload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,5 +143,34 @@ def test_frames_that_came_together_are_all_captured_passed_on_and_counted(tmp_pa
             assert streams[upstream.port, client.port] == b"".join(map(frame, answered))
             stats = tap.stats
             assert (stats.requests, stats.responses, stats.unpaired) == (60, 60, 0)
+
+    run(job())
+
+
+def test_a_tap_ends_while_brokers_come_up(tmp_path: Path) -> None:
+    # Each answer names a broker more, and each of these takes a listener.
+    count = 300
+    asked = b"".join(
+        frame(request_payload(METADATA, 1, correlation_id=one)) for one in range(count)
+    )
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len(asked))
+        for one in range(count):
+            body = metadata(1, HostPort("broker.example", 1 + one))
+            writer.write(frame(response_payload(METADATA, 1, body, correlation_id=one)))
+            await asyncio.sleep(0)
+        await reader.read()
+
+    async def job() -> None:
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path) as tap,
+            connected(tap.listen_address) as client,
+        ):
+            await client.send(asked)
+            await settled(lambda: len(tap.listeners) > 5)
+            await tap.close()
+            assert tap.listeners == {}
 
     run(job())

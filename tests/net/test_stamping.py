@@ -216,6 +216,12 @@ def test_what_is_not_a_header_tag_is_refused(text: str, said: str) -> None:
         parse_header_tag(text)
 
 
+@pytest.mark.parametrize("value", ["\ud800", 7, None])
+def test_what_is_not_a_value_is_refused(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="value"):
+        HeaderTag(10042, value)
+
+
 def test_the_longest_values_and_the_most_tags() -> None:
     most = [HeaderTag(10_000 + tag, bytes(MOST_VALUE_BYTES)) for tag in range(MOST_HEADER_TAGS + 1)]
     assert len(stamped(request_payload(METADATA, 12), Stamping(most[1:])).added) == MOST_HEADER_TAGS

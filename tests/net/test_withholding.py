@@ -297,3 +297,30 @@ def test_no_token_is_left_in_a_frame_that_has_it(token: bytes, version: int) -> 
     assert SECRET not in answered(
         AUTHENTICATE, version, response_payload(AUTHENTICATE, version, reply)
     )
+
+
+def test_after_requests_are_not_seen_any_more_nothing_is_laid_open(
+    made: Made, tmp_path: Path
+) -> None:
+    # A request of no authentication, and then a length beyond what is held.
+    said = frame(asking(b"")) + b"\x7f\0\0\0" + frame(request_payload(*scram()))
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len(said))
+        writer.write(b"\xff\xff\xff\xff" + SECRET)
+
+    async def job() -> None:
+        security = TapSecurity(made.listen)
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path, security=security) as tap,
+        ):
+            async with connected(tap.listen_address, made.client) as client:
+                await client.send(said)
+                assert SECRET in await client.reader.read()
+            await settled(lambda: tap.stats.open_connections == 0)
+            streams = captured(tap.capture_paths)
+            assert len(streams[client.port, upstream.port]) == len(said)
+            assert not any(SECRET in stream for stream in streams.values())
+
+    run(job())

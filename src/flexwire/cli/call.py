@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
+# More than an int16 has.
+_DIGITS = re.compile(r"[0-9]{1,9}")
 _OF_A_LINE = frozenset({"message", "version", "body", "to", "headerTags"})
 
 
@@ -183,7 +186,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
 
 def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
     failed = 0
-    for number, line in enumerate(_lines(source), 1):
+    for number, line in _lines(source):
         told: dict[str, Any] = {"line": number}
         try:
             request = _parsed(line)
@@ -205,15 +208,16 @@ def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
         sys.exit(1)
 
 
-def _lines(source: str) -> Iterator[bytes]:
+def _lines(source: str) -> Iterator[tuple[int, bytes]]:
+    """Give the lines that are not blank, each with its number."""
     if source == "-":
         if sys.stdin is None:
             raise InputError("standard input is closed")
-        yield from (line for line in sys.stdin.buffer if line.strip())
+        yield from (one for one in enumerate(sys.stdin.buffer, 1) if one[1].strip())
         return
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
-            yield from (line for line in file if line.strip())
+            yield from (one for one in enumerate(file, 1) if one[1].strip())
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
 
@@ -249,7 +253,7 @@ def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
 def _version(given: Any) -> int | str:
     if given == _LATEST or type(given) is int:
         return given  # type: ignore[no-any-return]  # it is one of the two
-    if isinstance(given, str) and given.isascii() and given.isdigit():
+    if isinstance(given, str) and _DIGITS.fullmatch(given):
         return int(given)
     raise click.UsageError(f"--version: expected a number or {_LATEST}, got {short(given)}")
 

@@ -348,8 +348,9 @@ class Relay:
 
     def _unframed(self, data: bytes) -> bytes:
         """Bytes that are not frames, for the capture."""
-        hides = self._withholds and not self._conversation.authentication.is_ruled_out
-        return filler(len(data)) if hides else data
+        # Where requests are not seen any more, one may have brought or asked for a credential.
+        is_sure = self._requests_are_frames and self._conversation.authentication.is_ruled_out
+        return filler(len(data)) if self._withholds and not is_sure else data
 
     def _write_frames(
         self,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from flexwire.arguments import refuse, to_int
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
+from flexwire.net.header_tags import split_header_tag
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, is_believable
 from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
 from flexwire.schema.catalog import catalog
@@ -32,9 +33,6 @@ LOWEST_HEADER_TAG: Final = 10_000
 MOST_VALUE_BYTES: Final = 256
 MOST_HEADER_TAGS: Final = 16
 
-_HEX: Final = "hex:"
-_FORM: Final = "NUMBER=TEXT or NUMBER=hex:DIGITS"
-_NUMBER: Final = re.compile(r"[0-9]{1,10}")
 # What stands for it, and the most that it can be.
 _PLACEHOLDERS: Final = {
     "{client}": "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
@@ -61,7 +59,10 @@ class HeaderTag:
             raise refuse("tag", f"{LOWEST_HEADER_TAG} to {HIGHEST_TAG}", tag)
         if not isinstance(self.value, str | bytes):
             raise refuse("value", "text or bytes", self.value)
-        most = len(self.filled(_PLACEHOLDERS))
+        try:
+            most = len(self.filled(_PLACEHOLDERS))
+        except UnicodeEncodeError:
+            raise refuse("value", "text that has UTF-8", self.value) from None
         if most > MOST_VALUE_BYTES:
             raise ArgumentError(
                 f"header tag {tag}: expected a value of at most {MOST_VALUE_BYTES} bytes, got "
@@ -81,16 +82,7 @@ def parse_header_tag(text: str) -> HeaderTag:
     >>> parse_header_tag("10042=from {client}"), parse_header_tag("10043=hex:00ff").value
     (HeaderTag(tag=10042, value='from {client}'), b'\x00\xff')
     """
-    number, separator, value = text.partition("=")
-    if not separator or not _NUMBER.fullmatch(number):
-        raise refuse("header tag", _FORM, text)
-    try:
-        # A lone surrogate, which a command line may hold, has no UTF-8.
-        value.encode()
-        parsed = bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value
-    except ValueError:
-        raise refuse("header tag", _FORM, text) from None
-    return HeaderTag(int(number), parsed)
+    return HeaderTag(*split_header_tag(text))
 
 
 class Stamping:

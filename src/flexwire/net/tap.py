@@ -134,11 +134,12 @@ class Tap:
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
         self._closing = True
-        for listener in self._listeners.values():
-            await listener.close()
+        # First the connections: while one runs, it may open a listener more.
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        for listener in self._listeners.values():
+            await listener.close()
         for client in self._waiting:
             client.close()
         self._waiting.clear()
@@ -206,20 +207,21 @@ class Tap:
         self._waiting.discard(accepted)
         self.stats.connections += 1
         self.stats.open_connections += 1
+        number = self.stats.connections
         try:
             client = await self._begin(accepted)
             if client is not None:
-                await self._with_client(client, upstream)
+                await self._with_client(client, upstream, number)
         finally:
             self.stats.open_connections -= 1
 
-    async def _with_client(self, client: _Client, upstream: HostPort) -> None:
+    async def _with_client(self, client: _Client, upstream: HostPort, number: int) -> None:
         try:
             broker = await self._brokers.connect(upstream)
             if broker is None:
                 return
             try:
-                await self._relay(client, broker, upstream)
+                await self._relay(client, broker, upstream, number)
             finally:
                 await close_stream(broker[1], self._patience)
         finally:
@@ -255,7 +257,9 @@ class Tap:
     def _patience(self) -> float:
         return 0.0 if self._closing else FLUSH_SECONDS
 
-    async def _relay(self, client: _Client, broker: Streams, upstream: HostPort) -> None:
+    async def _relay(
+        self, client: _Client, broker: Streams, upstream: HostPort, number: int
+    ) -> None:
         peer = broker[1].get_extra_info("peername")
         if peer is None or self._writer is None:
             # The broker left before its name was asked.
@@ -279,7 +283,7 @@ class Tap:
 
         stamper = None
         if self._stamping is not None:
-            stamper = Stamper(self._stamping, str(near), self.stats.connections)
+            stamper = Stamper(self._stamping, str(near), number)
         relay = Relay(
             client.streams,
             broker,

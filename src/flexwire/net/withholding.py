@@ -6,11 +6,13 @@ may be one and does not decode is filled as a whole, while its connection may be
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import is_believable, parse_response
+from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
     carries_credentials,
     filler,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 # Api key, version and correlation id; a response has but the last of them.
 _REQUEST_HEAD: Final = 8
 _RESPONSE_HEAD: Final = 4
+_API: Final = struct.Struct(">hh")
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
@@ -51,8 +54,15 @@ def withheld(payload: bytes, turn: Turn) -> bytes:
 
 
 def withheld_rest(data: bytes, *, is_request: bool) -> bytes:
-    """A frame that breaks off, with its length before it: what follows its head is filled."""
-    head = PREFIX_LENGTH + (_REQUEST_HEAD if is_request else _RESPONSE_HEAD)
+    """A frame that breaks off, with its length before it: what follows its head is filled.
+
+    A frame of the client that does not begin as a request does may be a token, and has no head.
+    """
+    head = PREFIX_LENGTH
+    if not is_request:
+        head += _RESPONSE_HEAD
+    elif len(data) >= PREFIX_LENGTH + _API.size:
+        head += _REQUEST_HEAD if is_released(*_API.unpack_from(data, PREFIX_LENGTH)) else 0
     return data[:head] + filler(len(data) - len(data[:head]))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from flexwire.net.calling.bodies import records_names
 from flexwire.net.calling.records_form import decode_records
 from flexwire.net.calling.structures import structures
-from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR
+from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
 from flexwire.wire.types import INT16
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from flexwire.net.host_port import HostPort
     from flexwire.protocol import RequestFrame, ResponseFrame
 
-# What fields of error codes end with: "ErrorCode", "PartitionErrorCode".
-_ERROR_CODE: Final = "ErrorCode"
 # LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
 # NOT_CONTROLLER: another broker answers, or this one in a moment.
 _MOVED: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
@@ -116,27 +114,27 @@ class Answer:
             return []
         schema = self.response.definition.schema(self.response_version)
         return [
-            ErrorCode(one.at(name), code, error_name(code))
+            ErrorCode(one.at(name), code, called(code))
             for one in structures(form, schema)
             for name in _code_names(one.schema)
             if (code := one.form.get(name)) is not None
         ]
 
 
-def error_name(code: int) -> str:
-    """What Kafka calls an error code.
+def called(code: int) -> str:
+    """What Kafka calls an error code, in words where it has none.
 
-    >>> error_name(3), error_name(9999)
+    >>> called(3), called(9999)
     ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')
     """
-    return ERROR_NAMES.get(code, "of no release")
+    return error_name(code) or "of no release"
 
 
 def _code_names(schema: Any) -> list[str]:
     return [
         one.json_name
         for one in schema.fields
-        if one.name.endswith(_ERROR_CODE) and one.type == INT16
+        if one.type == INT16 and is_error_code(one.name, INT16.name.lower())
     ]
 
 
@@ -149,7 +147,7 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
         for key, value in items:
             form[key] = value
             if key == name:
-                form[f"_{name.removesuffix('Code')}Name"] = error_name(value)
+                form[f"_{name.removesuffix('Code')}Name"] = called(value)
 
 
 def _show_records(form: dict[str, Any], name: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from flexwire.codec import message
 from flexwire.errors import LoginError
-from flexwire.net.calling.answers import error_name
+from flexwire.net.calling.answers import called
 from flexwire.net.calling.scram import ScramClient
 from flexwire.net.calling.security import PLAIN
 from flexwire.protocol.error_codes import NO_ERROR
@@ -43,7 +43,7 @@ def log_in(broker: Caller, login: Login) -> None:
     if answer.error_code != NO_ERROR:
         enabled = ", ".join(answer.mechanisms) or "none"
         raise LoginError(
-            f"{error_name(answer.error_code)}: the broker does not take {login.mechanism}; "
+            f"{called(answer.error_code)}: the broker does not take {login.mechanism}; "
             f"its listener has {enabled}"
         )
     send = _in_messages(broker, login) if version >= _FRAMED else broker.exchange_token
@@ -63,7 +63,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         if answer.error_code != NO_ERROR:
             # What a mechanism answers may quote the token, so its own words are not shown.
             raise LoginError(
-                f"{error_name(answer.error_code)}: the broker does not take {login.mechanism} "
+                f"{called(answer.error_code)}: the broker does not take {login.mechanism} "
                 f"of {login.username!r}"
             )
         given: bytes = answer.auth_bytes

@@ -8,10 +8,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import flexwire
+from flexwire.arguments import refuse
 from flexwire.codec.json_form import write_json
-from flexwire.errors import ArgumentError, JsonFormError, short
+from flexwire.errors import JsonFormError
 from flexwire.net.calling.records_form import encode_records
 from flexwire.net.calling.structures import Structure, structures
+from flexwire.net.header_tags import split_header_tag
 from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.schema import Presence
 
@@ -36,7 +38,6 @@ OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "ListOffsetsRequest": {"replicaId": -1, "timeoutMs": 60_000},
     "ProduceRequest": {"acks": -1, "timeoutMs": 60_000},
 }
-_HEADER_TAG: Final = re.compile(r"(\d{1,10})=(hex:)?(.*)", re.DOTALL)
 
 
 def read_body(kind: type[Message], form: Any, version: int) -> Message:
@@ -70,15 +71,10 @@ def parse_header_tag(text: str) -> tuple[int, bytes]:
     >>> parse_header_tag("10042=a1"), parse_header_tag("10042=hex:00 ff")
     ((10042, b'a1'), (10042, b'\x00\xff'))
     """
-    found = _HEADER_TAG.fullmatch(text)
-    if found is None or int(found[1]) > HIGHEST_TAG:
-        raise ArgumentError(f"expected TAG=TEXT or TAG=hex:BYTES, got {short(text)}")
-    if not found[2]:
-        return int(found[1]), found[3].encode("utf-8", "surrogateescape")
-    try:
-        return int(found[1]), bytes.fromhex(found[3])
-    except ValueError:
-        raise ArgumentError(f"expected hex after 'hex:', got {short(found[3])}") from None
+    tag, value = split_header_tag(text)
+    if tag > HIGHEST_TAG:
+        raise refuse("header tag", f"at most {HIGHEST_TAG}", tag)
+    return tag, value.encode() if isinstance(value, str) else value
 
 
 def records_names(kind: type[Message], version: int) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.codec import Message, message
 from flexwire.errors import CallError, LoginError, TapError, WriteRefusedError
-from flexwire.net.calling.answers import Answer, Frame, error_name
+from flexwire.net.calling.answers import Answer, Frame, called
 from flexwire.net.calling.authentication import log_in
 from flexwire.net.calling.bodies import read_body
 from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing, Connection
@@ -215,7 +215,7 @@ class Broker(Closing):
             own = _ranges(response).get(api_key_of(_ASKS_VERSIONS), Versions(0, 0))
             response = self.call(_ASKS_VERSIONS, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
-            name = error_name(response.error_code)
+            name = called(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
         return _ranges(response)
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from flexwire.errors import ClientConfigError
+from flexwire.errors import ClientConfigError, short
 from flexwire.net.calling.broker import DEFAULT_CLIENT_ID
 from flexwire.net.calling.connection import DEFAULT_SECONDS
 from flexwire.net.calling.jaas import parse_jaas
 from flexwire.net.calling.java_properties import parse_properties
 from flexwire.net.calling.security import MECHANISMS, Login, Security
 from flexwire.net.calling.stores import Store, tls_context
+from flexwire.wire.limits import INT32_MAX
 
 # By name whether a protocol has TLS, and whether SASL.
 _PROTOCOLS: Final = {
@@ -147,6 +148,7 @@ def _seconds(found: dict[str, str]) -> float:
     if text is None:
         return DEFAULT_SECONDS
     text = text.strip()
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
-        raise ClientConfigError(f"request.timeout.ms: expected milliseconds, got {text!r}")
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(INT32_MAX))
+    if not (is_number and 0 < int(text) <= INT32_MAX):
+        raise ClientConfigError(f"request.timeout.ms: expected milliseconds, got {short(text)}")
     return int(text) / 1000

@@ -21,7 +21,7 @@ _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 def parse_properties(text: str, source: str) -> dict[str, str]:
     r"""The properties of a file; of several with one name the last counts.
 
-    Raises `ClientConfigError` for a broken ``\u``, which Java refuses too.
+    Raises `ClientConfigError` for a broken ``\u``, which Java refuses too, or half a character.
 
     >>> parse_properties("a = b\\\n  c\n# no\nd\\ e:\\u00e9\n", "x.properties")
     {'a': 'bc', 'd e': 'é'}
@@ -34,7 +34,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
             found[_plain(key)] = _plain(value)
         except ValueError:
             raise ClientConfigError(
-                f"{source}:{number}: expected \\u and four hex digits"
+                f"{source}:{number}: expected \\u and four hex digits, of whole characters"
             ) from None
     return found
 
@@ -75,4 +75,6 @@ def _plain(text: str) -> str:
             raise ValueError(escaped)
         return chr(int(escaped[1:], 16))
 
-    return _ESCAPED.sub(unescape, text)
+    plain = _ESCAPED.sub(unescape, text)
+    # Java's characters beyond the basic plane are pairs; half of one is not a character.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

@@ -8,12 +8,13 @@ from typing import Any, Final, Literal
 
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CallError, short
-from flexwire.net.calling.answers import error_name
+from flexwire.net.calling.answers import called
 from flexwire.net.calling.broker import Broker, api_key_of
 from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.versions import Versions
+from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import Presence
 
 Kind = Literal["any", "node", "leader", "coordinator", "controller"]
@@ -22,6 +23,7 @@ COORDINATORS: Final = {"group": 0, "transaction": 1, "share": 2}
 # The endpoint types of DescribeCluster (KIP-919).
 _CONTROLLERS: Final = 2
 _SHARE_KEY: Final = re.compile(r"[^:]+:[A-Za-z0-9_-]{22}:\d+")
+_DIGITS: Final = len(str(INT32_MAX))
 _ACTIVE: Final = "the active controller"
 FORMS: Final = (
     "any, NODE_ID, leader:TOPIC-PARTITION, group:ID, transaction:ID, "
@@ -66,7 +68,7 @@ def parse_route(text: str) -> Route:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 1 << 31
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= INT32_MAX
 
 
 def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
@@ -169,7 +171,7 @@ def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
 
 def _check(code: int, what: str, broker: Broker) -> None:
     if code != NO_ERROR:
-        raise CallError(f"{broker.address} does not know {what}: {code} {error_name(code)}")
+        raise CallError(f"{broker.address} does not know {what}: {code} {called(code)}")
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:

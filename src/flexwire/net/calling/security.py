@@ -35,6 +35,13 @@ class Login:
             raise ClientConfigError(
                 f"expected a SASL mechanism of {', '.join(MECHANISMS)}, got {self.mechanism!r}"
             )
+        try:
+            f"{self.username}{self.password}".encode()
+        except UnicodeEncodeError:
+            # It quotes what it is about.
+            raise ClientConfigError(
+                "user name and password: expected text that has UTF-8"
+            ) from None
         if self.is_token and self.mechanism == PLAIN:
             raise ClientConfigError("a delegation token logs in with SCRAM, not with PLAIN")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.errors import ClientConfigError
+from flexwire.errors import ClientConfigError, TlsError
 from flexwire.net.tls import client_context
 
 if TYPE_CHECKING:
@@ -48,15 +48,27 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
         ca = certificate = password = None
         if trust is not None:
             ca = Path(directory, "authorities.pem")
-            ca.write_text(_authorities(trust), encoding="ascii")
+            _write(ca, _authorities(trust))
         if keys is not None:
             text, password = _chain(keys)
             certificate = Path(directory, "chain.pem")
             certificate.touch(mode=0o600)
-            certificate.write_text(text, encoding="ascii")
-        return client_context(
-            ca, certificate=certificate, password=password, check_names=check_names
-        )
+            _write(certificate, text)
+        try:
+            return client_context(
+                ca, certificate=certificate, password=password, check_names=check_names
+            )
+        except TlsError as error:
+            told = str(error)
+            for path, store in ((ca, trust), (certificate, keys)):
+                if path is not None and store is not None:
+                    told = told.replace(str(path), store.location or store.prefix)
+            raise TlsError(told) from None
+
+
+def _write(path: Path, pem: str) -> None:
+    # What is not ASCII is not PEM, as OpenSSL then says.
+    path.write_text(pem, encoding="ascii", errors="replace")
 
 
 def _authorities(store: Store) -> str:

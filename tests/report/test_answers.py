@@ -112,6 +112,12 @@ def test_what_was_not_seen_is_named_and_not_shown() -> None:
     assert "nothing was seen of it: Unseen." in words
 
 
+def test_yes_and_no_take_no_room_of_texts() -> None:
+    shown = render(ASKED)
+    assert '<td class="flag"><bdi>yes</bdi></td>' in shown
+    assert '<th scope="col" class="flag">Old</th>' in shown
+
+
 def test_what_failed_is_said_with_its_reason() -> None:
     words = page().words()
     assert f"{FAILED.question} # It could not be answered. {FAILED.reason}" in words

@@ -21,7 +21,7 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-_SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "text", "moment": "moment"}
+_SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = Cell(units.DASH, "not known")
 
 

@@ -62,6 +62,7 @@ report shows, stand beside it. `python -m tests.docs.test_answers_page` writes t
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
     "text": ("string", "list<", "binary"),
     "count": ("int", "double"),
+    "id": ("int",),
     "bytes": ("int", "double"),
     "us": ("int", "double"),
     "moment": ("timestamp", "date32"),

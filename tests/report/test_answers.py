@@ -140,6 +140,8 @@ def test_answers_survive_json() -> None:
         ("", "text", "(empty)"),
         (1234, "count", "1,234"),
         (0.5, "count", "0.5"),
+        (12_345_678.9, "count", "12,345,679"),
+        (10_001, "id", "10001"),
         (1500, "bytes", "1.50 kB"),
         (1500.5, "bytes", "1.50 kB"),
         (131072, "setting", "128 KiB"),

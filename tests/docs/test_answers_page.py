@@ -30,12 +30,14 @@ What operators ask of their traffic and logs. `flexwire analyze --answers all` a
 default what is asked of logs, where logs are given: the others take some CPU seconds each. Each is
 a part of the report, a table `answers/NAME`, and `answers/NAME.csv` to send round, in which no cell
 is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV at most the first
-{MOST_ROWS:,}, the most important ones; what is beyond that is counted.
+{MOST_ROWS:,}, the most important ones; what is beyond that is counted. The report leaves out a
+column of texts that no row has.
 
 `--answers NAME,NAME` asks some, `--answers none` nothing. One that fails is said in the report
 and on the terminal, and all else is as it would be; where it was named, the exit code is 1. With
 Delta tables both are in the directory of the run, the table as answers/NAME.parquet: they are about
-its input alone.
+its input alone. Of internal topics `flexwire answers` prints what the analysis answered: their logs
+are in no table.
 
 ```
 flexwire analyze CAPTURE --out OUT --answers all --labels teams.csv
@@ -60,6 +62,7 @@ report shows, stand beside it. `python -m tests.docs.test_answers_page` writes t
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
     "text": ("string", "list<", "binary"),
     "count": ("int", "double"),
+    "id": ("int",),
     "bytes": ("int", "double"),
     "us": ("int", "double"),
     "moment": ("timestamp", "date32"),

@@ -112,6 +112,12 @@ def test_what_was_not_seen_is_named_and_not_shown() -> None:
     assert "nothing was seen of it: Unseen." in words
 
 
+def test_yes_and_no_take_no_room_of_texts() -> None:
+    shown = render(ASKED)
+    assert '<td class="flag"><bdi>yes</bdi></td>' in shown
+    assert '<th scope="col" class="flag">Old</th>' in shown
+
+
 def test_what_failed_is_said_with_its_reason() -> None:
     words = page().words()
     assert f"{FAILED.question} # It could not be answered. {FAILED.reason}" in words
@@ -134,6 +140,8 @@ def test_answers_survive_json() -> None:
         ("", "text", "(empty)"),
         (1234, "count", "1,234"),
         (0.5, "count", "0.5"),
+        (12_345_678.9, "count", "12,345,679"),
+        (10_001, "id", "10001"),
         (1500, "bytes", "1.50 kB"),
         (1500.5, "bytes", "1.50 kB"),
         (131072, "setting", "128 KiB"),

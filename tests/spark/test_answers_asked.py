@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -106,6 +107,18 @@ def test_what_is_beyond_the_bound_is_counted(
     assert (given.rows.num_rows, given.count) == (1, 2)
     facts = given.facts()
     assert (facts.rows, facts.left_out, len(facts.shown)) == (2, 1, 1)
+
+
+def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
+    [answer] = chosen(["chargeback"], ANSWERS)
+    schema = schema_of(answer.columns)
+    rows = pa.Table.from_pylist([{"requests": 1}, {"principal": "User:a", "requests": 1}], schema)
+    headings = [
+        [one.heading for one in Given(answer, table, len(table)).facts().columns]
+        for table in (rows, rows.slice(0, 1))
+    ]
+    told = ["Day", "Client id", "Principal", "Topic", "Requests", "Sent", "Received", "Bytes"]
+    assert headings == [told, [one for one in told if one != "Principal"]]
 
 
 @pytest.mark.spark

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 # What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
-# since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them.
-Kind = Literal["text", "count", "bytes", "us", "moment", "share", "flag", "setting"]
+# since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them;
+# "id": a number that counts nothing.
+Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", "setting"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-_SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "text", "moment": "moment"}
+# Of such a figure nobody asks what is behind the point.
+_PLAIN: Final = 1000
+_SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = Cell(units.DASH, "not known")
 
 
@@ -124,11 +126,16 @@ def cell(value: Any, kind: Kind) -> Cell:
         return text(_words(value)) if value != "" else Cell("(empty)")
     if kind == "flag":
         return Cell("yes" if value else "no")
-    if kind == "count" and isinstance(value, int):
-        return number(value)
-    if kind == "bytes" and isinstance(value, int):
-        return size(value)
+    if kind in _WHOLE and isinstance(value, int):
+        return _WHOLE[kind](value)
     return Cell(write(value, kind), _exact(value, kind), value)
+
+
+def _id(value: int) -> Cell:
+    return Cell(str(value), sort=value)
+
+
+_WHOLE: Final[dict[Kind, Callable[[int], Cell]]] = {"id": _id, "count": number, "bytes": size}
 
 
 def _words(value: Any) -> str:
@@ -148,7 +155,8 @@ def write(value: float, kind: Kind) -> str:
     if kind == "moment":
         told = units.moment(int(value))
         return told if value % _DAY_US else told.partition(" ")[0]
-    return units.count(value) if float(value).is_integer() else f"{value:,.3g}"
+    is_plain = float(value).is_integer() or abs(value) >= _PLAIN
+    return units.count(value) if is_plain else f"{value:,.3g}"
 
 
 def _exact(value: float, kind: Kind) -> str:

@@ -28,7 +28,7 @@ TOPICS_NAMED = 3
 # Of a text that was cut, so much is its cell's title.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
-Kind = Literal["text", "number", "moment", "code", "verdict", "reason", "hex"]
+Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from flexwire.arguments import refuse
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import MOST_ROWS, Given, ask, chosen
+from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import explained, stopped
@@ -38,11 +39,18 @@ def answers_of(
     """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
 
     What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
-    and where the tables have grown since. Raises as `open_tables` and `chosen` do, and
-    `AnalysisError` where one fails.
+    and where the tables have grown since. Of internal topics there is what it has answered: where
+    all is asked, no more. Raises as `open_tables` and `chosen` do, `ArgumentError` for one by name
+    about internal topics that it has not answered, and `AnalysisError` where one fails.
     """
     wanted, found = chosen(asked, ANSWERS, labels), output_of(out)
-    kept = {one.name: _kept(one, found) for one in wanted} if labels is None else {}
+    kept = {one.name: _kept(one, found) for one in wanted if labels is None or one.asks}
+    lacking = [one for one in wanted if one.asks and kept[one.name] is None]
+    if lacking and asked != ALL:
+        name = lacking[0].name
+        of = f"an analysis that has answered {name}, since its tables have no internal topics"
+        raise refuse("answers", of, out)
+    wanted = tuple(one for one in wanted if one not in lacking)
     if all(kept.get(one.name) for one in wanted):
         return [given for given in kept.values() if given is not None]
     is_ours = SparkSession.getActiveSession() is None
@@ -62,14 +70,13 @@ def answers_of(
 def _kept(answer: Answer, found: Output) -> Given | None:
     """What the analysis has answered, unless it was cut, or by other columns.
 
-    What was asked of internal topics it has, or nothing was there: tables do not have them.
+    What was asked of internal topics cannot be asked of its tables, and is given where it was cut.
     """
     name = f"answers/{answer.name}"
-    if answer.asks and name not in found.names:
-        return Given(answer, schema_of(answer.columns).empty_table(), 0)
     if type(found) is not Output or name not in found.names:
         return None
     rows, schema = found.table(name), schema_of(answer.columns)
-    if len(rows) == MOST_ROWS or rows.schema.names != schema.names:
+    is_cut = len(rows) == MOST_ROWS and not answer.asks
+    if is_cut or rows.schema.names != schema.names:
         return None
     return Given(answer, rows.cast(schema), len(rows))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from flexwire.report.answer_facts import ShownColumn
     from flexwire.spark.answers.reading import AnalysisTables
 
 ALL: Final = "all"
@@ -116,7 +117,8 @@ class Given:
     def facts(self) -> AnswerFacts:
         """What the report says of it."""
         answer = self.answer
-        names = [one.name for one in answer.shown]
+        shown = tuple(one for one in answer.shown if self._is_seen(one))
+        names = [one.name for one in shown]
         first = self.rows.select(names).slice(0, SHOWN_ROWS).to_pydict()
         rows = zip(*first.values(), strict=True)
         return AnswerFacts(
@@ -124,13 +126,18 @@ class Given:
             answer.question,
             answer.meaning,
             answer.advice,
-            answer.shown,
+            shown,
             answer.picture,
             self.count,
             tuple(tuple(map(_told, row)) for row in rows),
             self.count - len(self.rows),
             self._moments(),
         )
+
+    def _is_seen(self, column: ShownColumn) -> bool:
+        """Whether to show a column: not one of texts that no row has, but for what rows are of."""
+        values = self.rows.column(column.name)
+        return column.kind != "text" or column.is_about or values.null_count < len(values)
 
     def _moments(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
         picture = self.answer.picture

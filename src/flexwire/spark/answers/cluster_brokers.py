@@ -72,7 +72,7 @@ ANSWER = Answer(
     COLUMNS,
     ("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),
     (
-        ShownColumn("broker", "Broker", "count", is_about=True),
+        ShownColumn("broker", "Broker", "id", is_about=True),
         ShownColumn("is_registered", "Registered", "flag"),
         ShownColumn("is_fenced", "Fenced", "flag"),
         ShownColumn("rack", "Rack"),

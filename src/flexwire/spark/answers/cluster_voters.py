@@ -58,7 +58,7 @@ ANSWER = Answer(
     COLUMNS,
     ("voter",),
     (
-        ShownColumn("voter", "Voter", "count", is_about=True),
+        ShownColumn("voter", "Voter", "id", is_about=True),
         ShownColumn("endpoints", "Listeners"),
         ShownColumn("kraft_version", "kraft.version", "count"),
         ShownColumn("is_known", "Known", "flag"),

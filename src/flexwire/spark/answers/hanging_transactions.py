@@ -107,7 +107,7 @@ ANSWER = Answer(
         ShownColumn("partition", "Partition", "count", is_about=True),
         ShownColumn("transactional_id", "Transactional id"),
         ShownColumn("state", "State"),
-        ShownColumn("producer_id", "Producer id", "count"),
+        ShownColumn("producer_id", "Producer id", "id", is_about=True),
         ShownColumn("first_offset", "First offset", "count"),
         ShownColumn("open_since", "Open since", "moment"),
         ShownColumn("open_us", "Open for", "us"),

@@ -115,7 +115,7 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
     shown=(
-        ShownColumn("tag", "Tag", "count", is_about=True),
+        ShownColumn("tag", "Tag", "id", is_about=True),
         ShownColumn("sender", "Sender"),
         ShownColumn("client_id", "Client id", is_about=True),
         ShownColumn("client_software_name", "Client software"),

@@ -82,8 +82,7 @@ class AnalysisTables:
     is None where no log segment was given. ``narrow`` gives the table of a message with these
     columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
     reads every field. ``internal`` is there while logs with internal topics are analysed: what
-    these say is in no table.
-    reads every field. ``opened`` is where they are from.
+    these say is in no table. ``opened`` is where they are from.
     """
 
     frames: DataFrame

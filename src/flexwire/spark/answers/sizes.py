@@ -184,7 +184,7 @@ ANSWER = Answer(
     ),
     ask=sizes,
     picture=Picture(
-        "Bytes of all messages, in each encoding",
+        "Bytes of the messages below, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),
     ),

@@ -176,7 +176,7 @@ ANSWER = Answer(
         ShownColumn("message", "Message", is_about=True),
         ShownColumn("is_header", "In the header", "flag"),
         ShownColumn("path", "In"),
-        ShownColumn("tag", "Tag", "count", is_about=True),
+        ShownColumn("tag", "Tag", "id", is_about=True),
         ShownColumn("name", "Field", is_about=True),
         ShownColumn("client_software_name", "Client software"),
         ShownColumn("client_software_version", "Version"),

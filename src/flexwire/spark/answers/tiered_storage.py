@@ -83,6 +83,7 @@ ANSWER = Answer(
         ShownColumn("copying", "Copies begun", "count"),
         ShownColumn("copying_bytes", "Their bytes", "bytes"),
         ShownColumn("deleting", "Deletions begun", "count"),
+        ShownColumn("unknown", "State not known", "count"),
         ShownColumn("oldest_time", "Oldest", "moment"),
         ShownColumn("newest_time", "Newest", "moment"),
     ),

@@ -89,7 +89,7 @@ ANSWER = Answer(
     (
         ShownColumn("topic", "Topic", is_about=True),
         ShownColumn("partition", "Partition", "count", is_about=True),
-        ShownColumn("type", "Type", "count"),
+        ShownColumn("type", "Type", "id", is_about=True),
         ShownColumn("version", "Version", "count"),
         ShownColumn("records", "Records", "count"),
         ShownColumn("first_offset", "First offset", "count"),

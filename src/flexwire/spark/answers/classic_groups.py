@@ -1,20 +1,19 @@
-"""Groups of JoinGroup, SyncGroup and Heartbeat: their generations, and what led to each."""
+"""Groups of JoinGroup, SyncGroup and Heartbeat: what happens in them, and what that proves."""
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
-from flexwire.spark.answers.exchanges import exchanges
+from flexwire.protocol.error_codes import NO_ERROR, REBALANCE_IN_PROGRESS
+from flexwire.spark.answers import group_events as event
+from flexwire.spark.answers.exchanges import Wanted
 from flexwire.tables.error_places import error_places
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
 
@@ -26,146 +25,108 @@ SYNC: Final = "SyncGroup"
 COMMIT: Final = "OffsetCommit"
 COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
 
-_MEMBER: Final = ("group_id", "generation", "member_id")
+GROUP: Final = ("group_id", "protocol")
 
 
-def classic_generations(tables: AnalysisTables) -> DataFrame | None:
-    """The generations that responses to JoinGroup name; None where there are none."""
-    joins = _joins(tables)
-    if joins is None:
-        return None
-    took = F.unix_micros(F.max("answered")) - F.unix_micros(F.min("asked"))
-    listed = F.max("listed")
-    number = F.col("generation").cast("int").alias("generation")
-    return joins.groupBy("group_id", F.lit(PROTOCOL).alias("protocol"), number).agg(
-        F.max("answered").alias("time"),
-        took.alias("rebalance_us"),
-        F.when(listed.isNotNull(), F.size(listed).cast("bigint")).alias("members"),
-        F.collect_set("reason").alias("reasons"),
-    )
+def classic_exchanges(tables: AnalysisTables) -> list[Wanted]:
+    """The exchanges that tell of generations, and of what led to them; none without JoinGroup."""
+    if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
+        return []
+    return [_joins(), _leaves(), *_told_to_rebalance(tables)]
 
 
-def classic_signs(tables: AnalysisTables) -> DataFrame | None:
-    """What led to generations, as far as it is proven: a row a sign, with its member."""
-    joins = _joins(tables)
-    if joins is None:
-        return None
-    joins = _with_generation_before(joins)
-    told, left = _told_to_rebalance(tables), _left(tables)
-    parts = [_joined(joins, told), _expired(tables, joins, told, left)]
-    return reduce(DataFrame.unionByName, parts if left is None else [*parts, left])
+def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
+    """When members were last heard of in a generation."""
+    beats = tables.message(f"{HEARTBEAT}Request")
+    if beats is None:
+        return []
+    names = ("group_id", "generation_id", "member_id")
+    last = beats.groupBy(*(F.col(f"body.{one}").alias(one) for one in names))
+    return [
+        event.events_of(
+            last.agg(F.max("time").alias("beat")),
+            group_id=F.col("group_id"),
+            protocol=F.lit(PROTOCOL),
+            kind=F.lit(event.BEAT),
+            generation=F.col("generation_id"),
+            member_id=F.col("member_id"),
+            answered=F.col("beat"),
+        )
+    ]
 
 
-def _joins(tables: AnalysisTables) -> DataFrame | None:
+def _joins() -> Wanted:
     """The members that joined a generation, and what they knew and said when they asked."""
-    found = exchanges(tables, JOIN)
-    if found is None:
-        return None
-    # Only who gets an id at first is told so: its id is new when it comes back with it.
-    code = F.col("response.error_code")
-    asked_id = F.col("request.member_id")
-    seen = found.select(
-        F.col("request.group_id").alias("group_id"),
-        F.col("response.member_id").alias("member_id"),
-        "asked",
-        "answered",
-        (code == 0).alias("joined"),
-        ((code == MEMBER_ID_REQUIRED) | ((code == 0) & (asked_id == ""))).alias("is_given"),
-        # Wide enough for the one after the greatest that a client may send.
-        F.when(code == 0, F.col("response.generation_id").cast("bigint")).alias("generation"),
-        F.col("response.leader").alias("leader"),
-        F.when(
-            F.col("response.leader") == F.col("response.member_id"),
-            F.col("response.members.member_id"),
-        ).alias("listed"),
-        # A member whose protocols, byte by byte, are not what they were starts a rebalance.
-        F.xxhash64("request.protocols.name", "request.protocols.metadata").alias("subscription"),
-        F.col("request.session_timeout_ms").alias("session_timeout_ms"),
-        F.nullif(F.col("request.reason"), F.lit("")).alias("reason"),
-    ).where("joined or is_given")
-    of_member = Window.partitionBy("group_id", "member_id").orderBy("asked")
-    before = of_member.rowsBetween(Window.unboundedPreceding, -1)
-    is_given = F.coalesce(F.max("is_given").over(before), F.lit(False)) | F.col("is_given")
-    joined_before = F.coalesce(F.max("joined").over(before), F.lit(False))
-    known = seen.withColumns(
-        {
-            "is_new": is_given & ~joined_before,
-            "last_generation": F.last("generation", ignorenulls=True).over(before),
-            "last_subscription": F.last(
-                F.when(F.col("joined"), F.col("subscription")), ignorenulls=True
-            ).over(before),
-        }
-    )
-    return known.where("joined")
-
-
-def _with_generation_before(joins: DataFrame) -> DataFrame:
-    """The same with what is known of the generation before, of all generations at once."""
-    here = Window.partitionBy("group_id", "generation")
-    one_before = Window.partitionBy("group_id").orderBy("generation").rangeBetween(-1, -1)
-    first = F.min(F.struct("asked", "member_id")).over(here)
-    return joins.withColumns(
-        {
-            "started": F.min("asked").over(here),
-            "listed": F.max("listed").over(here),
-            "is_first": first == F.struct("asked", "member_id"),
-            "listed_before": F.max("listed").over(one_before),
-            "leader_before": F.max("leader").over(one_before),
-        }
+    asked_id = F.col("body.member_id")
+    # A member whose protocols, byte by byte, are not what they were starts a rebalance.
+    subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
+    is_leader = F.col("body.leader") == F.col("body.member_id")
+    # Wide enough for the one after the greatest that a client may send.
+    generation = F.col("body.generation_id").cast("bigint")
+    return Wanted(
+        JOIN,
+        event.asked(
+            kind=F.lit(event.JOIN),
+            protocol=F.lit(PROTOCOL),
+            group_id=F.col("body.group_id"),
+            members=event.members(asked_id, F.col("body.reason")),
+            asks_for_id=asked_id == "",
+            subscription=subscription,
+            session_timeout_ms=F.col("body.session_timeout_ms"),
+        ),
+        event.told(
+            error_code=F.col("body.error_code"),
+            member_id=F.col("body.member_id"),
+            generation=F.when(F.col("body.error_code") == NO_ERROR, generation),
+            leader=F.col("body.leader"),
+            listed=F.when(is_leader, F.col("body.members.member_id")),
+        ),
     )
 
 
-def _sign(cause: Column, time: str, generation: str = "generation") -> tuple[Column, ...]:
-    return (
-        F.col("group_id"),
-        F.lit(PROTOCOL).alias("protocol"),
-        F.expr(generation).try_cast("int").alias("generation"),
-        cause.alias("cause"),
-        F.col("member_id"),
-        F.col(time).alias("sign_time"),
-        F.lit(None).cast("string").alias("reason"),
+def _leaves() -> Wanted:
+    """The members that left, before whatever generation that led to."""
+    some = F.transform(
+        "body.members",
+        lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
+    )
+    return Wanted(
+        LEAVE,
+        event.asked(
+            kind=F.lit(event.LEAVE),
+            protocol=F.lit(PROTOCOL),
+            group_id=F.col("body.group_id"),
+            members=F.coalesce(some, event.members(F.col("body.member_id"))),
+        ),
+        event.told(error_code=F.col("body.error_code")),
+        response=F.col("body.error_code") == NO_ERROR,
     )
 
 
-def _joined(joins: DataFrame, told: DataFrame | None) -> DataFrame:
-    """Those who are new, and the first to join without being told to, who was there before."""
-    if told is None:
-        told = joins.select("group_id", "generation", F.col("asked").alias("told")).where("false")
-    known = joins.join(told, ["group_id", "generation"], "left")
-    is_listed = F.array_contains("listed_before", F.col("member_id"))
-    is_new = F.col("is_new") | ~F.coalesce(is_listed, F.lit(True))
-    is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
-    is_unasked &= F.col("last_generation") == F.col("generation") - 1
-    is_leader = F.col("member_id") == F.col("leader_before")
-    is_changed = ~is_leader & (F.col("subscription") != F.col("last_subscription"))
-    causes = F.array(
-        F.when(is_new, F.lit("new member")),
-        F.when(is_unasked & is_leader, F.lit("leader rejoined")),
-        F.when(is_unasked & is_changed, F.lit("metadata changed")),
-    )
-    signs = known.select("*", F.explode(causes).alias("proven")).where("proven is not null")
-    return signs.select(*_sign(F.col("proven"), "asked"))
-
-
-def _told_to_rebalance(tables: AnalysisTables) -> DataFrame | None:
-    """By generation when a member of the one before was first told that there is to be another."""
-    found = []
-    for api_name in (HEARTBEAT, SYNC):
-        if _has_no_error(tables, api_name):
-            continue
-        code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
-        one = exchanges(tables, api_name, response=code)
-        if one is not None:
-            found.append(_when_told(one, "generation_id"))
-    commits = None
-    if not _has_no_error(tables, COMMIT):
-        commits = exchanges(tables, COMMIT, response=_has_partition_error())
-    if commits is not None:
-        found.append(_when_told(commits, COMMIT_GENERATION))
-    if not found:
-        return None
-    every = reduce(DataFrame.unionByName, found)
-    return every.groupBy("group_id", "generation").agg(F.min("answered").alias("told"))
+def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
+    """Where a member of the generation before was told that there is to be another."""
+    code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
+    asked = {
+        HEARTBEAT: ("generation_id", code),
+        SYNC: ("generation_id", code),
+        COMMIT: (COMMIT_GENERATION, _has_partition_error()),
+    }
+    return [
+        Wanted(
+            api_name,
+            event.asked(
+                kind=F.lit(event.TOLD),
+                protocol=F.lit(PROTOCOL),
+                group_id=F.col("body.group_id"),
+                members=event.members(F.lit(None).cast("string")),
+                generation=F.col(f"body.{generation}").cast("bigint") + 1,
+            ),
+            event.told(),
+            response=is_told,
+        )
+        for api_name, (generation, is_told) in asked.items()
+        if not _has_no_error(tables, api_name)
+    ]
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
@@ -180,64 +141,82 @@ def _has_partition_error() -> Column:
     return F.exists(codes, lambda code: code == REBALANCE_IN_PROGRESS)
 
 
-def _when_told(found: DataFrame, generation: str) -> DataFrame:
-    return found.select(
-        F.col("request.group_id").alias("group_id"),
-        (F.col(f"request.{generation}").cast("bigint") + 1).alias("generation"),
-        "answered",
+def with_what_was_before(events: DataFrame) -> DataFrame:
+    """Events with what is known of their member, and of the generations before and after."""
+    is_join = F.col("kind") == event.JOIN
+    of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
+    before = of_member.rowsBetween(Window.unboundedPreceding, -1)
+    all_of_member = Window.partitionBy(*GROUP, "member_id")
+    is_given = F.coalesce(F.max("is_given").over(before), F.lit(False)) | F.col("is_given")
+    joined_before = F.coalesce(F.max("joined").over(before), F.lit(False))
+
+    def last(name: str) -> Column:
+        return F.last(F.when(F.col("joined"), F.col(name)), ignorenulls=True).over(before)
+
+    known = events.withColumns(
+        {
+            "is_new": is_given & ~joined_before,
+            "last_generation": last("generation"),
+            "last_subscription": last("subscription"),
+            "has_left": F.max(F.col("kind") == event.LEAVE).over(all_of_member),
+        }
+    ).where(~is_join | F.col("joined"))
+    here = Window.partitionBy(*GROUP, "generation")
+    first = F.min(F.when(is_join, F.struct("asked", "member_id"))).over(here)
+    answered = F.col("answered")
+    known = known.withColumns(
+        {
+            "started": F.min(F.when(is_join, F.col("asked"))).over(here),
+            "told": F.min(F.when(F.col("kind") == event.TOLD, answered)).over(here),
+            "listed": F.max("listed").over(here),
+            "is_first": first == F.struct("asked", "member_id"),
+            "at": F.coalesce(
+                F.max(F.when(is_join, answered)).over(here),
+                F.min(F.when(F.col("kind").isin(event.EPOCH, event.COME), answered)).over(here),
+            ),
+            "beat": F.max(F.when(F.col("kind") == event.BEAT, answered)).over(
+                Window.partitionBy(*GROUP, "generation", "member_id")
+            ),
+        }
+    ).where(F.col("kind") != event.BEAT)
+    by_generation = Window.partitionBy(*GROUP).orderBy("generation")
+    one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
+    return known.withColumns(
+        {
+            "listed_before": F.max("listed").over(one_before),
+            "leader_before": F.max("leader").over(one_before),
+            "listed_after": F.max("listed").over(one_after),
+            "started_after": F.min("started").over(one_after),
+            "told_after": F.min("told").over(one_after),
+        }
     )
 
 
-def _left(tables: AnalysisTables) -> DataFrame | None:
-    """The members that left, before whatever generation that led to."""
-    found = exchanges(tables, LEAVE, response=F.expr("body.error_code = 0"))
-    if found is None:
-        return None
-    nobody = F.lit(None).cast("string")
-    only = F.struct(F.col("request.member_id").alias("member_id"), nobody.alias("reason"))
-    some = F.transform(
-        "request.members",
-        lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
-    )
-    members = F.coalesce(some, F.array(only))
-    each = found.select(F.col("request.group_id").alias("group_id"), "asked", F.inline(members))
-    reason = F.nullif(F.col("reason"), F.lit(""))
-    sign = _sign(F.lit("member left"), "asked", "null")[:-1]
-    return each.select(*sign, reason.alias("reason"))
+def joined_causes() -> dict[str, Column]:
+    """By cause whether a join proves it of its generation.
+
+    Of those who are new, and of the first to join without being told to, who was there before.
+    """
+    is_listed = F.array_contains("listed_before", F.col("member_id"))
+    is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
+    is_unasked &= F.col("last_generation") == F.col("generation") - 1
+    is_leader = F.col("member_id") == F.col("leader_before")
+    is_changed = ~is_leader & (F.col("subscription") != F.col("last_subscription"))
+    return {
+        "new member": F.col("is_new") | ~F.coalesce(is_listed, F.lit(True)),
+        "leader rejoined": is_unasked & is_leader,
+        "metadata changed": is_unasked & is_changed,
+    }
 
 
-def _expired(
-    tables: AnalysisTables, joins: DataFrame, told: DataFrame | None, left: DataFrame | None
-) -> DataFrame:
-    """Members that are gone, did not leave, and were silent for their session timeout."""
-    gone = F.array_except("listed_before", "listed")
-    lost = joins.where("is_first").select(
-        "group_id", "generation", "started", F.explode(gone).alias("member_id")
-    )
-    were = joins.select(
-        "group_id",
-        (F.col("generation") + 1).alias("generation"),
-        "member_id",
-        "session_timeout_ms",
-        "answered",
-    )
-    found = lost.join(were, [*_MEMBER])
-    if told is not None:
-        found = found.join(told, ["group_id", "generation"], "left")
-        found = found.withColumn("started", F.least("started", "told"))
-    if left is not None:
-        those = left.select("group_id", "member_id")
-        found = found.join(those, ["group_id", "member_id"], "left_anti")
-    beats = tables.message(f"{HEARTBEAT}Request")
-    alive = F.unix_micros("answered")
-    if beats is not None:
-        last = beats.groupBy(
-            F.col("body.group_id").alias("group_id"),
-            (F.col("body.generation_id").cast("bigint") + 1).alias("generation"),
-            F.col("body.member_id").alias("member_id"),
-        ).agg(F.max("time").alias("beat"))
-        found = found.join(last, [*_MEMBER], "left")
-        alive = F.greatest(alive, F.unix_micros("beat"))
+def expired() -> Column:
+    """When a member's session expired; null unless it is proven of the generation after.
+
+    It is gone there, did not leave, and was silent for its session timeout.
+    """
+    gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))
+    alive = F.greatest(F.unix_micros("answered"), F.unix_micros("beat"))
     ended = F.timestamp_micros(alive + F.col("session_timeout_ms").cast("bigint") * 1000)
-    found = found.withColumn("ended", ended).where("ended <= started")
-    return found.select(*_sign(F.lit("session expired"), "ended"))
+    is_over = ended <= F.least("started_after", "told_after")
+    is_proven = gone & ~F.col("has_left") & F.col("started_after").isNotNull() & is_over
+    return F.when(is_proven, ended)

@@ -2,56 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column
 
     from flexwire.spark.answers.reading import AnalysisTables
 
 
-def exchanges(
-    tables: AnalysisTables,
-    api_name: str,
-    request: Column | None = None,
-    response: Column | None = None,
-) -> DataFrame | None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
+
+    api_name: str
+    asked: Column
+    told: Column
+    request: Column | None = None
+    response: Column | None = None
+
+
+def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
     """The requests of an API that were answered, with their responses; None where there are none.
 
-    ``request`` and ``response`` are conditions on the rows of their tables, which are asked first.
     A row has ``connection``, ``client_id``, ``asked`` and ``answered`` (when), and the bodies as
     ``request`` and ``response``.
     """
-    requests, responses = (
-        tables.message(f"{api_name}Request"),
-        tables.message(f"{api_name}Response"),
-    )
-    if requests is None or responses is None:
+    return exchanges_of(tables, [Wanted(api_name, F.col("body"), F.col("body"))])
+
+
+def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame | None:
+    """The same of several APIs, each table read once; what is wanted of them has the same types."""
+    requests, responses, names = [], [], []
+    for one in wanted:
+        request = tables.message(f"{one.api_name}Request")
+        response = tables.message(f"{one.api_name}Response")
+        if request is None or response is None:
+            continue
+        if one.request is not None:
+            request = request.where(one.request)
+        if one.response is not None:
+            response = response.where(one.response)
+        names.append(one.api_name)
+        requests.append(
+            request.select(
+                F.lit(one.api_name).alias("api_name"),
+                "connection",
+                "correlation_id",
+                F.col("time").alias("asked"),
+                "client_id",
+                one.asked.alias("request"),
+            )
+        )
+        responses.append(response.select("connection", "frame_index", one.told.alias("response")))
+    if not names:
         return None
-    if request is not None:
-        requests = requests.where(request)
-    if response is not None:
-        responses = responses.where(response)
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
-    frames = tables.frames.where(is_answer & (F.col("api_name") == api_name))
+    frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
     # A correlation id may come again on a connection; at that moment it does not.
     pairs = frames.select(
+        "api_name",
         "connection",
         "frame_index",
         "correlation_id",
         F.timestamp_micros(F.unix_micros("time") - F.col("latency_us")).alias("asked"),
         F.col("time").alias("answered"),
     )
-    answers = responses.select("connection", "frame_index", F.col("body").alias("response"))
-    asked = requests.select(
-        "connection",
-        "correlation_id",
-        F.col("time").alias("asked"),
-        "client_id",
-        F.col("body").alias("request"),
-    )
+    answers = reduce(DataFrame.unionByName, responses)
     found = answers.join(pairs, ["connection", "frame_index"])
-    found = found.join(asked, ["connection", "correlation_id", "asked"])
+    asked = reduce(DataFrame.unionByName, requests)
+    found = found.join(asked, ["api_name", "connection", "correlation_id", "asked"])
     return found.select("connection", "client_id", "asked", "answered", "request", "response")

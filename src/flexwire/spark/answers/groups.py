@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers import group_events as event
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.classic_groups import classic_generations, classic_signs
-from flexwire.spark.answers.heartbeat_groups import heartbeat_generations, heartbeat_signs
+from flexwire.spark.answers.classic_groups import (
+    JOIN,
+    PROTOCOL,
+    classic_beats,
+    classic_exchanges,
+    expired,
+    joined_causes,
+    with_what_was_before,
+)
+from flexwire.spark.answers.group_events import events
+from flexwire.spark.answers.heartbeat_groups import heartbeat_epochs, heartbeat_exchanges
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
     from flexwire.spark.answers.reading import AnalysisTables
 
 UNKNOWN: Final = "unknown"
@@ -65,55 +76,93 @@ def groups(tables: AnalysisTables) -> DataFrame:
     member with another subscription than before, and nobody had been told to. Otherwise it is
     "unknown": what happened on connections that were not captured, and inside the broker.
     """
-    parts = [one for one in (classic_generations(tables), heartbeat_generations(tables)) if one]
-    if not parts:
+    wanted = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
+    if not wanted:
         return no_rows(tables.frames, COLUMNS)
-    generations = reduce(DataFrame.unionByName, parts)
-    signs = [one for one in (classic_signs(tables), heartbeat_signs(tables)) if one]
-    proven = _of_generation(reduce(DataFrame.unionByName, signs), generations)
-    seen = proven.groupBy(*_GROUP, "generation").agg(
-        F.min_by("cause", F.struct("sign_time", "cause")).alias("cause"),
+    others = [*heartbeat_epochs(tables)]
+    if wanted[0].api_name == JOIN:
+        others += classic_beats(tables)
+    known = with_what_was_before(events(tables, wanted, others))
+    rows = _with_generation(_proven(known)).groupBy(*_GROUP, "generation").agg(*_sums())
+    return rows.where("is_there").select(*(one.name for one in COLUMNS))
+
+
+def _proven(known: DataFrame) -> DataFrame:
+    """A row for each generation that an event names, and each cause that it proves."""
+    kind, number = F.col("kind"), F.col("generation")
+    is_named = (kind == event.JOIN) | (
+        kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
+    )
+    found = [
+        F.when(is_named, _told(number, F.col("at"))),
+        F.when(kind == event.LEAVE, _told(F.lit(None), F.col("asked"), _LEFT)),
+        F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
+    ]
+    found += [
+        F.when((kind == event.JOIN) & proof, _told(number, F.col("asked"), cause))
+        for cause, proof in joined_causes().items()
+    ]
+    ended = expired()
+    found.append(
+        F.when((kind == event.JOIN) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
+    )
+    each = known.select(
+        *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
+        F.inline(F.array_compact(F.array(*found))),
+    )  # fmt: skip
+    is_there = F.col("cause").isNull()
+    gives_reason = is_there | (F.col("kind") == event.LEAVE)
+    return each.withColumns({"is_there": is_there, "reason": F.when(gives_reason, F.col("reason"))})
+
+
+def _told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
+    return F.struct(
+        generation.cast("bigint").try_cast("int").alias("generation"),
+        time.alias("sign_time"),
+        F.lit(cause).cast("string").alias("cause"),
+    )
+
+
+def _with_generation(proven: DataFrame) -> DataFrame:
+    """The same with the generation that each led to: of those that do not say it, the next one."""
+    # A generation is there after what led to it.
+    order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
+    later = Window.partitionBy(*_GROUP).orderBy(*order)
+    later = later.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    following = F.last(F.when(F.col("is_there"), F.col("generation")), ignorenulls=True)
+    number = F.coalesce("generation", following.over(later))
+    return proven.withColumn("generation", number).where("generation is not null")
+
+
+def _sums() -> list[SparkColumn]:
+    """The columns of an answer by generation, and whether it is there."""
+    is_there, is_classic = F.col("is_there"), F.col("protocol") == PROTOCOL
+    joins = is_there & is_classic
+    took = F.unix_micros(F.max(F.when(joins, F.col("answered")))) - F.unix_micros(
+        F.min(F.when(joins, F.col("asked")))
+    )
+    listed = F.max(F.when(joins, F.col("listed")))
+    named = F.collect_set(F.when(is_there & ~is_classic, F.col("member_id")))
+    told = F.when(listed.isNotNull(), F.size(listed))
+    number = F.when(F.first("protocol") == PROTOCOL, told)
+    earliest = F.when(~is_there, F.struct("sign_time", "cause"))
+    return [
+        F.max("is_there").alias("is_there"),
+        F.max(F.when(is_there, F.col("sign_time"))).alias("time"),
+        took.alias("rebalance_us"),
+        number.otherwise(F.size(named)).cast("bigint").alias("members"),
+        F.coalesce(F.min_by("cause", earliest), F.lit(UNKNOWN)).alias("cause"),
         F.array_sort(F.collect_set("cause")).alias("causes"),
-        F.array_sort(F.collect_set("reason")).alias("given"),
+        F.array_sort(F.collect_set("reason")).alias("reasons"),
         *(
-            F.count_distinct(F.when(F.col("cause") == cause, F.col("member_id"))).alias(name)
+            F.size(F.collect_set(F.when(F.col("cause") == cause, F.col("member_id"))))
+            .cast("bigint")
+            .alias(name)
             for cause, name in (
                 (_NEW, "new_members"), (_LEFT, "left_members"), (_EXPIRED, "expired_members"),
             )
         ),
-    )  # fmt: skip
-    rows = generations.join(seen, [*_GROUP, "generation"], "left")
-    none, zero = F.array().cast("array<string>"), F.lit(0).cast("bigint")
-    reasons = F.array_union(F.coalesce("reasons", none), F.coalesce("given", none))
-    rows = rows.withColumns(
-        {
-            "cause": F.coalesce("cause", F.lit(UNKNOWN)),
-            "causes": F.coalesce("causes", none),
-            "reasons": F.array_sort(reasons),
-            **{
-                name: F.coalesce(name, zero)
-                for name in ("new_members", "left_members", "expired_members")
-            },
-        }
-    )
-    return rows.select(*(one.name for one in COLUMNS))
-
-
-def _of_generation(signs: DataFrame, generations: DataFrame) -> DataFrame:
-    """The signs with the generation that they led to: of those that do not say it, the next one."""
-    told = signs.where("generation is not null")
-    ends = generations.select(
-        *_GROUP, F.col("time").alias("sign_time"), F.col("generation").alias("next")
-    )
-    others = signs.where("generation is null").withColumn("next", F.lit(None).cast("int"))
-    both = others.unionByName(ends, allowMissingColumns=True)
-    # A generation is there after what led to it.
-    later = (
-        Window.partitionBy(*_GROUP).orderBy("sign_time").rowsBetween(0, Window.unboundedFollowing)
-    )
-    found = both.withColumn("generation", F.first("next", ignorenulls=True).over(later))
-    found = found.where("cause is not null and generation is not null").drop("next")
-    return told.unionByName(found)
+    ]  # fmt: skip
 
 
 ANSWER: Final = Answer(

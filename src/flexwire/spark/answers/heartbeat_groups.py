@@ -1,16 +1,17 @@
-"""Groups whose heartbeats have an epoch (KIP-848 and after): epochs, and what led there."""
+"""Groups whose heartbeats have an epoch (KIP-848 and after): what happens in them."""
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.answers.exchanges import exchanges
+from flexwire.spark.answers import group_events as event
+from flexwire.spark.answers.exchanges import Wanted
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from flexwire.spark.answers.reading import AnalysisTables
 
 PROTOCOLS: Final = {
@@ -20,70 +21,57 @@ PROTOCOLS: Final = {
 }
 """By protocol the API of its heartbeats, all of which have ``group_id`` and ``member_epoch``."""
 
-# What a member says with its epoch: it joins with 0, and leaves with less.
-_JOINS: Final = "body.member_epoch = 0"
-_LEAVES: Final = "body.member_epoch < 0"
+
+def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
+    """Where members join, which they say with the epoch 0, and are told an epoch."""
+    return [
+        Wanted(
+            api_name,
+            event.asked(
+                kind=F.lit(event.COME),
+                protocol=F.lit(protocol),
+                group_id=F.col("body.group_id"),
+                members=event.members(F.col("body.member_id")),
+            ),
+            event.told(error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")),
+            request=F.col("body.member_epoch") == 0,
+        )
+        for protocol, api_name in PROTOCOLS.items()
+        if tables.message(f"{api_name}Request") is not None
+    ]
 
 
-def heartbeat_generations(tables: AnalysisTables) -> DataFrame | None:
-    """The epochs that members named, or were told when they joined; None where there are none."""
-    parts = [one for protocol in PROTOCOLS for one in _epochs(tables, protocol)]
-    if not parts:
-        return None
-    named = reduce(DataFrame.unionByName, parts).where("generation > 0")
-    return named.groupBy("group_id", "protocol", "generation").agg(
-        F.min("time").alias("time"),
-        F.lit(None).cast("bigint").alias("rebalance_us"),
-        F.count_distinct("member_id").alias("members"),
-        F.array().cast("array<string>").alias("reasons"),
+def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
+    """The epochs that members named, and those that leave, which an epoch below 0 says."""
+    return [
+        _epochs(requests, protocol)
+        for protocol, api_name in PROTOCOLS.items()
+        if (requests := tables.message(f"{api_name}Request")) is not None
+    ]
+
+
+def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
+    leaves = F.col("epoch") < 0
+    named = requests.select(
+        F.col("body.group_id").alias("group_id"),
+        F.col("body.member_id").alias("member_id"),
+        F.col("body.member_epoch").alias("epoch"),
+        "time",
     )
-
-
-def heartbeat_signs(tables: AnalysisTables) -> DataFrame | None:
-    """Members that joined, and the epoch that they were told, and members that left."""
-    parts: list[DataFrame] = []
-    for protocol, api_name in PROTOCOLS.items():
-        joins = exchanges(tables, api_name, request=F.expr(_JOINS))
-        if joins is not None:
-            came = joins.where("response.error_code = 0")
-            parts.append(_sign(came, protocol, "new member", "request", "response.member_epoch"))
-        requests = tables.message(f"{api_name}Request")
-        if requests is not None:
-            left = requests.where(_LEAVES).withColumn("asked", F.col("time"))
-            parts.append(_sign(left, protocol, "member left", "body", "null"))
-    return reduce(DataFrame.unionByName, parts) if parts else None
-
-
-def _epochs(tables: AnalysisTables, protocol: str) -> list[DataFrame]:
-    api_name = PROTOCOLS[protocol]
-    found = []
-    requests = tables.message(f"{api_name}Request")
-    if requests is not None:
-        found.append(_named(requests, protocol, "body", "body.member_epoch", "time"))
-    joins = exchanges(tables, api_name, request=F.expr(_JOINS))
-    if joins is not None:
-        told = "response.member_epoch"
-        found.append(_named(joins, protocol, "request", told, "answered"))
-    return found
-
-
-def _named(rows: DataFrame, protocol: str, body: str, epoch: str, time: str) -> DataFrame:
-    return rows.select(
-        F.col(f"{body}.group_id").alias("group_id"),
-        F.lit(protocol).alias("protocol"),
-        F.col(epoch).alias("generation"),
-        F.col(f"{body}.member_id").alias("member_id"),
-        F.col(time).alias("time"),
+    # A member names its epoch again and again; each time that one leaves counts.
+    first = (
+        named.where("epoch != 0")
+        .withColumn("left", F.when(leaves, F.col("time")))
+        .groupBy("group_id", "member_id", "epoch", "left")
+        .agg(F.min("time").alias("time"))
     )
-
-
-def _sign(rows: DataFrame, protocol: str, cause: str, body: str, generation: str) -> DataFrame:
-    return rows.select(
-        F.col(f"{body}.group_id").alias("group_id"),
-        F.lit(protocol).alias("protocol"),
-        F.expr(generation).cast("int").alias("generation"),
-        F.lit(cause).alias("cause"),
-        F.col(f"{body}.member_id").alias("member_id"),
-        F.col("asked").alias("sign_time"),
-        F.lit(None).cast("string").alias("reason"),
+    return event.events_of(
+        first,
+        group_id=F.col("group_id"),
+        protocol=F.lit(protocol),
+        kind=F.when(leaves, event.LEAVE).otherwise(event.EPOCH),
+        generation=F.when(~leaves, F.col("epoch")),
+        member_id=F.col("member_id"),
+        asked=F.col("left"),
+        answered=F.col("time"),
     )

@@ -35,7 +35,7 @@ def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
     return [
         item
         for piece in pieces
-        for item in LogReader(Zone(zone), is_server_log=file.is_server_log).read(read_lines(piece))
+        for item in LogReader(Zone(zone)).read(read_lines(piece))
         if item is not None
     ]
 

@@ -282,3 +282,57 @@ def test_any_bytes_are_lines_or_are_counted(tmp_path: Path) -> None:
             path.write_bytes(text)
             for item in read(path):
                 assert isinstance(item, LoggedRequest | RefusedRequest | BadLine)
+
+
+def test_both_loggers_may_write_to_one_file(tmp_path: Path) -> None:
+    refusals = (PLACE / "4.4.0-server.log").read_bytes().splitlines()
+    start = [b"[2026-11-22 19:00:00,000] INFO Loading (kafka.log.LogManager)"] * 5000
+    assert sum(map(len, start)) > 1 << 18
+    for path, lines in (
+        ("printed.log", [line(), *refusals, line()]),
+        ("server.log", [*start, line(), *refusals, line()]),
+    ):
+        found = read(written(tmp_path / path, *lines))
+        requests = [one for one in found if isinstance(one, LoggedRequest)]
+        refused = [one for one in found if isinstance(one, RefusedRequest)]
+        assert (len(requests), len(refused)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"2026-11-22 20:00:00 INFO " * 10_000,
+        b"Exception while processing request from " + b":1-" * (1 << 20),
+        b"Exception while processing request from a"
+        + b"Received request for api with key 1 (" * 100_000,
+        b"2026-11-22 20:00:00,000 Completed request:RequestHeader(apiKey=PRODUCE, apiVersion=1, "
+        b"clientId=a, correlationId=1) -- {},response: from connection x;totalTime:1,"
+        b"securityProtocol:P,principal:a"
+        + b",listener:x,clientInformation:ClientInformation(softwareName=" * 50_000
+        + b"\t",
+    ],
+    ids=["times", "ends", "refusals", "listeners"],
+)
+def test_no_line_takes_longer_than_its_length(text: bytes, tmp_path: Path) -> None:
+    # Patterns that try every place again would take hours.
+    start = b"[2026-11-22 19:00:00,000] INFO Loading (kafka.log.LogManager)"
+    # The first bytes of a file say what it is.
+    lines = (text, start) if len(text) < 1 << 18 else (start, text)
+    found = read(written(tmp_path / "server.log", *lines))
+    assert {type(one) for one in found} <= {LoggedRequest}
+
+
+def test_zeros_between_parts_of_a_gzipped_file_end_nothing(tmp_path: Path) -> None:
+    packed = gzip.compress(line() + b"\n")
+    for zeros in (0, 1, 1 << 16, 3 << 20):
+        path = tmp_path / "kafka-request.log.gz"
+        path.write_bytes(packed + bytes(zeros) + packed + bytes(zeros))
+        assert len(read(path)) == 2
+
+
+def test_parts_are_held_for_two_streams_at_the_most() -> None:
+    lines = [
+        Line(at, json.dumps({"log": "x", "stream": f"s{at}"}, separators=(",", ":")).encode())
+        for at in range(100)
+    ]
+    assert [(one.text, one.is_cut) for one in unwrapped(lines)] == [(b"x" * 100, True)]

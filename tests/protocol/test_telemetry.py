@@ -100,7 +100,16 @@ def test_more_values_than_are_held_are_refused() -> None:
     gauge.data_points.extend(library().NumberDataPoint() for _ in range(MOST_POINTS))
     assert len(read_client_metrics(made.SerializeToString())) == MOST_POINTS
     gauge.data_points.add()
-    with pytest.raises(DecodeError, match="100001 values in one push"):
+    with pytest.raises(DecodeError, match="more than 100000 values"):
+        read_client_metrics(made.SerializeToString())
+
+
+def test_metrics_without_values_count_too() -> None:
+    made = library().MetricsData()
+    metrics = made.resource_metrics.add().scope_metrics.add().metrics
+    for _ in range(MOST_POINTS + 1):
+        metrics.add().gauge.SetInParent()
+    with pytest.raises(DecodeError, match="more than 100000 values"):
         read_client_metrics(made.SerializeToString())
 
 

@@ -149,6 +149,15 @@ def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize("config", ['"name":null,"value":"hunter2"', '"value":"hunter2"'])
+def test_a_configuration_without_its_name_may_be_a_secret(config: str) -> None:
+    text = f'{{"topics":[{{"name":"a","configs":[{{{config}}}]}}]}}'.encode()
+    found = rows_by_objects("CreateTopicsRequest", 4, [text]).columns
+    assert found["withheld_credentials"].to_pylist() == [1]
+    (topic,) = found["body"].to_pylist()[0]["topics"]
+    assert topic["configs"][0]["value"] == "withheld"
+
+
 def test_what_a_broker_leaves_out_is_null_or_empty_and_counted() -> None:
     found = body_rows("MetadataRequest", 12, [b'{"topics":[{"name":"a"}]}'] * 5)
     assert found.left_out == 5 * 3

@@ -81,11 +81,13 @@ def _request_names(
     help="Where another broker turns out to be meant, look it up again and send again, up to 5 "
     "times.",
 )
-@click.option("--yes", is_flag=True, help="Send what may change something on the broker too.")
+@click.option(
+    "--yes", is_flag=True, help="Also send requests that may change something on the broker."
+)
 @click.option(
     "--header-tag",
     "header_tags",
-    metavar="TAG=VALUE",
+    metavar="NUMBER=VALUE",
     multiple=True,
     help="A tagged field of the request header: 10042=text or 10042=hex:00ff. Can be given several "
     "times.",
@@ -94,8 +96,9 @@ def _request_names(
 @click.option(
     "--requests",
     metavar="FILE",
-    help="Send many requests, one a line, in this file or - for standard input; each is answered "
-    'by one line. A line is {"message": …, "body": …} and may have version, to and headerTags.',
+    help="Send many requests, one a line, from this file, or - for standard input; each is "
+    'answered by one line. A line is {"message": …, "body": …} and may have version, to and '
+    "headerTags.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(
@@ -144,8 +147,8 @@ def call(
     flexwire call localhost:9092 DescribeQuorum --to controller --explain
     flexwire call broker:9093 ListGroups --command-config client.properties
 
-    What is not known only to read needs --yes. An error code in the answer is named there and on
-    standard error, and makes the exit code 1.
+    Requests that are not known to only read need --yes. An error code in the answer is named there
+    and on standard error, and makes the exit code 1.
     """  # noqa: D301 - click takes the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")

@@ -79,7 +79,8 @@ def _tell(counts: TapStatistics, out: Path) -> None:
 )
 @click.option(
     "--advertised-host",
-    help="By which name clients reach the tap.  [default: as they came, or the host of --listen]",
+    help="The name by which clients reach the tap.  "
+    "[default: as they came, or the host of --listen]",
 )
 @click.option(
     "--keep-addresses",
@@ -130,8 +131,8 @@ def tap(
     else passes unchanged, unless --header-tag asks for tags in request headers: the capture has
     what the client sent, and the tags in comments. Stop it with Ctrl-C.
 
-    Under TLS the tap is an end of it on both sides, so what it captures is plain; SASL passes
-    through. docs/tap.md says how.
+    With TLS, the tap decrypts what comes and encrypts what goes on, so what it captures is
+    plain; SASL passes through. docs/tap.md says how.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. Exits with 1 where frames passed that are not in the capture, and says how many.

@@ -230,7 +230,8 @@ def _is_secret(holders: tuple[Any, ...], one: CredentialField, value: str) -> bo
     names = [getattr(config, one.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
-        or any(_SECRET_CONFIG.search(name) for name in names)
+        # One without its name, which a request log may leave out, may be any.
+        or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )
 

@@ -81,9 +81,13 @@ def read_client_metrics(
         found.ParseFromString(data)
     except Exception as error:  # noqa: BLE001 - the kind of error depends on protobuf's back end
         raise _refused(f"not metrics of OpenTelemetry: {error}") from None
-    held = [*_metrics(found)]
-    if (points := sum(len(data.data_points) for _, _, data in held)) > MOST_POINTS:
-        raise _refused(f"{points} values in one push; at most {MOST_POINTS} are read")
+    held, count = [], 0
+    for one in _metrics(found):
+        # A metric without a value takes as much as one with one.
+        count += max(1, len(one[2].data_points))
+        if count > MOST_POINTS:
+            raise _refused(f"more than {MOST_POINTS} values in one push are not read")
+        held.append(one)
     return [point for one in held for point in _of_metric(*one)]
 
 

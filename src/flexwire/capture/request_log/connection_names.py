@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 _NAME = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5})((?:-\d{1,10}){1,2})")
 
+# Two IPv6 addresses with zones take fewer characters.
+_LONGEST = 256
+
 
 class Ends(NamedTuple):
     """A connection as the tables have it: its name there, its ends, client and broker."""
@@ -26,7 +29,6 @@ NOWHERE = Ends("?>?", "?", "?")
 """What is said where a line was cut before its connection, or does not say one."""
 
 
-@lru_cache(maxsize=65536)
 def ends(connection: str) -> Ends:
     """Give the ends of a connection by its name in a broker's log.
 
@@ -37,6 +39,11 @@ def ends(connection: str) -> Ends:
     >>> ends("elsewhere").name
     '?>?'
     """
+    return _ends(connection) if len(connection) <= _LONGEST else NOWHERE
+
+
+@lru_cache(maxsize=65536)
+def _ends(connection: str) -> Ends:
     found = _NAME.fullmatch(connection)
     if found is None:
         return NOWHERE

@@ -22,6 +22,7 @@ _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP])[^ ]* "
 )
 _DOCKER: Final = b'{"log":'
+_ERRORS: Final = ("stderr", b"stderr")
 _UTC: Final = Zone()
 
 
@@ -59,25 +60,45 @@ def is_enveloped(line: bytes) -> bool:
 def unwrapped(lines: Iterable[Line]) -> Iterator[Line]:
     """Give lines without their envelopes, parts joined; one without an envelope as it is."""
     # By stream: the parts of a line that has not ended.
-    waiting: dict[bytes | str, Line] = {}
+    waiting: dict[bool, _Parts] = {}
     for line in lines:
         found = _part(line)
         if found is None:
             yield line
             continue
         stream, one, is_last = found
-        before = waiting.pop(stream, None)
-        if before is not None:
-            room = LONGEST - len(before.text)
-            text = before.text + one.text[:room]
-            is_cut = before.is_cut or one.is_cut or len(one.text) > room
-            one = Line(before.offset, text, before.seen_us, is_cut)
-        if is_last:
+        # Of the two, that of errors: there are no others.
+        is_error = stream in _ERRORS
+        before = waiting.pop(is_error, None)
+        if before is None and is_last:
             yield one
+            continue
+        parts = _Parts(one) if before is None else before.add(one)
+        if is_last:
+            yield parts.line()
         else:
-            waiting[stream] = one
-    for one in sorted(waiting.values(), key=lambda one: one.offset):
-        yield Line(one.offset, one.text, one.seen_us, is_cut=True)
+            waiting[is_error] = parts
+    for parts in sorted(waiting.values(), key=lambda one: one.first.offset):
+        parts.is_cut = True
+        yield parts.line()
+
+
+class _Parts:
+    """The parts of a line, joined once."""
+
+    def __init__(self, first: Line) -> None:
+        self.first = first
+        self.is_cut = first.is_cut
+        self._text = bytearray(first.text)
+
+    def add(self, part: Line) -> _Parts:
+        room = LONGEST - len(self._text)
+        self._text += part.text[:room]
+        self.is_cut = self.is_cut or part.is_cut or len(part.text) > room
+        return self
+
+    def line(self) -> Line:
+        return Line(self.first.offset, bytes(self._text), self.first.seen_us, self.is_cut)
 
 
 def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 GZIP_MAGIC: Final = b"\x1f\x8b"
 # Read at once.
 _BLOCK: Final = 1 << 20
+# Of what is gzip'd: what is left of it is copied after each of its parts, which may be tiny.
+_PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16
 # What a gzip'd log becomes, about, of its size.
 _INFLATION: Final = 15
@@ -99,18 +101,24 @@ class _Inflated:
         """Give so many bytes at the most. `EOFError` and `zlib.error` where it is damaged."""
         while True:
             if self._inflating.eof:
-                # Another one may follow, or zeros to the end of a block.
-                rest = (self._inflating.unused_data or self._raw.read(_BLOCK)).lstrip(b"\0")
+                rest = self._next()
                 if not rest:
                     return b""
                 self._inflating = zlib.decompressobj(_GZIP)
             else:
-                rest = self._inflating.unconsumed_tail or self._raw.read(_BLOCK)
+                rest = self._inflating.unconsumed_tail or self._raw.read(_PACKED)
                 if not rest:
                     raise EOFError
             found = self._inflating.decompress(rest, size)
             if found:
                 return found
+
+    def _next(self) -> bytes:
+        """What follows a part that is whole: another one, also after zeros that fill a block."""
+        rest = self._inflating.unused_data or self._raw.read(_PACKED)
+        while rest and not rest.strip(b"\0"):
+            rest = self._raw.read(_PACKED)
+        return rest.lstrip(b"\0")
 
 
 class Readable(Protocol):

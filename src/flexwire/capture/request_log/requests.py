@@ -114,22 +114,25 @@ Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
 
 
 class LogReader:
-    """Reads lines of one file in order, whose local times are of ``zone``."""
+    """Reads lines of one file in order, whose local times are of ``zone``.
 
-    def __init__(self, zone: Zone, *, is_server_log: bool = False) -> None:
+    Both loggers may write to one file: what a container prints is often all that a broker says.
+    """
+
+    def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._refusals = Refusals(zone) if is_server_log else None
+        self._refusals = Refusals(zone)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
         """Give what each line says."""
-        one = self._request if self._refusals is None else self._refusals.read
-        return map(one, lines)
+        return map(self._said, lines)
 
-    def _request(self, line: Line) -> Item:
+    def _said(self, line: Line) -> Item:
+        at = line.text.find(COMPLETED)
+        return self._refusals.read(line) if at < 0 else self._request(line, at)
+
+    def _request(self, line: Line, at: int) -> Item:
         text = line.text
-        at = text.find(COMPLETED)
-        if at < 0:
-            return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
         time_us = self._zone.moment(text[:at], line.seen_us)
         if time_us is None:
             time_us = line.seen_us
@@ -226,7 +229,8 @@ def _micros(milliseconds: float) -> int:
 
 
 _REFUSED: Final = re.compile(
-    rb"Received request for api with key (\d{1,5}) \(([^)]*)\) and unsupported version (-?\d{1,5})"
+    rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
+    rb"and unsupported version (-?\d{1,5})"
 )
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
@@ -253,7 +257,7 @@ class Refusals:
         first, name = where
         time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
         time_us = first.seen_us if time_us is None else time_us
-        key, version = int(found[1]), int(found[3])
+        key, version = int(found[1]), int(found[2])
         if time_us is None or not (key < 1 << 15 and -(1 << 15) <= version < 1 << 15):
             return BadLine(NO_TIME if time_us is None else UNREADABLE)
         return RefusedRequest(

@@ -20,7 +20,7 @@ _HEAD: Final = re.compile(
 _TAIL: Final = re.compile(
     r" from connection (\S+);totalTime:([0-9.eE+-]+),(?:[a-zA-Z]+:[0-9.eE+-]+,)*"
     r"securityProtocol:(\w+),principal:(.*),listener:([^,]*?)"
-    r"(?:,clientInformation:ClientInformation\(softwareName=(.*), softwareVersion=([^)]*)\).*)?"
+    r"(?:,clientInformation:ClientInformation\(softwareName=([^,]*), softwareVersion=([^,)]*)\).*)?"
     r"(?: \([\w.$]+\))?",
     re.DOTALL,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from flexwire.capture.request_log import BadLine, LogReader, read_lines
+from flexwire.capture.request_log import BadLine, LoggedRequest, LogReader, read_lines
 from flexwire.report.request_log_facts import ListenerFacts, RequestLogFacts
 from flexwire.spark.conducts import REPLICAS_MESSAGE
 from flexwire.spark.publishing.commit import run_tasks
@@ -125,7 +125,7 @@ def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
     """Give what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
-    reader = LogReader(zone, is_server_log=file.is_server_log)
+    reader = LogReader(zone)
     for item in reader.read(read_lines(piece)):
         read.lines[name] += 1
         if isinstance(item, BadLine):
@@ -139,8 +139,10 @@ def _batches(lines: Iterator[Placed]) -> Iterator[list[Placed]]:
     size = 0
     for one in lines:
         held.append(one)
-        size += len(getattr(one.item, "request", None) or b"")
-        size += len(getattr(one.item, "response", None) or b"")
+        if isinstance(one.item, LoggedRequest):
+            # What a client may choose the length of.
+            size += len(one.item.request or b"") + len(one.item.response or b"")
+            size += len(one.item.header.client_id or "")
         if len(held) >= _LINES or size >= _BYTES:
             yield held
             held, size = [], 0

@@ -167,6 +167,12 @@ def test_no_rows_give_none(empty: AnalysisTables) -> None:
         assert answer.ask(empty).collect() == []
 
 
+def test_frames_of_request_logs_have_no_size(spark: SparkSession) -> None:
+    frames = [one | {"size": None} for one in heartbeats()]
+    logged = tables_of(spark, frames=frames, records=[], messages={"HeartbeatResponse": frames})
+    assert OURS["sizes"].ask(logged).collect() == []
+
+
 def test_blocks_of_frames_are_one_in_so_many_of_each_octave() -> None:
     ranges = BLOCKS.ranges
     assert ranges[0] == (0, 255)

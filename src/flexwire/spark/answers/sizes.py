@@ -66,7 +66,8 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     the others, in blocks over its whole course; ``whole`` measures all. The estimate has the share
     of bytes in the measured messages; ``margin_bytes`` takes these for independent, and so is too
     small where neighbours are alike. It does not know messages that did not decode, that broke
-    their spec, and those in which credentials are withheld.
+    their spec, those in which credentials are withheld, and those of request logs, which do not say
+    the size of frames.
     """
     counted = _counted(tables.frames)
     task, only = partial(measure, whole=whole), None if whole else BLOCKS
@@ -79,7 +80,7 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 def _counted(frames: DataFrame) -> DataFrame:
     """What all frames of a message and version come to."""
     return (
-        frames.where("outcome = 'decoded' and body_version is not null")
+        frames.where("outcome = 'decoded' and body_version is not null and size is not null")
         .groupBy("api_name", *_GROUP, "client_id")
         .agg(F.count("*").alias("messages"), F.sum("size").alias("sent_bytes"))
         .groupBy("api_name", *_GROUP)

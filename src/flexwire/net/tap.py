@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.brokers import Brokers
@@ -32,6 +34,7 @@ log = logging.getLogger("flexwire.tap")
 DEFAULT_FILE_BYTES: Final = 64 * 1024 * 1024
 # A response may name as many addresses as its sender likes; each costs a listener.
 _MOST_LISTENERS: Final = 1000
+_INPUT: Final = 0
 # Different reasons why connections ended that are logged; the counts go on.
 _MOST_SAID: Final = 1000
 
@@ -66,7 +69,7 @@ class Tap:
     broker's own name and port, is to ``keep_addresses`` as they are.
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
-    one capture file.
+    one capture file, and ``keep`` how much of this run's stays there.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent.
     """
@@ -84,6 +87,7 @@ class Tap:
         advertised_host: str | None = None,
         keep_addresses: bool = False,
         stamping: Stamping | None = None,
+        keep: KeepLimit = NO_LIMIT,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -99,6 +103,7 @@ class Tap:
         self._advertised_host = advertised_host or (self._listen.host if named else None)
         self._keep_addresses = keep_addresses
         self._stamping = stamping
+        self._keep = keep
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
@@ -121,7 +126,9 @@ class Tap:
         if theirs is not None and theirs.name is not None:
             self._brokers.names[self._upstream] = theirs.name
         self._brokers.tls = self._contexts.upstream
-        writer = PcapngWriter(self._out, prefix=self._prefix, max_bytes=self._max_bytes)
+        writer = PcapngWriter(
+            self._out, prefix=self._prefix, max_bytes=self._max_bytes, keep=self._keep
+        )
         try:
             # A name may have several addresses, and would get a different free port on each.
             self._listen = HostPort(await _resolve(self._listen), self._listen.port)
@@ -145,10 +152,33 @@ class Tap:
         self._listeners.clear()
         self._brokers.close()
         if self._writer is not None:
-            self._close_capture(self._writer)
+            self._writer.close()
+            self._count_files(self._writer)
 
-    def _close_capture(self, writer: PcapngWriter) -> None:
-        writer.close()
+    def rotate(self) -> None:
+        """Go on in the next capture file, so that those until now are finished."""
+        if self._writer is None:
+            return
+        try:
+            ended = self._writer.rotate()
+        except CaptureError as error:
+            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says all
+            return
+        if ended:
+            log.info("the capture goes on in %s", self._writer.paths[-1].name)
+
+    def counts(self) -> TapStatistics:
+        """`stats` as they are now, with what became of capture files."""
+        if self._writer is not None:
+            self._count_files(self._writer)
+        return self.stats
+
+    def _count_files(self, writer: PcapngWriter) -> None:
+        for file in writer.kept.removed:
+            self.stats.removed_files += 1
+            self.stats.removed_frames += file.frames
+            self.stats.removed_bytes += file.size
+        writer.kept.removed.clear()
         lost, writer.lost_frames = writer.lost_frames, 0
         if lost:
             self.stats.capture_failures += lost
@@ -169,7 +199,7 @@ class Tap:
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files written so far."""
+        """The capture files written so far, without those that made room for later ones."""
         return [] if self._writer is None else list(self._writer.paths)
 
     async def __aenter__(self) -> Self:
@@ -348,10 +378,12 @@ async def run_tap(  # noqa: PLR0913  # as `Tap`
     advertised_host: str | None = None,
     keep_addresses: bool = False,
     stamping: Stamping | None = None,
+    keep: KeepLimit = NO_LIMIT,
     ready: Callable[[Tap], None] | None = None,
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 
+    SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
     Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
     once clients can connect. Raises what `Tap.start` raises.
     """
@@ -359,6 +391,7 @@ async def run_tap(  # noqa: PLR0913  # as `Tap`
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     handled = []
+    at_terminal = os.isatty(_INPUT)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
         with suppress(NotImplementedError, RuntimeError, ValueError):
@@ -374,7 +407,16 @@ async def run_tap(  # noqa: PLR0913  # as `Tap`
             advertised_host=advertised_host,
             keep_addresses=keep_addresses,
             stamping=stamping,
+            keep=keep,
         ) as tap:
+
+            def hung_up() -> None:
+                # Of a terminal that is gone nothing more comes, Ctrl-C neither.
+                (stop.set if at_terminal and not os.isatty(_INPUT) else tap.rotate)()
+
+            with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
+                loop.add_signal_handler(signal.SIGHUP, hung_up)
+                handled.append(signal.SIGHUP)
             if ready is not None:
                 ready(tap)
             await stop.wait()

@@ -1,0 +1,54 @@
+"""What `flexwire tap` is told where it runs as a service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MIB = 1024 * 1024
+_OPTIONS = (
+    click.option(
+        "--rotate",
+        type=click.IntRange(min=1),
+        default=64,
+        show_default=True,
+        help="Begin a new file after this many MiB; SIGHUP begins one at once.",
+    ),
+    click.option(
+        "--keep-mib",
+        type=click.IntRange(min=1),
+        help="Keep at most this many MiB of this run on disk: the oldest finished files are "
+        "removed, and counted.  [default: everything]",
+    ),
+    click.option(
+        "--keep-files",
+        type=click.IntRange(min=1),
+        help="Keep at most this many files of this run, in the same way.",
+    ),
+)
+
+
+def service_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that `to_service` reads."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def to_service(told: dict[str, Any]) -> dict[str, Any]:
+    """What the options say, as arguments of `flexwire.net.run_tap`."""
+    from flexwire.capture.kept_files import KeepLimit
+
+    rotate, keep_mib = told.pop("rotate"), told.pop("keep_mib")
+    if keep_mib is not None and keep_mib < 2 * rotate:
+        raise InputError(
+            f"--keep-mib is to hold two files of --rotate {rotate} at least, got {keep_mib}"
+        )
+    keep_bytes = None if keep_mib is None else keep_mib * _MIB
+    return {"max_bytes": rotate * _MIB, "keep": KeepLimit(keep_bytes, told.pop("keep_files"))}

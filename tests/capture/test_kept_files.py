@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    st.lists(st.integers(0, 900) | st.just(None), max_size=25),
+    st.lists(st.integers(0, 900) | st.just(None), min_size=15, max_size=30),
     st.none() | st.integers(4_000, 9_000),
     st.none() | st.integers(1, 4),
 )
@@ -45,7 +45,11 @@ def test_what_stays_is_within_the_limit_and_the_rest_is_counted(
             there = sorted(out.iterdir())
             assert there == writer.paths
             assert keep_files is None or len(there) <= keep_files
-            assert keep_bytes is None or sum(one.stat().st_size for one in there) <= keep_bytes
+            size_there = sum(one.stat().st_size for one in there)
+            assert keep_bytes is None or size_there <= keep_bytes
+            # One file made room, and not more than that.
+            if writer.kept.removed and keep_files is None and keep_bytes is not None:
+                assert size_there > keep_bytes - 3_000
     removed = writer.kept.removed
     kept = [one for path in writer.paths for one in frames([path])]
     assert all(one.error is None for one in kept)

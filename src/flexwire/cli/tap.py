@@ -132,7 +132,7 @@ def tap(
     import asyncio
 
     from flexwire.net.memory import keep_freed_memory
-    from flexwire.net.tap import run_tap
+    from flexwire.net.running import run_tap
 
     stamping = _stamping(header_tags, request_limit)
     service = to_service(told)
@@ -144,6 +144,8 @@ def tap(
         scheme = "" if security.listen is None else "ssl://"
         where = f"listening on {scheme}{running.listen_address}"
         print(printable(f"{where}, capturing into {out}; Ctrl-C stops"), flush=True)
+        if service["metrics"] is not None:
+            print(f"metrics at http://{service['metrics'].address}/metrics", flush=True)
         if throwaway is not None:
             print(printable(how_to_trust(throwaway), keep="\n"), flush=True)
 

@@ -11,6 +11,8 @@ from flexwire.cli.options import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.net import MetricsPort
+
 _MIB = 1024 * 1024
 _OPTIONS = (
     click.option(
@@ -30,6 +32,16 @@ _OPTIONS = (
         "--keep-files",
         type=click.IntRange(min=1),
         help="Keep at most this many files of this run, in the same way.",
+    ),
+    click.option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Give all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
+    ),
+    click.option(
+        "--metrics-beyond-loopback",
+        is_flag=True,
+        help="Let other machines ask for --metrics.",
     ),
 )
 
@@ -51,4 +63,18 @@ def to_service(told: dict[str, Any]) -> dict[str, Any]:
             f"--keep-mib is to hold two files of --rotate {rotate} at least, got {keep_mib}"
         )
     keep_bytes = None if keep_mib is None else keep_mib * _MIB
-    return {"max_bytes": rotate * _MIB, "keep": KeepLimit(keep_bytes, told.pop("keep_files"))}
+    return {
+        "max_bytes": rotate * _MIB,
+        "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
+        "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
+    }
+
+
+def _metrics(address: str | None, beyond_loopback: bool) -> MetricsPort | None:  # noqa: FBT001  # an option
+    from flexwire.net import MetricsPort, parse_host_port
+
+    if address is not None:
+        return MetricsPort(parse_host_port(address), beyond_loopback=beyond_loopback)
+    if beyond_loopback:
+        raise InputError("--metrics-beyond-loopback goes with --metrics")
+    return None

@@ -5,28 +5,27 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
-import signal
-import socket
-from contextlib import suppress
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import flexwire
 from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.brokers import Brokers
 from flexwire.net.handshakes import outcome, why
 from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspecified
-from flexwire.net.listening import Listener, begin
+from flexwire.net.listening import Listener, begin, resolved
+from flexwire.net.openmetrics import openmetrics
 from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
-from flexwire.net.securing import PLAIN, TapContexts, TapSecurity, secured
+from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
     from types import TracebackType
 
 log = logging.getLogger("flexwire.tap")
@@ -34,7 +33,6 @@ log = logging.getLogger("flexwire.tap")
 DEFAULT_FILE_BYTES: Final = 64 * 1024 * 1024
 # A response may name as many addresses as its sender likes; each costs a listener.
 _MOST_LISTENERS: Final = 1000
-_INPUT: Final = 0
 # Different reasons why connections ended that are logged; the counts go on.
 _MOST_SAID: Final = 1000
 
@@ -113,6 +111,8 @@ class Tap:
         self._closing = False
         self._brokers = Brokers(self.stats, CHUNK_BYTES)
         self._said: set[str] = set()
+        # Open connections of each client's host.
+        self._clients: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Begin to listen.
@@ -131,7 +131,7 @@ class Tap:
         )
         try:
             # A name may have several addresses, and would get a different free port on each.
-            self._listen = HostPort(await _resolve(self._listen), self._listen.port)
+            self._listen = HostPort(await resolved(self._listen), self._listen.port)
             self._listeners[self._upstream] = self._serve(self._upstream, self._listen.port)
         except (OSError, ValueError) as error:
             writer.close()
@@ -172,6 +172,15 @@ class Tap:
         if self._writer is not None:
             self._count_files(self._writer)
         return self.stats
+
+    def openmetrics(self) -> bytes:
+        """`counts`, and how many there are now of some things, for a monitor."""
+        gauges = {
+            "clients": len(self._clients),
+            "listeners": len(self._listeners),
+            "capture_files": len(self.capture_paths),
+        }
+        return openmetrics(self.counts(), gauges, flexwire.__version__)
 
     def _count_files(self, writer: PcapngWriter) -> None:
         for file in writer.kept.removed:
@@ -244,6 +253,8 @@ class Tap:
             self.stats.open_connections -= 1
 
     async def _with_client(self, client: _Client, upstream: HostPort) -> None:
+        host = client.peer.host
+        self._clients[host] += 1
         try:
             broker = await self._brokers.connect(upstream)
             if broker is None:
@@ -253,6 +264,9 @@ class Tap:
             finally:
                 await close_stream(broker[1], self._patience)
         finally:
+            self._clients[host] -= 1
+            if not self._clients[host]:
+                del self._clients[host]
             await close_stream(client.streams[1], self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
@@ -366,71 +380,6 @@ class Tap:
         self._listeners[address] = listener
         log.info("%s is reached through port %d", address, listener.port)
         return listener
-
-
-async def run_tap(  # noqa: PLR0913  # as `Tap`
-    listen: str | HostPort,
-    upstream: str | HostPort,
-    out: Path,
-    *,
-    max_bytes: int = DEFAULT_FILE_BYTES,
-    security: TapSecurity = PLAIN,
-    advertised_host: str | None = None,
-    keep_addresses: bool = False,
-    stamping: Stamping | None = None,
-    keep: KeepLimit = NO_LIMIT,
-    ready: Callable[[Tap], None] | None = None,
-) -> TapStatistics:
-    """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
-
-    SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
-    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
-    once clients can connect. Raises what `Tap.start` raises.
-    """
-    listen, upstream, security = secured(listen, upstream, security)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    handled = []
-    at_terminal = os.isatty(_INPUT)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
-            handled.append(number)
-    try:
-        async with Tap(
-            listen,
-            upstream,
-            out,
-            max_bytes=max_bytes,
-            security=security,
-            advertised_host=advertised_host,
-            keep_addresses=keep_addresses,
-            stamping=stamping,
-            keep=keep,
-        ) as tap:
-
-            def hung_up() -> None:
-                # Of a terminal that is gone nothing more comes, Ctrl-C neither.
-                (stop.set if at_terminal and not os.isatty(_INPUT) else tap.rotate)()
-
-            with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
-                loop.add_signal_handler(signal.SIGHUP, hung_up)
-                handled.append(signal.SIGHUP)
-            if ready is not None:
-                ready(tap)
-            await stop.wait()
-        return tap.stats
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-
-
-async def _resolve(address: HostPort) -> str:
-    found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
-    found.sort(key=lambda one: one[0] is not socket.AF_INET)
-    return str(found[0][4][0])
 
 
 def _host_port(name: Any) -> HostPort:

@@ -135,7 +135,7 @@ def tap(
     from flexwire.net.running import run_tap
 
     stamping = _stamping(header_tags, request_limit)
-    service = to_service(told)
+    service = to_service(told, keep_addresses=keep_addresses)
     _log_to_terminal()
     keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)

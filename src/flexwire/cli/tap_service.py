@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.net import MetricsPort
+    from flexwire.net.ports import PortRange
 
 _MIB = 1024 * 1024
 _OPTIONS = (
@@ -34,6 +35,12 @@ _OPTIONS = (
         help="Keep at most this many files of this run, in the same way.",
     ),
     click.option(
+        "--ports",
+        metavar="FIRST-LAST",
+        help="Give each broker a port of these, the same whenever the tap is started again with "
+        "this --out.  [default: those after --listen]",
+    ),
+    click.option(
         "--metrics",
         metavar="HOST:PORT",
         help="Give all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
@@ -53,7 +60,7 @@ def service_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def to_service(told: dict[str, Any]) -> dict[str, Any]:
+def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     """What the options say, as arguments of `flexwire.net.run_tap`."""
     from flexwire.capture.kept_files import KeepLimit
 
@@ -62,12 +69,25 @@ def to_service(told: dict[str, Any]) -> dict[str, Any]:
         raise InputError(
             f"--keep-mib is to hold two files of --rotate {rotate} at least, got {keep_mib}"
         )
+    if keep_addresses and told["ports"] is not None:
+        raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
     keep_bytes = None if keep_mib is None else keep_mib * _MIB
     return {
         "max_bytes": rotate * _MIB,
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
+        "ports": _ports(told.pop("ports")),
         "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
     }
+
+
+def _ports(text: str | None) -> PortRange | None:
+    from flexwire.errors import ArgumentError
+    from flexwire.net.ports import parse_port_range
+
+    try:
+        return None if text is None else parse_port_range(text)
+    except ArgumentError as error:
+        raise InputError(f"--ports: {error}") from None
 
 
 def _metrics(address: str | None, beyond_loopback: bool) -> MetricsPort | None:  # noqa: FBT001  # an option

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.kept_files import KeepLimit
     from flexwire.net.host_port import HostPort
     from flexwire.net.metrics import MetricsPort
+    from flexwire.net.ports import PortRange
     from flexwire.net.stamping import Stamping
     from flexwire.net.statistics import TapStatistics
 
@@ -34,6 +35,7 @@ class TapOptions(TypedDict, total=False):
     keep_addresses: bool
     stamping: Stamping | None
     keep: KeepLimit
+    ports: PortRange | None
 
 
 async def run_tap(  # the parts of a program

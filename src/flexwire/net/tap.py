@@ -18,6 +18,7 @@ from flexwire.net.handshakes import outcome, why
 from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspecified
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import openmetrics
+from flexwire.net.ports import PortRange, StablePorts
 from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
 from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
@@ -26,6 +27,7 @@ from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterator
     from types import TracebackType
 
 log = logging.getLogger("flexwire.tap")
@@ -67,7 +69,8 @@ class Tap:
     broker's own name and port, is to ``keep_addresses`` as they are.
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
-    one capture file, and ``keep`` how much of this run's stays there.
+    one capture file, and ``keep`` how much of this run's stays there. With ``ports`` brokers'
+    listeners are in that range, and in the next run at the same ports, by a file in ``out``.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent.
     """
@@ -86,6 +89,7 @@ class Tap:
         keep_addresses: bool = False,
         stamping: Stamping | None = None,
         keep: KeepLimit = NO_LIMIT,
+        ports: PortRange | None = None,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -102,6 +106,8 @@ class Tap:
         self._keep_addresses = keep_addresses
         self._stamping = stamping
         self._keep = keep
+        self._ports = ports
+        self._stable: StablePorts | None = None
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
@@ -126,6 +132,9 @@ class Tap:
         if theirs is not None and theirs.name is not None:
             self._brokers.names[self._upstream] = theirs.name
         self._brokers.tls = self._contexts.upstream
+        if self._ports is not None:
+            name = f"{self._prefix}-ports-{self._ports.first}.json"
+            self._stable = StablePorts(self._ports, self._out / name)
         writer = PcapngWriter(
             self._out, prefix=self._prefix, max_bytes=self._max_bytes, keep=self._keep
         )
@@ -137,6 +146,9 @@ class Tap:
             writer.close()
             raise TapError(f"cannot listen on {self._listen}: {error}") from error
         self._writer = writer
+        # A client that knows a broker's listener of the last run comes there first.
+        for address in () if self._stable is None else self._stable.addresses:
+            self._open(address)
 
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
@@ -365,21 +377,35 @@ class Tap:
         if len(self._listeners) >= _MOST_LISTENERS:
             log.error("no listener for %s: there are %d already", address, len(self._listeners))
             return None
-        following = self._listen.port + len(self._listeners)
-        preferred = following if self._listen.port and following <= HIGHEST_PORT else 0
-        try:
+        listener = None
+        for port in self._ports_for(address):
             try:
-                listener = self._serve(address, preferred)
+                listener = self._serve(address, port)
+                break
             except OSError as error:
-                if not preferred or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-                    raise
-                listener = self._serve(address, 0)
-        except OSError as error:
-            log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
+                if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+                    log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
+                    return None
+        if listener is None:
+            log.error("no listener for %s: no port is free for it", address)
             return None
         self._listeners[address] = listener
         log.info("%s is reached through port %d", address, listener.port)
+        if self._stable is not None:
+            try:
+                self._stable.keep(address, listener.port)
+            except OSError as error:
+                log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says all
         return listener
+
+    def _ports_for(self, address: HostPort) -> Iterator[int]:
+        if self._stable is not None:
+            yield from self._stable.candidates(address)
+            return
+        following = self._listen.port + len(self._listeners)
+        if self._listen.port and following <= HIGHEST_PORT:
+            yield following
+        yield 0
 
 
 def _host_port(name: Any) -> HostPort:

@@ -223,7 +223,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
         ready(type("Tap", (), {"listen_address": (evil, 1)}))
         return TapStatistics()
 
-    monkeypatch.setattr("flexwire.net.tap.run_tap", run_tap)
+    monkeypatch.setattr("flexwire.net.running.run_tap", run_tap)
     # With a handler there already, nothing would be set up.
     monkeypatch.setattr(logging.root, "handlers", [])
     level = logging.root.level

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
+from flexwire.capture.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.model import FRAME_COMMENTS
 from flexwire.capture.packets import Endpoint, endpoints, tcp_headers
 from flexwire.errors import CaptureError
@@ -122,7 +123,8 @@ class PcapngWriter:
     take the current one beyond ``max_bytes``. That is never split, so what is larger has a file to
     itself. It takes the next free name, so files of earlier runs are left alone, and several
     writers may share a directory: numbers go on after the highest in it. Files are their owner's
-    alone to read, and so is the directory if it is created here.
+    alone to read, and so is the directory if it is created here. With a ``keep`` limit the oldest
+    finished files of this writer are removed to make room, and stand in ``kept.removed``.
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
@@ -136,12 +138,19 @@ class PcapngWriter:
     """
 
     def __init__(
-        self, directory: Path, *, prefix: str = "tap", max_bytes: int = 64 * 1024 * 1024
+        self,
+        directory: Path,
+        *,
+        prefix: str = "tap",
+        max_bytes: int = 64 * 1024 * 1024,
+        keep: KeepLimit = NO_LIMIT,
     ) -> None:
         self.directory = directory
         self.prefix = prefix
         self.max_bytes = max_bytes
+        self.kept = KeptFiles(keep)
         self.paths: list[Path] = []
+        """The files of this writer, without those that it has removed."""
         self.lost_frames = 0
         """Frames that were written to a file that was then deleted, or could not be closed."""
         self._frames = 0  # in the file that is being written
@@ -176,6 +185,17 @@ class PcapngWriter:
         """The number of the file that is being written."""
         return self._number
 
+    def rotate(self) -> bool:
+        """Go on in the next file, whole frames here and there; says whether there was one to end.
+
+        A file in which nothing stands is not ended. Raises `CaptureError` where no next file can be
+        created; what follows is then written to the same one.
+        """
+        if self._file is None or self._size == self._header_size:
+            return False
+        self._next_file()
+        return True
+
     def write_packets(
         self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
     ) -> None:
@@ -192,6 +212,7 @@ class PcapngWriter:
         is_full = self._size > self._header_size and self._size + estimate > self.max_bytes
         if is_full or _is_deleted(self._file):
             self._next_file()
+        self._make_room(estimate)
         start = self._size
         try:
             # A call of the system costs more than the bytes of a small packet, so packets are
@@ -208,6 +229,10 @@ class PcapngWriter:
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(self.paths[-1]), offset=start) from error
         self._frames += frames
+
+    def _make_room(self, estimate: int) -> None:
+        for path in self.kept.make_room(self._size + estimate):
+            self.paths.remove(path)
 
     def _append(self, file: FileIO, pieces: list[_Bytes]) -> None:
         data = b"".join(pieces)
@@ -262,6 +287,7 @@ class PcapngWriter:
         self._size = self._header_size
         self._number = number
         self.paths.append(path)
+        self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:
         """The next file whose name is free: another writer may be at work in the directory."""
@@ -277,6 +303,10 @@ class PcapngWriter:
         """Close a file, and count what was written to it for nothing."""
         is_lost = _is_deleted(file)
         try:
+            if not is_lost:
+                found = os.fstat(file.fileno())
+                inode = (found.st_dev, found.st_ino)
+                self.kept.add(FinishedFile(self.paths[-1], inode, found.st_size, self._frames))
             file.close()
         except OSError:
             # Some file systems say only now that there was no room.

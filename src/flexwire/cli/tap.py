@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.tap_security import how_to_trust, security_options, to_security
+from flexwire.cli.tap_service import service_options, to_service
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from flexwire.net.stamping import HeaderTag, Stamping
     from flexwire.net.statistics import TapStatistics
     from flexwire.net.tap import Tap
-
-_MIB = 1024 * 1024
 
 
 def _parsed_tags(
@@ -88,13 +87,7 @@ def _tell(counts: TapStatistics, out: Path) -> None:
     help="Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
     "which has the broker's own name and port.",
 )
-@click.option(
-    "--rotate",
-    type=click.IntRange(min=1),
-    default=64,
-    show_default=True,
-    help="Begin a new file after this many MiB.",
-)
+@service_options
 @security_options
 @click.option(
     "--header-tag",
@@ -118,7 +111,6 @@ def tap(
     listen: str,
     advertised_host: str | None,
     keep_addresses: bool,
-    rotate: int,
     header_tags: tuple[HeaderTag, ...],
     request_limit: int | None,
     **told: Any,
@@ -135,14 +127,16 @@ def tap(
     plain; SASL passes through. docs/tap.md says how.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
-    name. Exits with 1 where frames passed that are not in the capture, and says how many.
+    name. Exits with 1 where frames passed that are not in the capture, and says how many. How it
+    runs as a service is in docs/tap.md.
     """
     import asyncio
 
     from flexwire.net.memory import keep_freed_memory
-    from flexwire.net.tap import run_tap
+    from flexwire.net.running import run_tap
 
     stamping = _stamping(header_tags, request_limit)
+    service = to_service(told, keep_addresses=keep_addresses)
     _log_to_terminal()
     keep_freed_memory()
     security, throwaway = to_security(listen, advertised_host, told)
@@ -151,6 +145,8 @@ def tap(
         scheme = "" if security.listen is None else "ssl://"
         where = f"listening on {scheme}{running.listen_address}"
         print(printable(f"{where}, capturing into {out}; Ctrl-C stops"), flush=True)
+        if service["metrics"] is not None:
+            print(f"metrics at http://{service['metrics'].address}/metrics", flush=True)
         if throwaway is not None:
             print(printable(how_to_trust(throwaway), keep="\n"), flush=True)
 
@@ -159,12 +155,12 @@ def tap(
             listen,
             upstream,
             out,
-            max_bytes=rotate * _MIB,
             security=security,
             advertised_host=advertised_host,
             keep_addresses=keep_addresses,
             stamping=stamping,
             ready=ready,
+            **service,
         )
     )
     _tell(counts, out)

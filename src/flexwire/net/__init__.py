@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flexwire.net.host_port import HostPort, parse_host_port
+    from flexwire.net.metrics import MetricsPort
+    from flexwire.net.running import run_tap
     from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls
     from flexwire.net.statistics import TapStatistics
-    from flexwire.net.tap import Tap, run_tap
+    from flexwire.net.tap import Tap
 
 __all__ = [
     "HostPort",
     "ListenTls",
+    "MetricsPort",
     "Tap",
     "TapSecurity",
     "TapStatistics",
@@ -34,12 +37,13 @@ __all__ = [
 _HOMES = {
     "HostPort": "host_port",
     "ListenTls": "securing",
+    "MetricsPort": "metrics",
     "Tap": "tap",
     "TapSecurity": "securing",
     "TapStatistics": "statistics",
     "UpstreamTls": "securing",
     "parse_host_port": "host_port",
-    "run_tap": "tap",
+    "run_tap": "running",
 }
 
 

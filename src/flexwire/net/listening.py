@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from flexwire.net.host_port import HostPort
     from flexwire.net.relay import Streams
 
 log = logging.getLogger("flexwire.tap")
@@ -64,6 +65,14 @@ class Listener:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 self._accepted(client)
+
+
+async def resolved(address: HostPort) -> str:
+    """The IP address of a host to listen at; `OSError` or `ValueError` where it has none."""
+    found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
+    found.sort(key=lambda one: one[0] is not socket.AF_INET)
+    return str(found[0][4][0])
 
 
 async def begin(

@@ -73,6 +73,12 @@ class TapStatistics:
     """Connections closed at once, because their capture could not be begun."""
     unended: int = 0
     """Connections whose end is not in the capture, because it could not be written."""
+    removed_files: int = 0
+    """Capture files that made room for later ones, as asked for."""
+    removed_frames: int = 0
+    """Frames that were in them."""
+    removed_bytes: int = 0
+    """How large they were."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
 

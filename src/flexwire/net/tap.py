@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import signal
-import socket
-from contextlib import suppress
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import flexwire
+from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.brokers import Brokers
 from flexwire.net.handshakes import outcome, why
 from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspecified
-from flexwire.net.listening import Listener, begin
+from flexwire.net.listening import Listener, begin, resolved
+from flexwire.net.openmetrics import openmetrics
+from flexwire.net.ports import PortRange, StablePorts
 from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
-from flexwire.net.securing import PLAIN, TapContexts, TapSecurity, secured
+from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
+    from collections.abc import Iterator
     from types import TracebackType
 
 log = logging.getLogger("flexwire.tap")
@@ -66,7 +69,8 @@ class Tap:
     broker's own name and port, is to ``keep_addresses`` as they are.
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
-    one capture file.
+    one capture file, and ``keep`` how much of this run's stays there. With ``ports`` brokers'
+    listeners are in that range, and in the next run at the same ports, by a file in ``out``.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent.
     """
@@ -84,6 +88,8 @@ class Tap:
         advertised_host: str | None = None,
         keep_addresses: bool = False,
         stamping: Stamping | None = None,
+        keep: KeepLimit = NO_LIMIT,
+        ports: PortRange | None = None,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -99,6 +105,9 @@ class Tap:
         self._advertised_host = advertised_host or (self._listen.host if named else None)
         self._keep_addresses = keep_addresses
         self._stamping = stamping
+        self._keep = keep
+        self._ports = ports
+        self._stable: StablePorts | None = None
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
         self._opening = asyncio.Lock()
@@ -108,6 +117,8 @@ class Tap:
         self._closing = False
         self._brokers = Brokers(self.stats, CHUNK_BYTES)
         self._said: set[str] = set()
+        # Open connections of each client's host.
+        self._clients: Counter[str] = Counter()
 
     async def start(self) -> None:
         """Begin to listen.
@@ -121,15 +132,23 @@ class Tap:
         if theirs is not None and theirs.name is not None:
             self._brokers.names[self._upstream] = theirs.name
         self._brokers.tls = self._contexts.upstream
-        writer = PcapngWriter(self._out, prefix=self._prefix, max_bytes=self._max_bytes)
+        if self._ports is not None:
+            name = f"{self._prefix}-ports-{self._ports.first}.json"
+            self._stable = StablePorts(self._ports, self._out / name)
+        writer = PcapngWriter(
+            self._out, prefix=self._prefix, max_bytes=self._max_bytes, keep=self._keep
+        )
         try:
             # A name may have several addresses, and would get a different free port on each.
-            self._listen = HostPort(await _resolve(self._listen), self._listen.port)
+            self._listen = HostPort(await resolved(self._listen), self._listen.port)
             self._listeners[self._upstream] = self._serve(self._upstream, self._listen.port)
         except (OSError, ValueError) as error:
             writer.close()
             raise TapError(f"cannot listen on {self._listen}: {error}") from error
         self._writer = writer
+        # A client that knows a broker's listener of the last run comes there first.
+        for address in () if self._stable is None else self._stable.addresses:
+            self._open(address)
 
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
@@ -146,10 +165,42 @@ class Tap:
         self._listeners.clear()
         self._brokers.close()
         if self._writer is not None:
-            self._close_capture(self._writer)
+            self._writer.close()
+            self._count_files(self._writer)
 
-    def _close_capture(self, writer: PcapngWriter) -> None:
-        writer.close()
+    def rotate(self) -> None:
+        """Go on in the next capture file, so that those until now are finished."""
+        if self._writer is None:
+            return
+        try:
+            ended = self._writer.rotate()
+        except CaptureError as error:
+            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says all
+            return
+        if ended:
+            log.info("the capture goes on in %s", self._writer.paths[-1].name)
+
+    def counts(self) -> TapStatistics:
+        """`stats` as they are now, with what became of capture files."""
+        if self._writer is not None:
+            self._count_files(self._writer)
+        return self.stats
+
+    def openmetrics(self) -> bytes:
+        """`counts`, and how many there are now of some things, for a monitor."""
+        gauges = {
+            "clients": len(self._clients),
+            "listeners": len(self._listeners),
+            "capture_files": len(self.capture_paths),
+        }
+        return openmetrics(self.counts(), gauges, flexwire.__version__)
+
+    def _count_files(self, writer: PcapngWriter) -> None:
+        for file in writer.kept.removed:
+            self.stats.removed_files += 1
+            self.stats.removed_frames += file.frames
+            self.stats.removed_bytes += file.size
+        writer.kept.removed.clear()
         lost, writer.lost_frames = writer.lost_frames, 0
         if lost:
             self.stats.capture_failures += lost
@@ -170,7 +221,7 @@ class Tap:
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files written so far."""
+        """The capture files written so far, without those that made room for later ones."""
         return [] if self._writer is None else list(self._writer.paths)
 
     async def __aenter__(self) -> Self:
@@ -216,6 +267,8 @@ class Tap:
             self.stats.open_connections -= 1
 
     async def _with_client(self, client: _Client, upstream: HostPort, number: int) -> None:
+        host = client.peer.host
+        self._clients[host] += 1
         try:
             broker = await self._brokers.connect(upstream)
             if broker is None:
@@ -225,6 +278,9 @@ class Tap:
             finally:
                 await close_stream(broker[1], self._patience)
         finally:
+            self._clients[host] -= 1
+            if not self._clients[host]:
+                del self._clients[host]
             await close_stream(client.streams[1], self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
@@ -325,74 +381,35 @@ class Tap:
         if len(self._listeners) >= _MOST_LISTENERS:
             log.error("no listener for %s: there are %d already", address, len(self._listeners))
             return None
-        following = self._listen.port + len(self._listeners)
-        preferred = following if self._listen.port and following <= HIGHEST_PORT else 0
-        try:
+        listener = None
+        for port in self._ports_for(address):
             try:
-                listener = self._serve(address, preferred)
+                listener = self._serve(address, port)
+                break
             except OSError as error:
-                if not preferred or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-                    raise
-                listener = self._serve(address, 0)
-        except OSError as error:
-            log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
+                if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+                    log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
+                    return None
+        if listener is None:
+            log.error("no listener for %s: no port is free for it", address)
             return None
         self._listeners[address] = listener
         log.info("%s is reached through port %d", address, listener.port)
+        if self._stable is not None:
+            try:
+                self._stable.keep(address, listener.port)
+            except OSError as error:
+                log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says all
         return listener
 
-
-async def run_tap(  # noqa: PLR0913  # as `Tap`
-    listen: str | HostPort,
-    upstream: str | HostPort,
-    out: Path,
-    *,
-    max_bytes: int = DEFAULT_FILE_BYTES,
-    security: TapSecurity = PLAIN,
-    advertised_host: str | None = None,
-    keep_addresses: bool = False,
-    stamping: Stamping | None = None,
-    ready: Callable[[Tap], None] | None = None,
-) -> TapStatistics:
-    """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
-
-    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
-    once clients can connect. Raises what `Tap.start` raises.
-    """
-    listen, upstream, security = secured(listen, upstream, security)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
-            handled.append(number)
-    try:
-        async with Tap(
-            listen,
-            upstream,
-            out,
-            max_bytes=max_bytes,
-            security=security,
-            advertised_host=advertised_host,
-            keep_addresses=keep_addresses,
-            stamping=stamping,
-        ) as tap:
-            if ready is not None:
-                ready(tap)
-            await stop.wait()
-        return tap.stats
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-
-
-async def _resolve(address: HostPort) -> str:
-    found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
-    found.sort(key=lambda one: one[0] is not socket.AF_INET)
-    return str(found[0][4][0])
+    def _ports_for(self, address: HostPort) -> Iterator[int]:
+        if self._stable is not None:
+            yield from self._stable.candidates(address)
+            return
+        following = self._listen.port + len(self._listeners)
+        if self._listen.port and following <= HIGHEST_PORT:
+            yield following
+        yield 0
 
 
 def _host_port(name: Any) -> HostPort:

@@ -1,0 +1,92 @@
+"""The finished files of one writer: beyond a limit on disk the oldest are removed, and counted."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger("flexwire.tap")
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimit:
+    """How much of a capture stays on disk: so many bytes, so many files, or both; at least one.
+
+    The file that is being written counts. What is larger than ``max_bytes`` by itself is still
+    written whole. Raises `ArgumentError`.
+    """
+
+    max_bytes: int | None = None
+    max_files: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_bytes is not None and self.max_bytes < 1:
+            raise ArgumentError(f"expected at least 1 byte to keep, got {self.max_bytes}")
+        if self.max_files is not None and self.max_files < 1:
+            raise ArgumentError(f"expected at least 1 file to keep, got {self.max_files}")
+
+
+NO_LIMIT = KeepLimit()
+
+
+class FinishedFile(NamedTuple):
+    """A file that is written to its end; the device and inode say later whether it still is it."""
+
+    path: Path
+    inode: tuple[int, int]
+    size: int
+    frames: int
+
+
+class KeptFiles:
+    """Finished files, oldest first, within a limit. Only files of this writer are ever removed."""
+
+    def __init__(self, limit: KeepLimit) -> None:
+        self._limit = limit
+        self._files: deque[FinishedFile] = deque()
+        self._size = 0
+        self.removed: list[FinishedFile] = []
+        """Files that were removed; whoever counts them takes them out."""
+
+    def add(self, file: FinishedFile) -> None:
+        """Take in a file that is finished."""
+        # Without a limit nothing is ever removed, so nothing is to be remembered.
+        if self._limit != NO_LIMIT:
+            self._files.append(file)
+            self._size += file.size
+
+    def make_room(self, size: int) -> list[Path]:
+        """Remove the oldest until a file of ``size`` that is being written fits; gives which."""
+        gone = []
+        while self._files and self._is_beyond(size):
+            file = self._files.popleft()
+            self._size -= file.size
+            gone.append(file.path)
+            self._remove(file)
+        return gone
+
+    def _is_beyond(self, size: int) -> bool:
+        limit = self._limit
+        too_many = limit.max_files is not None and len(self._files) + 1 > limit.max_files
+        return too_many or (limit.max_bytes is not None and self._size + size > limit.max_bytes)
+
+    def _remove(self, file: FinishedFile) -> None:
+        try:
+            found = file.path.stat(follow_symlinks=False)
+            # Somebody has moved the file away, and another one has its name.
+            if (found.st_dev, found.st_ino) != file.inode:
+                return
+            file.path.unlink()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            log.error("%s stays, beyond what is to be kept: %s", file.path, error)  # noqa: TRY400  # the reason says all
+            return
+        self.removed.append(file)

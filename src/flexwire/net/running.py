@@ -1,0 +1,98 @@
+"""A tap as a program: it runs until a signal says that it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+from flexwire.net.securing import PLAIN, TapSecurity, secured
+from flexwire.net.tap import Tap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from flexwire.capture.kept_files import KeepLimit
+    from flexwire.net.host_port import HostPort
+    from flexwire.net.metrics import MetricsPort
+    from flexwire.net.ports import PortRange
+    from flexwire.net.stamping import Stamping
+    from flexwire.net.statistics import TapStatistics
+
+_INPUT: Final = 0
+
+
+class TapOptions(TypedDict, total=False):
+    """What else `Tap` takes."""
+
+    max_bytes: int
+    prefix: str
+    frame_limit: int
+    advertised_host: str | None
+    keep_addresses: bool
+    stamping: Stamping | None
+    keep: KeepLimit
+    ports: PortRange | None
+
+
+async def run_tap(  # the parts of a program
+    listen: str | HostPort,
+    upstream: str | HostPort,
+    out: Path,
+    *,
+    security: TapSecurity = PLAIN,
+    metrics: MetricsPort | None = None,
+    ready: Callable[[Tap], None] | None = None,
+    **options: Unpack[TapOptions],
+) -> TapStatistics:
+    """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
+
+    SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
+    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
+    once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
+    Raises what `Tap.start` and `MetricsPort.start` raise.
+    """
+    listen, upstream, security = secured(listen, upstream, security)
+    stop = asyncio.Event()
+    at_terminal = os.isatty(_INPUT)
+    tap = Tap(listen, upstream, out, security=security, **options)
+
+    def hung_up() -> None:
+        # Of a terminal that is gone nothing more comes, Ctrl-C neither.
+        if at_terminal and not os.isatty(_INPUT):
+            stop.set()
+        else:
+            tap.rotate()
+
+    with _handled({"SIGINT": stop.set, "SIGTERM": stop.set, "SIGHUP": hung_up}):
+        try:
+            async with tap:
+                if metrics is not None:
+                    await metrics.start(tap.openmetrics)
+                if ready is not None:
+                    ready(tap)
+                await stop.wait()
+        finally:
+            if metrics is not None:
+                await metrics.close()
+    return tap.stats
+
+
+@contextmanager
+def _handled(handlers: dict[str, Callable[[], None]]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    handled = []
+    for name, handler in handlers.items():
+        # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
+        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
+            number = getattr(signal, name)
+            loop.add_signal_handler(number, handler)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

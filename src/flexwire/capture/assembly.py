@@ -131,11 +131,19 @@ class FrameAssembler:
     connection, and after a gap that hides a length, the place of the next frame is a guess (see
     `flexwire.capture.plausible` for how it may be wrong).
 
-    Where exactly one end is among the ``brokers``, the other is the client.
+    Where exactly one end is among the ``brokers``, the other is the client. What cuts a stream is
+    the class ``framer``, of its pieces.
     """
 
-    def __init__(self, *, limit: int = DEFAULT_FRAME_LIMIT, brokers: Brokers = _NONE_GIVEN) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = DEFAULT_FRAME_LIMIT,
+        brokers: Brokers = _NONE_GIVEN,
+        framer: type[Framer] = Framer,
+    ) -> None:
         self.limit = limit
+        self._framer = framer
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
         self.key = ""  # of the connections that it takes segments of
@@ -179,6 +187,7 @@ class FrameAssembler:
         self._ordinal += 1
         roles = Roles(self.limit, self.brokers, self._client)
         connection = _Connection(segment, self._ordinal, self.limit, self.brokers, roles)
+        connection.cuts = self._framer
         self._open.append(connection)
         connection.course.note(segment)
         return frames + connection.push(segment)
@@ -274,6 +283,7 @@ class _Connection:
         self.ordinal = ordinal
         self.course = Course(first)
         self.name = ""
+        self.cuts = Framer
         self.limit = limit
         self.last_us = 0
         self._client: str | None = None
@@ -494,7 +504,7 @@ class _Connection:
     def _framer(self, direction: Direction) -> Framer:
         begins = self._begins_request if direction == "request" else self._begins_response
         anchored = self._halves[direction].stream.anchored
-        return Framer(begins, synchronized=anchored, limit=self.limit)
+        return self.cuts(begins, synchronized=anchored, limit=self.limit)
 
     def _label(self, direction: Direction, found: list[Found]) -> list[CapturedFrame]:
         half = self._halves[direction]

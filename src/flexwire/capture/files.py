@@ -66,6 +66,8 @@ PCAP_MAGICS = {
     bytes.fromhex("a1b23c4d"): (">", 1_000_000_000),
 }
 BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
+SECRETS = 10
+"""The type of a decryption secrets block."""
 _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
@@ -428,6 +430,8 @@ class PcapngBlocks:
     def __init__(self, source: Source, head: SectionHead | None = None) -> None:
         self._source = source
         self.section = None if head is None else Section(source, head)
+        # What takes the body of a decryption secrets block, and the byte order, where one does.
+        self.on_secrets: Callable[[bytes, str], None] | None = None
 
     def __iter__(self) -> Iterator[CapturedPacket | Unreadable | None]:
         """Read a block at each step, None if it is not a packet's.
@@ -446,6 +450,12 @@ class PcapngBlocks:
             kind, length = section.head.unpack(head)
             if length < BLOCK_FRAME or length % 4:
                 raise DamagedError(f"a block of {length} bytes is declared", head)
+            takes = self.on_secrets if kind == SECRETS and length <= MAX_BLOCK_BYTES else None
+            if takes is not None:
+                takes(source.take(length - BLOCK_FRAME), section.order)
+                _end_block(source, section, length)
+                yield None
+                continue
             if kind not in _PACKETS and kind != INTERFACE:
                 source.skip(length - BLOCK_FRAME)
                 _end_block(source, section, length)

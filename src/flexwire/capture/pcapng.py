@@ -56,28 +56,30 @@ _LENGTH = struct.Struct(">i")
 _MOST_DIGITS = 9  # of a file's number; a longer one is not one of ours, and the next has no name
 
 
-def _block(kind: int, body: bytes) -> bytes:
+def block(kind: int, body: bytes) -> bytes:
+    """A block of pcapng."""
     length = struct.pack("<I", 12 + len(body))
     return b"".join((struct.pack("<I", kind), length, body, length))
 
 
-def _option(code: int, value: bytes) -> bytes:
+def option(code: int, value: bytes) -> bytes:
+    """An option in a block; code 0 ends them."""
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
-_NO_MORE_OPTIONS = _option(0, b"")
+_NO_MORE_OPTIONS = option(0, b"")
 _BEGINS_FRAME = {
-    direction: _option(OPTION_COMMENT, comment) for comment, direction in FRAME_COMMENTS.items()
+    direction: option(OPTION_COMMENT, comment) for comment, direction in FRAME_COMMENTS.items()
 }
 
 
 def _file_header() -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
-    section += _option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
+    section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
-    interface += _option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _NO_MORE_OPTIONS
-    return _block(SECTION, section) + _block(INTERFACE, interface)
+    interface += option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _NO_MORE_OPTIONS
+    return block(SECTION, section) + block(INTERFACE, interface)
 
 
 def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
@@ -167,16 +169,21 @@ class PcapngWriter:
         *,
         timestamp_us: int | None = None,
         initial_sequences: tuple[int, int] | None = None,
+        has_frames: bool = True,
     ) -> TappedConnection:
         """Write a three-way handshake and return what the connection's frames are sent through.
 
         Hosts are IP addresses, `ValueError` for names. ``initial_sequences`` are the client's and
         the server's initial sequence numbers, random by default as TCP has them: a second
-        connection on the same ports must not look like a retransmission of the first.
+        connection on the same ports must not look like a retransmission of the first. Nothing says
+        where frames begin unless it ``has_frames``.
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
-        connection = TappedConnection(self, _Side(near, first), _Side(far, second))
+        sides = (_Side(near, first), _Side(far, second))
+        for side in sides:
+            side.sends_frames = has_frames
+        connection = TappedConnection(self, *sides)
         connection.handshake(_now_us() if timestamp_us is None else timestamp_us)
         return connection
 
@@ -393,7 +400,7 @@ class TappedConnection:
         if direction == "response":
             sender, receiver = receiver, sender
         count = -(-len(data) // SEGMENT_BYTES)
-        said = b"".join(_option(OPTION_COMMENT, comment) for comment in comments)
+        said = b"".join(option(OPTION_COMMENT, comment) for comment in comments)
         estimate = len(data) + len(said) + (count + 1) * _PACKET_OVERHEAD
         end = sender.sequence + len(data)
         begins = _BEGINS_FRAME[direction] if sender.sends_frames else b""
@@ -413,6 +420,12 @@ class TappedConnection:
             # If writing failed, the sequence numbers go on nevertheless, and every reader sees
             # that bytes are missing.
             sender.sequence = end
+
+    def miss(self, direction: Direction, size: int) -> None:
+        """Say that so many bytes are not known: readers see that they are missing."""
+        sender = self._client if direction == "request" else self._server
+        sender.sequence += size
+        sender.sends_frames = False
 
     def close(
         self,

@@ -108,6 +108,14 @@ def _ends(
     help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
 )
 @click.option(
+    "--keys",
+    "keys",
+    metavar="FILE",
+    multiple=True,
+    help='A key log, whose secrets open the TLS connections of the captures; or "embedded", where '
+    "pcapng files hold theirs. Can be given several times.",
+)
+@click.option(
     "--skip-unreadable",
     is_flag=True,
     help="Leave out files that cannot be opened or are not captures; the report says which. By "

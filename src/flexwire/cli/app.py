@@ -15,6 +15,7 @@ from flexwire.cli import (
     analyze,
     answers,
     call,
+    capture_open,
     decode,
     demo,
     encode,
@@ -68,6 +69,11 @@ def schema() -> None:
 
 
 @app.group()
+def capture() -> None:
+    """Work with captures."""
+
+
+@app.group()
 def records() -> None:
     """Work with records at rest."""
 
@@ -92,6 +98,7 @@ schema.add_command(schema_breaking.schema_breaking)
 schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)
 schema.add_command(schema_errors.schema_errors)
+capture.add_command(capture_open.capture_open)
 records.add_command(records_dump.records_dump)
 
 

@@ -52,6 +52,7 @@ from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
+from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import Inputs, input_sources, local_files, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
@@ -186,6 +187,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
     timezone: str = "UTC",
+    keys: Iterable[str | Path] = (),
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -209,18 +211,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     later releases is read as it wrote it. With ``record_bytes`` the messages that carried records
     have their bytes, and else how many. ``by_objects`` reads as the reference does, far slower.
 
-    ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or answers
-    of your own; by default those about logs, where there are some. Each is a table
-    ``answers/NAME``, ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in
-    ``facts.unanswered``. The file ``labels`` (client ids to teams) asks those that it is for.
+    ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or your own;
+    by default those about logs, where there are some. Each is a table ``answers/NAME``,
+    ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in ``facts.unanswered``.
+    The file ``labels`` (client ids to teams) asks those that it is for. ``keys`` are key logs that
+    open TLS connections, or "embedded" (docs/tls-captures.md).
 
-    Raises `CaptureError` for no file, one that is no capture, a broker that is no address,
-    `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not ours or
-    in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for no file, one that is no capture, a broker that is no address, a bad key
+    log, `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not
+    ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    how = _How(*flags, *given, *to_format(format, append), *_asked(answers, labels, timezone))
+    asked = *_asked(answers, labels, timezone), to_key_logs(keys)
+    how = _How(*flags, *given, *to_format(format, append), *asked)
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
 
@@ -268,6 +272,7 @@ class _How:
     append: bool
     answers: tuple[Answer, ...] | None
     zone: Zone
+    keys: tuple[str, ...] = ()
 
 
 def _run(
@@ -295,6 +300,7 @@ def _run(
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
+            opened_beside(to, files, how.keys) as (captures, opened),
             # A session that the caller has goes on after us.
             stopped(running) if is_ours else nullcontext(),
             explain(),
@@ -304,7 +310,10 @@ def _run(
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
-                facts, notes = job.of_captures(files)
+                facts, notes = job.of_captures(captures)
+                if opened is not None:
+                    facts = with_tls(facts, opened, files)
+                    notes += tuple(opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
                 title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS

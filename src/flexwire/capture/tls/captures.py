@@ -1,0 +1,164 @@
+"""Captures with TLS in them, written anew: what key logs open as plain connections, the rest as is.
+
+A connection that opens has the same ends, the time of each record's last byte, and nothing of TLS;
+what is missing in it is missing in what is written, as far as records say how much that was.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flexwire.capture.assembly import connection_key
+from flexwire.capture.files import (
+    DamagedError,
+    PcapngBlocks,
+    Source,
+    begin_blocks,
+    open_capture,
+    read_packets,
+)
+from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.model import CapturedPacket, Unreadable
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.tls.connections import Ends
+from flexwire.capture.tls.copying import PacketCopier
+from flexwire.capture.tls.counts import TlsCounts
+from flexwire.capture.tls.schedule import primitives
+from flexwire.errors import CaptureError
+from flexwire.storage.private import make_private_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from flexwire.capture.files import Opener
+    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.tls.keylog import KeyLog
+
+MOST_ENDS: Final = 16 * 1024
+"""Between so many pairs of ends connections go on at once; one more ends the idlest."""
+FILE_BYTES: Final = 1024 * 1024 * 1024
+OTHERS: Final = "others.pcapng"
+OPENED: Final = "opened"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedCaptures:
+    """The files that were written, and what became of the connections."""
+
+    paths: tuple[Path, ...]
+    counts: TlsCounts
+
+
+def open_captures(
+    names: Iterable[str], directory: Path, keys: KeyLog, opener: Opener | None = None
+) -> OpenedCaptures:
+    """Write captures anew into a ``directory``, which is empty or made, for its owner alone.
+
+    The files are read one after the other, as they begin: a connection may go on from one to the
+    next. ``keys`` take in what pcapng files hold of secrets, too. Raises `CaptureError` for a file
+    that is not a capture, a directory with something in it, and what cannot be written, `TlsError`
+    without the extra.
+    """
+    primitives()
+    try:
+        make_private_directory(directory)
+        is_empty = next(directory.iterdir(), None) is None
+    except OSError as error:
+        reason = f"cannot create: {error.strerror or error}"
+        raise CaptureError(reason, source=str(directory)) from error
+    if not is_empty:
+        raise CaptureError("expected an empty directory, or a new one", source=str(directory))
+    with _Rewriting(directory, keys) as rewriting:
+        for name in sorted(names, key=lambda one: _first_us(one, opener)):
+            for packet in _packets(name, keys, opener):
+                rewriting.take(packet)
+        rewriting.finish()
+    return OpenedCaptures(rewriting.paths(), rewriting.counts)
+
+
+def _first_us(name: str, opener: Opener | None) -> int:
+    """When a file's first packet was captured."""
+    packets = read_packets(name, opener)
+    return next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
+
+
+def _packets(
+    name: str, keys: KeyLog, opener: Opener | None
+) -> Iterator[CapturedPacket | Unreadable]:
+    with open_capture(name, opener) as (file, _):
+        source = Source(name, file)
+        blocks = begin_blocks(source)
+        if isinstance(blocks, PcapngBlocks):
+            blocks.on_secrets = keys.add_block
+        try:
+            for packet in blocks:
+                if packet is not None:
+                    yield packet
+        except DamagedError as damage:
+            yield damage.unreadable(source)
+
+
+class _Rewriting(ExitStack):
+    """Hands packets to the connections they are of; is the `Writer` of these."""
+
+    def __init__(self, directory: Path, keys: KeyLog) -> None:
+        super().__init__()
+        self.counts = TlsCounts()
+        self._directory, self._keys = directory, keys
+        self._ends: OrderedDict[str, Ends] = OrderedDict()
+        self._copier = self.enter_context(PacketCopier(directory / OTHERS))
+        self._writer: PcapngWriter | None = None
+
+    def take(self, packet: CapturedPacket | Unreadable) -> None:
+        """Take in what a file holds next."""
+        if isinstance(packet, Unreadable):
+            self.counts.damaged.append(packet)
+            return
+        self.counts.packets += 1
+        try:
+            segment = read_segment(packet)
+        except (Skipped, UnreadablePacketError):
+            self._copier.copy(packet)
+            return
+        key = connection_key(segment)
+        ends = self._ends.get(key)
+        if ends is None:
+            if len(self._ends) >= MOST_ENDS:
+                self._ends.popitem(last=False)[1].finish()
+            ends = self._ends[key] = Ends(self._keys, self)
+        else:
+            self._ends.move_to_end(key)
+        ends.take(packet, segment)
+
+    def finish(self) -> None:
+        """All was taken in."""
+        for ends in self._ends.values():
+            ends.finish()
+        self._ends.clear()
+
+    def paths(self) -> tuple[Path, ...]:
+        """The files, once they are closed."""
+        copied = (self._copier.path,) if self._copier.packets else ()
+        return (*(() if self._writer is None else self._writer.paths), *copied)
+
+    def copy(self, packet: CapturedPacket) -> None:
+        """See `Writer`."""
+        self._copier.copy(packet)
+
+    def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
+        """See `Writer`."""
+        if self._writer is None:
+            writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
+            self._writer = self.enter_context(writer)
+        return self._writer.open_connection(
+            _end(client), _end(server), timestamp_us=timestamp_us, has_frames=False
+        )
+
+
+def _end(name: str) -> tuple[str, int]:
+    host, _, port = name.rpartition(":")
+    return host.strip("[]"), int(port)

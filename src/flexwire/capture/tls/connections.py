@@ -1,0 +1,230 @@
+"""The connections between two ends: which are TLS, which of them open, and what becomes of each.
+
+```
+packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
+                     └─▶ tried, and held, until a record opens ─▶ opened: written anew, plain
+```
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.brokers import Brokers
+from flexwire.capture.framing import Found, Framer
+from flexwire.capture.tls.hello import begins_client_hello, looks_encrypted, random_of
+from flexwire.capture.tls.opening import NO_SECRET, TlsConnection
+from flexwire.wire.segment_layout import ACK, MODULUS, SYN
+
+if TYPE_CHECKING:
+    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.model import CapturedPacket, Segment
+    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.streams import Piece
+    from flexwire.capture.tls.counts import TlsCounts
+    from flexwire.capture.tls.keylog import KeyLog
+    from flexwire.capture.tls.opening import Plain
+
+NO_HANDSHAKE: Final = "it began before the capture did"
+NOT_AT_ONCE: Final = "no record of it opened for very long"
+UNFINISHED: Final = "the last record of it is not whole in the capture"
+MOST_HELD_PACKETS: Final = 4096
+MOST_HELD_BYTES: Final = 2 * 1024 * 1024
+"""So much of a connection is held, at most, until a record of it opens."""
+_UNDECIDED_PACKETS: Final = 64
+_LOST: Final = "lost"
+
+
+class _Uncut(Framer):
+    """Gives the pieces of a stream as they are, and what is lost as an error."""
+
+    def feed(self, pieces: list[Piece]) -> list[Found]:
+        return [
+            Found(
+                one.timestamp_us,
+                one.timestamp_us,
+                len(one.data) + one.lost,
+                one.data,
+                _LOST if one.lost else None,
+                is_placed=False,
+                lost=one.lost,
+            )
+            for one in pieces
+        ]
+
+    def finish(self) -> list[Found]:
+        return []
+
+
+class Writer(Protocol):
+    """Where packets go: copied as they are, or opened."""
+
+    counts: TlsCounts
+
+    def copy(self, packet: CapturedPacket) -> None:
+        """Write a packet as it was captured."""
+
+    def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
+        """Begin a connection that is opened."""
+
+
+class _State(Enum):
+    UNDECIDED = 1
+    PASSING = 2
+    TRYING = 3
+    OPENED = 4
+    OVER = 5
+
+
+class Ends:
+    """Takes the packets between two ends, in the order of capture; `finish` it in the end."""
+
+    def __init__(self, keys: KeyLog, writer: Writer) -> None:
+        self._keys, self._writer = keys, writer
+        self._begin()
+
+    def _begin(self) -> None:
+        self._state = _State.UNDECIDED
+        self._held: list[tuple[CapturedPacket, Segment]] = []
+        self._held_bytes = 0
+        self._starts: dict[str, int] = {}  # by end, where its stream begins, of those that said so
+        self._client = self._server = self._name = ""
+        self._last_us = 0
+        self._assembler = FrameAssembler()
+        self._tls = TlsConnection(self._keys)
+        self._plain: TappedConnection | None = None
+
+    def take(self, packet: CapturedPacket, segment: Segment) -> None:
+        """Take in a packet, and the segment in it."""
+        if segment.flags & SYN:
+            start = (segment.sequence + 1) % MODULUS
+            is_other = self._starts.get(segment.source, start) != start
+            if not segment.flags & ACK and is_other:
+                # Another connection on the same ports; with the same number it was captured twice.
+                self.finish()
+                self._begin()
+            self._starts[segment.source] = start
+        self._last_us = packet.timestamp_us
+        if self._state is _State.PASSING:
+            self._writer.copy(packet)
+        elif self._state is _State.OVER:
+            self._writer.counts.stray_packets += 1
+        else:
+            self._hold(packet, segment)
+            if self._state is _State.UNDECIDED:
+                self._decide(segment)
+            else:
+                self._push(segment)
+
+    def finish(self) -> None:
+        """The connection has ended, or the capture."""
+        if self._state in {_State.TRYING, _State.OPENED}:
+            self._take_frames(self._assembler.finish())
+        if self._state is _State.TRYING:
+            self._give_up(self._tls.why_not())
+        elif self._state is _State.OPENED:
+            self._end()
+        elif self._state is _State.UNDECIDED:
+            self._pass()
+
+    def _hold(self, packet: CapturedPacket, segment: Segment) -> None:
+        if self._state is not _State.OPENED:
+            self._held.append((packet, segment))
+            self._held_bytes += len(packet.data)
+
+    def _decide(self, segment: Segment) -> None:
+        start = self._starts.get(segment.source)
+        is_late = start is not None and start != segment.sequence
+        is_long = len(self._held) > _UNDECIDED_PACKETS
+        if (is_late or not segment.payload) and not is_long:
+            return
+        payload = segment.payload
+        if not begins_client_hello(payload):
+            if looks_encrypted(payload):
+                self._writer.counts.unopened[NO_HANDSHAKE] += 1
+            self._pass()
+            return
+        random = random_of(payload)
+        if random is not None and not self._keys.secrets_of(random):
+            self._give_up(NO_SECRET)
+            return
+        self._state = _State.TRYING
+        self._client, self._server = segment.source, segment.destination
+        brokers = Brokers.parse([], [self._server])
+        self._assembler = FrameAssembler(brokers=brokers, framer=_Uncut)
+        for _, one in self._held.copy():
+            self._push(one)
+            if self._state is _State.PASSING:
+                return
+
+    def _push(self, segment: Segment) -> None:
+        self._take_frames(self._assembler.push(segment))
+        is_much = len(self._held) > MOST_HELD_PACKETS or self._held_bytes > MOST_HELD_BYTES
+        if self._state is _State.TRYING and is_much:
+            self._give_up(NOT_AT_ONCE)
+        if self._state is not _State.PASSING and self._assembler.idle().is_over:
+            self.finish()
+
+    def _take_frames(self, frames: list[CapturedFrame]) -> None:
+        counts = self._writer.counts
+        for frame in frames:
+            self._name = self._name or frame.connection
+            if frame.connection != self._name:
+                counts.stray_packets += 1
+            elif frame.error == _LOST:
+                self._tls.miss(frame.direction, frame.size)
+            elif frame.error is None:
+                for one in self._tls.feed(frame.direction, frame.payload, frame.timestamp_us):
+                    self._give(one)
+        if self._state is not _State.TRYING:
+            return
+        if self._tls.has_opened:
+            self._open()
+        elif self._tls.reason is not None:
+            self._give_up(self._tls.reason)
+
+    def _open(self) -> TappedConnection:
+        if self._plain is None:
+            first = self._held[0][0].timestamp_us
+            self._plain = self._writer.begin(self._client, self._server, first)
+            self._state = _State.OPENED
+            self._held.clear()
+        return self._plain
+
+    def _give(self, one: Plain) -> None:
+        plain, counts = self._open(), self._writer.counts
+        if one.lost:
+            plain.miss(one.end, one.lost)
+        plain.send(one.end, one.data, one.timestamp_us)
+        counts.lost_bytes += one.lost
+        counts.plain_bytes += len(one.data)
+
+    def _end(self) -> None:
+        counts, reason = self._writer.counts, self._tls.reason
+        if reason is None and self._tls.unread:
+            reason = UNFINISHED
+        if reason is None:
+            counts.opened += 1
+        else:
+            counts.partly[reason] += 1
+            counts.unread_bytes += self._tls.unread
+        ended = next((one for one in self._assembler.ended() if one.connection == self._name), None)
+        if self._plain is not None and ended is not None and ended.closed_by is not None:
+            self._plain.close(
+                reset=ended.reset,
+                by_broker=ended.closed_by == "broker",
+                timestamp_us=ended.last_us,
+            )
+        self._state = _State.OVER
+
+    def _give_up(self, reason: str) -> None:
+        self._writer.counts.unopened[reason] += 1
+        self._pass()
+
+    def _pass(self) -> None:
+        self._state = _State.PASSING
+        for packet, _ in self._held:
+            self._writer.copy(packet)
+        self._held.clear()

@@ -1,0 +1,108 @@
+"""Key logs: the secrets of TLS connections, in the format of NSS, as clients and brokers log them.
+
+Secrets are looked up by the random of a connection's ClientHello and never shown.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import CaptureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RANDOM_BYTES: Final = 32
+MASTER: Final = "CLIENT_RANDOM"
+CLIENT: Final = "CLIENT_TRAFFIC_SECRET_0"
+SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
+# Of each label, how long its secret may be: TLS 1.2's master secret, or a hash.
+_SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
+# What else logs hold, and nothing here needs: records tell by themselves which key opens them.
+_OTHERS: Final = frozenset(
+    {
+        "CLIENT_EARLY_TRAFFIC_SECRET",
+        "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+        "EARLY_EXPORTER_SECRET",
+        "ECH_CONFIG",
+        "ECH_SECRET",
+        "EXPORTER_SECRET",
+        "RSA",
+        "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+    }
+)
+# A decryption secrets block of pcapng: the type "TLS key log", and how long the log is.
+_SECRETS_BLOCK_HEAD: Final = 8
+_TLS_KEY_LOG: Final = 0x544C534B
+_PARTS: Final = 3
+
+
+@dataclass(slots=True)
+class KeyLog:
+    """The secrets of connections, by the random of their ClientHello.
+
+    ``connections`` have one; ``strange_lines`` are those that a key log does not have.
+    """
+
+    strange_lines: int = 0
+    _secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False)
+
+    @property
+    def connections(self) -> int:
+        """Of how many connections there are secrets."""
+        return len(self._secrets)
+
+    def secrets_of(self, random: bytes) -> dict[str, bytes]:
+        """The secrets of a connection by their label, none if the logs have none."""
+        return self._secrets.get(random, {})
+
+    def add_file(self, path: Path) -> None:
+        """Take in a key log; `CaptureError` for one that cannot be read, or holds no secret."""
+        before, found = self.strange_lines, 0
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    found += self._add_line(line)
+        except OSError as error:
+            reason = f"cannot read the key log: {error.strerror or error}"
+            raise CaptureError(reason, source=str(path)) from error
+        if not found and self.strange_lines > before:
+            raise CaptureError(
+                "no line of it is one of a key log, as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
+                source=str(path),
+            )
+
+    def add(self, text: bytes) -> None:
+        """Take in the text of a key log."""
+        for line in text.splitlines():
+            self._add_line(line)
+
+    def add_block(self, body: bytes, order: str) -> None:
+        """Take in the body of a pcapng's decryption secrets block; another kind is none of ours."""
+        if len(body) < _SECRETS_BLOCK_HEAD:
+            return
+        kind, size = struct.unpack_from(f"{order}II", body)
+        if kind == _TLS_KEY_LOG:
+            self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
+
+    def _add_line(self, line: bytes) -> bool:
+        """Whether the line is one of a key log, and not a comment."""
+        words = line.split()
+        if not words or words[0].startswith(b"#"):
+            return False
+        label = words[0].decode("ascii", "replace")
+        if label in _OTHERS:
+            return True
+        try:
+            random, secret = bytes.fromhex(words[1].decode()), bytes.fromhex(words[2].decode())
+        except (IndexError, ValueError):
+            self.strange_lines += 1
+            return False
+        is_right = len(words) == _PARTS and len(random) == RANDOM_BYTES
+        if not is_right or len(secret) not in _SIZES.get(label, ()):
+            self.strange_lines += 1
+            return False
+        self._secrets.setdefault(random, {})[label] = secret
+        return True

@@ -1,0 +1,215 @@
+"""One direction of a TLS connection: bytes in, records out, also after bytes that are lost.
+
+Records are numbered, and no number stands in them: after a gap the next record is found by trying
+what could be one with the numbers that it could have. A record is authenticated, so what opens is
+right. Its number says how many records were lost, and so how much of their content.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.capture.tls.hello import HANDSHAKE
+from flexwire.capture.tls.schedule import APPLICATION, HEADER_BYTES, TAG_BYTES
+
+if TYPE_CHECKING:
+    from flexwire.capture.tls.schedule import Opener
+
+CHANGE_CIPHER: Final = 20
+ALERT: Final = 21
+_TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
+MOST_FRAGMENT: Final = 16384 + 2048  # of TLS 1.2, the larger one
+MOST_HELD: Final = 4 * 1024 * 1024
+"""So many bytes wait, at most, for the other direction to say what opens them."""
+MOST_TRIES: Final = 20_000
+"""So many tries, at most, to find a record after a gap."""
+_MOST_NUMBERS: Final = 1024  # of a place where a record may begin
+_MOST_OTHERS: Final = 64
+"""So many records of the handshake, at most, are passed over before the first that opens."""
+
+DOES_NOT_FIT: Final = "no record of it opens with the secret that the key logs have of it"
+
+
+class BrokenError(Exception):
+    """Why a direction cannot be read on."""
+
+
+class Record(NamedTuple):
+    """A record as it stands on the wire, and when its last byte was captured."""
+
+    header: bytes
+    fragment: bytes
+    timestamp_us: int
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return HEADER_BYTES + len(self.fragment)
+
+
+class Opened(NamedTuple):
+    """What a record holds; before it ``lost`` bytes of content are missing."""
+
+    kind: int
+    content: bytes
+    timestamp_us: int
+    lost: int = 0
+
+
+class Direction:
+    """What one end sends: `feed` and `miss` it, then `plain` or `open` gives its next record."""
+
+    def __init__(self) -> None:
+        self.opener: Opener | None = None
+        self.is_seeking = False  # after a gap
+        self.has_opened = False
+        self.unread = 0  # bytes after the last record that opened
+        self._held = bytearray()
+        self._times: deque[tuple[int, int]] = deque()  # up to which byte, and when
+        self._position = 0  # of the first byte held
+        self._sequence = 0
+        self._tries = self._others = 0
+
+    def feed(self, data: bytes, timestamp_us: int) -> None:
+        """Take in the bytes that come next."""
+        self._held += data
+        self.unread += len(data)
+        self._times.append((self._position + len(self._held), timestamp_us))
+        if len(self._held) > MOST_HELD:
+            raise BrokenError("what opens it is not in the capture")
+
+    def miss(self, size: int) -> None:
+        """So many bytes are missing here."""
+        self.is_seeking = True
+        self.unread += size
+        # What is held is the beginning of a record whose end is lost.
+        self._drop(len(self._held))
+        self._position += size
+
+    def plain(self) -> Record | None:
+        """The next record, not opened; None if it is not whole yet."""
+        record = self._peek(0)
+        if record is not None:
+            self._drop(record.size)
+            self.unread -= record.size
+        return record
+
+    def next_kind(self) -> int | None:
+        """The type of the record that begins here, if one does."""
+        return self._held[0] if self._held else None
+
+    def open(self, *, skips: bool) -> Opened | None:
+        """The next record, opened; None if it is not whole yet.
+
+        ``skips``: before the first one there may be others that other keys opened.
+        """
+        while True:
+            opened = self._seek() if self.is_seeking else self._open_next(skips=skips)
+            if opened is not None or self.is_seeking or self._peek(0) is None:
+                return opened
+
+    def change_keys(self) -> None:
+        """The records from here on have the next keys."""
+        assert self.opener is not None  # noqa: S101 - what says so was opened
+        self.opener = self.opener.next()
+        self._sequence = 0
+
+    def _open_next(self, *, skips: bool) -> Opened | None:
+        assert self.opener is not None  # noqa: S101 - nothing is opened before
+        record = self._peek(0)
+        if record is None:
+            return None
+        found = self.opener.open(self._sequence, record.header, record.fragment)
+        self._drop(record.size)
+        if found is not None:
+            self.unread = len(self._held)
+            return self._found(found, record, 0)
+        if record.header[0] == CHANGE_CIPHER and skips:
+            return None
+        if self.has_opened:
+            raise BrokenError("a record of it does not open, after others that did")
+        self._others += 1
+        if not skips or self._others > _MOST_OTHERS:
+            raise BrokenError(DOES_NOT_FIT)
+        return None
+
+    def _seek(self) -> Opened | None:
+        """The next record after a gap, wherever it begins."""
+        place = 0
+        while place + HEADER_BYTES <= len(self._held):
+            kind, major, minor = self._held[place], self._held[place + 1], self._held[place + 2]
+            size = int.from_bytes(self._held[place + 3 : place + HEADER_BYTES])
+            may_begin = kind in _TYPES and (major, minor) == (3, 3)
+            if not may_begin or not TAG_BYTES < size <= MOST_FRAGMENT:
+                place += 1
+                continue
+            if place + HEADER_BYTES + size > len(self._held):
+                break
+            record = self._record(place, size)
+            found = self._guess(record, place)
+            if found is not None:
+                self.is_seeking = False
+                self._drop(place + record.size)
+                self.unread = len(self._held)
+                return found
+            place += 1
+        self._drop(place)
+        return None
+
+    def _guess(self, record: Record, place: int) -> Opened | None:
+        """The record, if one of the numbers that it could have opens it."""
+        assert self.opener is not None  # noqa: S101 - nothing is opened before
+        gone = self.unread - len(self._held) + place
+        after = self.opener.next()
+        before = self._sequence
+        for opener, first in ((self.opener, before), (after, 0)):
+            if opener is None:
+                continue
+            # An empty record is the shortest one.
+            most = min(gone // opener.overhead + 1, _MOST_NUMBERS)
+            for sequence in range(first, first + most):
+                self._try()
+                found = opener.open(sequence, record.header, record.fragment)
+                if found is not None:
+                    # Of records with other keys it is not known how many they were.
+                    count = sequence - before if opener is self.opener else sequence + 1
+                    none = 0 if self.has_opened else opener.finished
+                    lost = max(gone - count * opener.overhead, 0) if count > none else 0
+                    self.opener, self._sequence = opener, sequence
+                    return self._found(found, record, lost)
+        return None
+
+    def _found(self, found: tuple[int, bytes], record: Record, lost: int) -> Opened:
+        self.has_opened = True
+        self._sequence += 1
+        self._tries = 0
+        return Opened(*found, record.timestamp_us, lost)
+
+    def _try(self) -> None:
+        self._tries += 1
+        if self._tries > MOST_TRIES:
+            raise BrokenError("no record of it was found again after bytes that are missing")
+
+    def _peek(self, place: int) -> Record | None:
+        if len(self._held) < place + HEADER_BYTES:
+            return None
+        kind, major = self._held[place], self._held[place + 1]
+        size = int.from_bytes(self._held[place + 3 : place + HEADER_BYTES])
+        if kind not in _TYPES or major != 3 or size > MOST_FRAGMENT:  # noqa: PLR2004 - all versions
+            raise BrokenError("no record of TLS stands where one should begin")
+        if len(self._held) < place + HEADER_BYTES + size:
+            return None
+        return self._record(place, size)
+
+    def _record(self, place: int, size: int) -> Record:
+        start = place + HEADER_BYTES
+        last = self._position + start + size
+        time = next((time for end, time in self._times if end >= last), 0)
+        return Record(bytes(self._held[place:start]), bytes(self._held[start : start + size]), time)
+
+    def _drop(self, size: int) -> None:
+        del self._held[:size]
+        self._position += size
+        while self._times and self._times[0][0] <= self._position:
+            self._times.popleft()

@@ -1,0 +1,304 @@
+"""Key logs open TLS: what comes out is what was sent, at its place, or is counted as missing."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.capture.files import read_packets
+from flexwire.capture.model import CapturedPacket
+from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
+from flexwire.capture.tls.connections import NO_HANDSHAKE
+from flexwire.capture.tls.opening import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
+from flexwire.capture.tls.records import DOES_NOT_FIT
+from flexwire.errors import CaptureError, FlexwireError, TlsError
+from flexwire.wire.segment_layout import MODULUS, SYN
+from tests.capture.traffic import request, response
+from tests.tls import Authority
+from tests.tls_made import made_1_3, renegotiated_1_2
+from tests.tls_streams import Conversation, capture, contexts, converse, packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.tls_streams import Flight
+
+V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+OPENED = [
+    (V13, None),
+    (V12, "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    (V12, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    (V12, "ECDHE-ECDSA-CHACHA20-POLY1305"),
+]
+CBC = "ECDHE-ECDSA-AES128-SHA256"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def exchanges(seed: int, count: int = 12) -> list[Flight]:
+    chosen = random.Random(seed)
+    made: list[Flight] = []
+    for number in range(count):
+        made += [
+            ("request", request(number, chosen.randrange(3000))),
+            ("response", response(number, chosen.randrange(20_000))),
+        ]
+    return made
+
+
+def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCaptures:
+    """What becomes of packets; the key log is a file, or the secrets in the capture."""
+    log = KeyLog()
+    if not isinstance(keys, bytes):
+        log.add_file(keys)
+    secrets = keys if isinstance(keys, bytes) else None
+    path = capture(tmp_path / "capture.pcapng", found, secrets=secrets)
+    return open_captures([str(path)], tmp_path / f"out-{random.randrange(1 << 60)}", log)
+
+
+def placed(done: OpenedCaptures) -> dict[str, dict[int, bytes]]:
+    """By end, what was sent, each part at its place in the stream."""
+    starts: dict[str, int] = {}
+    parts: dict[str, dict[int, bytes]] = {"request": {}, "response": {}}
+    for path in done.paths:
+        for segment in read_segments(path):
+            assert isinstance(segment, Segment)
+            end = "response" if segment.source.startswith("10.0.0.1:") else "request"
+            if segment.flags & SYN:
+                starts[end] = segment.sequence + 1
+            elif segment.payload:
+                place = (segment.sequence - starts[end]) % MODULUS
+                parts[end][place] = segment.payload
+    return parts
+
+
+def streams(done: OpenedCaptures) -> dict[str, bytes]:
+    return {
+        end: b"".join(parts[place] for place in sorted(parts))
+        for end, parts in placed(done).items()
+    }
+
+
+def raw(path: Path) -> list[bytes]:
+    return [one.data for one in read_packets(path) if isinstance(one, CapturedPacket)]
+
+
+@pytest.mark.parametrize(("version", "ciphers"), OPENED)
+def test_what_was_sent_is_read_however_it_was_cut(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion, ciphers: str | None
+) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
+    made, _ = converse(near, far, exchanges(1))
+    for seed, most, swaps in ((0, 1400, False), (1, 1400, True), (2, 90, False), (3, 65000, False)):
+        found = packets(made.flights, seed=seed, most=most, swaps=swaps, syn=seed != 0)
+        done = opened(tmp_path, found, tmp_path / "keys.log")
+        assert streams(done) == made.sent
+        assert (done.counts.opened, done.counts.connections) == (1, 1)
+        assert done.counts.plain_bytes == sum(map(len, made.sent.values()))
+        assert (done.counts.lost_bytes, done.counts.unread_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize(("version", "ciphers"), OPENED)
+def test_after_a_loss_everything_is_in_its_place(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion, ciphers: str | None
+) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
+    made, _ = converse(near, far, exchanges(2), ends=False)
+    first = sum(len(packets([one], most=800, syn=False, fin=False)) for one in made.flights[:5])
+    for seed in range(6):
+        every = len(packets(made.flights, seed=seed, most=800))
+        lost = set(random.Random(seed).sample(range(first + 12, every - 30), 4))
+        found = packets(made.flights, seed=seed, most=800, lost=lost, fin=False)
+        done = opened(tmp_path, found, tmp_path / "keys.log")
+        assert done.counts.lost_bytes > 0
+        total = 0
+        for end, parts in placed(done).items():
+            for place, data in parts.items():
+                assert made.sent[end][place : place + len(data)] == data
+                total += len(data)
+        assert total + done.counts.lost_bytes <= sum(map(len, made.sent.values()))
+        assert done.counts.plain_bytes == total
+
+
+@pytest.mark.parametrize("suite", [0x1301, 0x1302, 0x1303])
+def test_keys_that_are_updated_are_followed(tmp_path: Path, suite: int) -> None:
+    made = made_1_3(suite, exchanges(3), updates=3)
+    done = opened(tmp_path, packets(made.flights), made.keylog)
+    assert streams(done) == made.sent
+    assert done.counts.opened == 1
+
+
+@pytest.mark.parametrize("version", [V12, V13])
+def test_a_resumed_session_opens_too(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", version)
+    one, session = converse(near, far, exchanges(4, 2))
+    other, _ = converse(near, far, exchanges(5, 2), session=session)
+    assert len(other.stream("response")[:700]) < len(one.stream("response"))
+    done = opened(tmp_path, packets(other.flights), tmp_path / "keys.log")
+    assert streams(done) == other.sent
+
+
+def test_secrets_may_stand_in_the_capture(tmp_path: Path, authority: Authority) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", V13)
+    made, _ = converse(near, far, exchanges(6))
+    done = opened(tmp_path, packets(made.flights), (tmp_path / "keys.log").read_bytes())
+    assert streams(done) == made.sent
+
+
+def _unopened(
+    tmp_path: Path, authority: Authority, case: str
+) -> tuple[str, Conversation, list[bytes]]:
+    version, ciphers = (V12, CBC) if case == "suite" else (V13 if "1.3" in case else V12, None)
+    near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
+    made, _ = converse(near, far, exchanges(7))
+    path = tmp_path / "keys.log"
+    found = packets(made.flights)
+    reason = ""
+    if case == "suite":
+        reason = "the cipher suite 0xc023, which is not opened"
+    elif case == "no secret":
+        path.write_text("# none\n", encoding="ascii")
+        reason = NO_SECRET
+    elif case.startswith("wrong"):
+        lines = path.read_text(encoding="ascii").splitlines()
+        words = [line.split() for line in lines if line[0] != "#"]
+        path.write_text("".join(f"{a} {b} {'00' * (len(c) // 2)}\n" for a, b, c in words))
+        reason = NOTHING if version is V13 else DOES_NOT_FIT
+    elif case == "no handshake":
+        late = [one for one in made.flights if one[1][0] == 23][3:]
+        found, reason = packets(late, syn=False), NO_HANDSHAKE
+    elif case == "no ServerHello":
+        # Its segments are gone, and those before and after them are there.
+        every = packets(made.flights, syn=False, fin=False)
+        first = len(packets(made.flights[:1], syn=False, fin=False))
+        found, reason = packets(made.flights, lost={first}), NOT_WHOLE
+        assert len(found) == len(every) - 1 + 6
+    return reason, made, found
+
+
+@pytest.mark.parametrize(
+    "case", ["suite", "no secret", "wrong", "wrong 1.3", "no handshake", "no ServerHello"]
+)
+def test_what_does_not_open_stays_and_is_counted(
+    tmp_path: Path, authority: Authority, case: str
+) -> None:
+    reason, _, found = _unopened(tmp_path, authority, case)
+    done = opened(tmp_path, found, tmp_path / "keys.log")
+    assert dict(done.counts.unopened) == {reason: 1}
+    assert (done.counts.opened, done.counts.plain_bytes) == (0, 0)
+    assert [path.name for path in done.paths] == ["others.pcapng"]
+    assert raw(done.paths[0]) == found
+
+
+def test_what_is_negotiated_anew_is_opened_up_to_there(tmp_path: Path) -> None:
+    made = renegotiated_1_2(exchanges(8, 3))
+    done = opened(tmp_path, packets(made.flights), made.keylog)
+    assert dict(done.counts.partly) == {RENEGOTIATED: 1}
+    assert streams(done) == made.sent
+
+
+def test_connections_do_not_disturb_each_other(tmp_path: Path, authority: Authority) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", V13)
+    one, _ = converse(near, far, exchanges(9, 4))
+    other, _ = converse(near, far, exchanges(10, 4))
+    plain = packets([("request", request(1)), ("response", response(1))])
+    found = [*packets(one.flights), b"no packet at all"]
+    again = packets(other.flights, start=700_000)
+    done = opened(tmp_path, found + again, tmp_path / "keys.log")
+    assert done.counts.opened == 2
+    assert done.counts.packets == len(found) + len(again)
+    assert raw(done.paths[-1]) == [b"no packet at all"]
+    done = opened(tmp_path, plain, tmp_path / "keys.log")
+    assert done.counts.connections == 0
+    assert raw(done.paths[0]) == plain
+
+
+def test_hostile_bytes_give_what_was_sent_or_nothing(tmp_path: Path, authority: Authority) -> None:
+    for version in (V12, V13):
+        near, far = contexts(authority, tmp_path / "keys.log", version)
+        made, _ = converse(near, far, exchanges(11, 3))
+        for seed in range(20):
+            chosen = random.Random(seed)
+            number = chosen.randrange(len(made.flights))
+            end, data = made.flights[number]
+            spoilt = bytearray(data)
+            for _ in range(chosen.randint(1, 6)):
+                spoilt[chosen.randrange(len(spoilt))] = chosen.randrange(256)
+            cut = bytes(spoilt[: chosen.randint(1, len(spoilt))]) if seed % 3 == 0 else spoilt
+            junk = chosen.randbytes(chosen.randint(0, 400)) if seed % 5 == 0 else b""
+            flights = [*made.flights]
+            flights[number] = (end, bytes(cut) + junk)
+            done = opened(tmp_path, packets(flights, seed=seed), tmp_path / "keys.log")
+            assert done.counts.connections <= 1
+            for which, sent in streams(done).items():
+                # Copied packets are TLS, and none of it.
+                assert done.counts.plain_bytes == 0 or made.sent[which].startswith(sent)
+
+
+def test_bytes_of_any_kind_raise_only_ours(tmp_path: Path, authority: Authority) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", V13)
+    made, _ = converse(near, far, exchanges(12, 1))
+    hello = made.flights[0]
+    for seed in range(40):
+        chosen = random.Random(seed)
+        flights = [hello] if seed % 2 else []
+        for _ in range(8):
+            end = chosen.choice(["request", "response"])
+            size = chosen.randrange(1 << 16)
+            head = bytes([chosen.choice([20, 21, 22, 23, 99]), 3, 3]) + size.to_bytes(2)
+            flights.append((end, head + chosen.randbytes(chosen.randrange(900))))
+        lost = set(chosen.sample(range(12), seed % 3))
+        done = opened(tmp_path, packets(flights, lost=lost), tmp_path / "keys.log")
+        assert done.counts.opened + done.counts.partly.total() == 0
+
+
+def test_only_the_owner_reads_what_is_written(tmp_path: Path, authority: Authority) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", V13)
+    made, _ = converse(near, far, exchanges(13, 1))
+    done = opened(tmp_path, [*packets(made.flights), b"other"], tmp_path / "keys.log")
+    assert len(done.paths) == 2
+    for path in done.paths:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
+    log = KeyLog()
+    good, secret = "ab" * 32, "cd" * 48
+    lines = [f"{good} {secret}", good, f"{good} zz", f"{good[2:]} {secret}"]
+    log.add("".join(f"CLIENT_RANDOM {line}\n" for line in lines).encode())
+    log.add(f"# made by a test\n\nRSA 00 11\nWHAT {good} {secret}\n".encode())
+    assert (log.connections, log.strange_lines) == (1, 4)
+    assert log.secrets_of(bytes.fromhex(good)) == {"CLIENT_RANDOM": bytes.fromhex(secret)}
+    assert "cdcd" not in repr(log)
+    assert "\\xcd" not in repr(log)
+    path = tmp_path / "no.log"
+    path.write_bytes(b"\x00\x01 what\nis this\n")
+    with pytest.raises(CaptureError, match="no line of it is one of a key log"):
+        log.add_file(path)
+    with pytest.raises(CaptureError, match="cannot read the key log"):
+        log.add_file(tmp_path)
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(FlexwireError, match="expected an empty directory"):
+        open_captures([], tmp_path / "full", KeyLog())
+
+
+def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    with pytest.raises(TlsError, match=r"pip install 'flexwire\[tls\]'"):
+        open_captures([], tmp_path / "out", KeyLog())

@@ -196,35 +196,32 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     are of ``timezone`` ("+02:00"). What is neither fails it, or is left out and told with
     ``skip_unreadable``. What does not decode is a row with its bytes. Credentials, and bytes that
     may hold some, are withheld unless ``show_credentials``. An earlier analysis in ``out`` is
-    replaced as a whole, once this one is complete; with ``format`` "delta" and ``append`` tables
-    grow, and the report is about this input alone. What is written is for its owner alone.
+    replaced once this one is complete; with ``format`` "delta" and ``append`` tables grow, and the
+    report is about this input alone. What is written is for its owner alone.
 
     The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
     "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
-    and stopped in the end; all machines must see the files and ``out`` by the same paths or URLs.
+    and stopped in the end; all machines must see the files and ``out`` by the same names.
     ``memory`` is then the driver's Java's, at least "512m", ``worker_memory`` a worker's, "1g".
 
-    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends of connections are
-    brokers: only connections with such an end are Kafka then, else those in which something reads
-    as Kafka. ``releases`` are those of the audit, by default every major from the captured brokers'
-    on. ``captured_release`` is the one that these brokers run: what it laid out otherwise than
-    later releases is read as it wrote it. With ``record_bytes`` the messages that carried records
-    have their bytes, and else how many. ``by_objects`` reads as the reference does, far slower.
+    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends are brokers: only
+    connections with one are Kafka then, else those in which something reads as Kafka. ``releases``
+    are those of the audit, by default every major from the brokers' ``captured_release`` on: some
+    laid messages out otherwise. With ``record_bytes`` messages have the bytes of their records.
+    ``by_objects`` reads as the reference does, far slower. ``keys`` are key logs that open TLS.
 
     ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or your own;
     by default those about logs, where there are some. Each is a table ``answers/NAME``,
     ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in ``facts.unanswered``.
-    The file ``labels`` (client ids to teams) asks those that it is for. ``keys`` are key logs that
-    open TLS connections, or "embedded" (docs/tls-captures.md).
+    The file ``labels`` (client ids to teams) asks those that it is for.
 
-    Raises `CaptureError` for no file, one that is no capture, a broker that is no address, a bad key
-    log, `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not
-    ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for a bad capture, address or key log, `StorageError`, `FlexwireError`
+    for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = *_asked(answers, labels, timezone), to_key_logs(keys)
-    how = _How(*flags, *given, *to_format(format, append), *asked)
+    asked = *to_format(format, append), *_asked(answers, labels, timezone)
+    how = _How(*flags, *given, *asked, to_key_logs(keys))
     where = Start(_where(spark, master), memory, worker_memory)
     return _run(paths, out, spark, progress, where, how)
 

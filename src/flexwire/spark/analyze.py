@@ -211,22 +211,19 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     later releases is read as it wrote it. With ``record_bytes`` the messages that carried records
     have their bytes, and else how many. ``by_objects`` reads as the reference does, far slower.
 
-    ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or your own;
-    by default those about logs, where there are some. Each is a table ``answers/NAME``,
-    ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in ``facts.unanswered``.
-    The file ``labels`` (client ids to teams) asks those that it is for. ``keys`` are key logs that
-    open TLS connections, or "embedded" (docs/tls-captures.md).
+    ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
+    default those about logs, if there are any. Each is a table, ``OUT/answers/NAME.csv`` and a part
+    of the report; one that fails is in ``facts.unanswered``. The file ``labels`` (client ids to
+    teams) asks those that it is for. Key logs in ``keys`` open TLS (docs/tls-captures.md).
 
-    Raises `CaptureError` for no file, one that is no capture, a broker that is no address, a bad key
-    log, `StorageError` for what cannot be listed or written, `FlexwireError` for an ``out`` not
-    ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
+    for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = *_asked(answers, labels, timezone), to_key_logs(keys)
-    how = _How(*flags, *given, *to_format(format, append), *asked)
-    where = Start(_where(spark, master), memory, worker_memory)
-    return _run(paths, out, spark, progress, where, how)
+    asked = _asked(answers, labels, timezone)
+    how = _How(*flags, *given, *to_format(format, append), *asked, keys=to_key_logs(keys))
+    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
 def _asked(
@@ -250,10 +247,13 @@ def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, .
     return None if captured is None else _release(captured), tuple(map(_release, every))
 
 
-def _where(spark: SparkSession | None, master: str | None) -> str | None:
+def _start(
+    spark: SparkSession | None, master: str | None, memory: str, worker_memory: str | None
+) -> Start:
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
-    return None if master is None else to_text(master, "master")
+    where = None if master is None else to_text(master, "master")
+    return Start(where, memory, worker_memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,22 +208,21 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     connections with one are Kafka then, else those in which something reads as Kafka. ``releases``
     are those of the audit, by default every major from the brokers' ``captured_release`` on: some
     laid messages out otherwise. With ``record_bytes`` messages have the bytes of their records.
-    ``by_objects`` reads as the reference does, far slower. ``keys`` are key logs that open TLS.
+    ``by_objects`` reads as the reference does, far slower. Key logs in ``keys`` open TLS.
 
-    ``answers`` are "all", "none", or some of `flexwire.spark.answers.ANSWERS` by name, or your own;
-    by default those about logs, where there are some. Each is a table ``answers/NAME``,
-    ``OUT/answers/NAME.csv`` and a part of the report; one that fails is in ``facts.unanswered``.
-    The file ``labels`` (client ids to teams) asks those that it is for.
+    ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
+    default those about logs, if there are any. Each is a table, ``OUT/answers/NAME.csv`` and a part
+    of the report; one that fails is in ``facts.unanswered``. The file ``labels`` (client ids to
+    teams) asks those that it is for.
 
-    Raises `CaptureError` for a bad capture, address or key log, `StorageError`, `FlexwireError`
+    Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = *to_format(format, append), *_asked(answers, labels, timezone)
-    how = _How(*flags, *given, *asked, to_key_logs(keys))
-    where = Start(_where(spark, master), memory, worker_memory)
-    return _run(paths, out, spark, progress, where, how)
+    asked = _asked(answers, labels, timezone)
+    how = _How(*flags, *given, *to_format(format, append), *asked, keys=to_key_logs(keys))
+    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
 def _asked(
@@ -247,10 +246,13 @@ def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, .
     return None if captured is None else _release(captured), tuple(map(_release, every))
 
 
-def _where(spark: SparkSession | None, master: str | None) -> str | None:
+def _start(
+    spark: SparkSession | None, master: str | None, memory: str, worker_memory: str | None
+) -> Start:
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
-    return None if master is None else to_text(master, "master")
+    where = None if master is None else to_text(master, "master")
+    return Start(where, memory, worker_memory)
 
 
 @dataclass(frozen=True, slots=True)

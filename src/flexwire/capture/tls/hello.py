@@ -14,8 +14,6 @@ MESSAGE_HEAD: Final = 4
 _SUPPORTED_VERSIONS: Final = 43
 _EARLY_DATA: Final = 42
 _VERSION_BYTES: Final = 2
-# A ServerHello with this random asks for another ClientHello (RFC 8446, 4.1.3).
-_RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 _KIND_AT: Final = 5
 _RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
 
@@ -27,11 +25,6 @@ class Hello(NamedTuple):
     version: int
     suite: int = 0
     has_early_data: bool = False
-
-    @property
-    def asks_again(self) -> bool:
-        """Whether it is a HelloRetryRequest."""
-        return self.random == _RETRY
 
 
 def begins_client_hello(data: bytes) -> bool:

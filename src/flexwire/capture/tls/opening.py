@@ -190,9 +190,9 @@ class TlsConnection:
             hello = parse_server_hello(body)
             if hello is None:
                 raise BrokenError("its ServerHello cannot be read")
-            if not hello.asks_again:
-                self._server = hello
-                self._begin(hello)
+            # Where it asks for another ClientHello, version and suite are chosen for good too.
+            self._server = hello
+            self._begin(hello)
 
     def _begin(self, server: Hello) -> None:
         """Derive the keys."""

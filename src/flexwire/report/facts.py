@@ -23,6 +23,7 @@ from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads th
 from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
     RequestLogFacts,
 )
+from flexwire.report.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
 
 SOURCES_SHOWN = 1000
 """So many capture files the facts name, the first by path; the table of packets has them all."""
@@ -338,6 +339,7 @@ class Facts:
     ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
     what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
     was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
+    ``sampled`` is empty where captures hold all connections: else every figure is of a part.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -372,6 +374,7 @@ class Facts:
     left_out: dict[str, int] = field(default_factory=dict)
     logs: LogFacts | None = None
     request_logs: RequestLogFacts | None = None
+    sampled: tuple[Sampled, ...] = ()
 
     @property
     def has_traffic(self) -> bool:

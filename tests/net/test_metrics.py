@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.cli.app import app
@@ -53,6 +53,7 @@ def values(text: str) -> dict[str, int]:
 
 
 # Each field of the statistics, whichever it is, has a series of its own and its own value.
+@settings(max_examples=20)
 @given(st.data())
 def test_every_count_is_told(data: st.DataObject) -> None:
     names = [one.name for one in dataclasses.fields(TapStatistics)]

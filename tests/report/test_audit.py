@@ -12,6 +12,7 @@ from flexwire.report import audit
 from flexwire.report.audit_facts import Audit
 from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json
 from flexwire.report.facts import VersionUse
+from flexwire.report.sampled_facts import Sampled
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, START, big, finding
 
 
@@ -150,4 +151,7 @@ def test_json_has_the_rows_of_csv_and_the_rest_of_the_audit() -> None:
     assert (first["api_version"], rows[0]["api_version"]) == (2, "2")
     assert first["first_time"].startswith("2026-")
     assert whole["brokers"] == ["3.9.2"]
+    assert "sampled" not in whole
+    part = json.loads(audit_json(AUDIT, (Sampled(0.5, 3),)))
+    assert part == {**whole, "sampled": [{"share": 0.5, "files": 3}]}
     assert AUDIT.findings[0].first_time_us == START

@@ -36,6 +36,7 @@ from flexwire.report.facts import (
     UnreadableFile,
     VersionUse,
 )
+from flexwire.report.sampled_facts import Sampled
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, big, finding
 
@@ -263,6 +264,16 @@ def test_failures_beyond_the_sample_are_counted() -> None:
     words = Page(render(dataclasses.replace(SAMPLE, totals=totals))).words()
     assert "41 frames of 32,405 did not decode" in words
     assert "and 40 more rows not shown here" in words
+
+
+def test_captures_of_a_part_are_said_before_everything_else() -> None:
+    some = (Sampled(0.001, 1), Sampled(0.5, 3))
+    page = render(dataclasses.replace(SAMPLE, sampled=some))
+    words = Page(page).words()
+    assert "Captures here hold a part of the connections." in words
+    assert "1 file: 0.1 % of them. 3 files: 50 % of them. Every count" in words
+    assert page.index("hold a part") < page.index('class="figures"')
+    assert "hold a part" not in Page(render(SAMPLE)).words()
 
 
 def test_what_could_not_be_read_stands_before_everything_else() -> None:

@@ -80,14 +80,19 @@ def read_packets(
     gives the packets before the damage and then one `Unreadable` that says where it is.
     """
     with open_capture(str(path), opener) as (file, _):
-        source = Source(str(path), file)
-        blocks = begin_blocks(source)
-        try:
-            for packet in blocks:
-                if packet is not None:
-                    yield packet
-        except DamagedError as damage:
-            yield damage.unreadable(source)
+        yield from packets_of(str(path), file)
+
+
+def packets_of(name: str, file: Readable) -> Iterator[CapturedPacket | Unreadable]:
+    """The same of a file that is open, and uncompressed."""
+    source = Source(name, file)
+    blocks = begin_blocks(source)
+    try:
+        for packet in blocks:
+            if packet is not None:
+                yield packet
+    except DamagedError as damage:
+        yield damage.unreadable(source)
 
 
 @contextmanager

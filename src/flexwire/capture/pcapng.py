@@ -73,8 +73,9 @@ _BEGINS_FRAME = {
 }
 
 
-def _file_header() -> bytes:
+def _file_header(comment: bytes) -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
+    section += option(OPTION_COMMENT, comment) if comment else b""
     section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
@@ -126,7 +127,8 @@ class PcapngWriter:
     itself. It takes the next free name, so files of earlier runs are left alone, and several
     writers may share a directory: numbers go on after the highest in it. Files are their owner's
     alone to read, and so is the directory if it is created here. With a ``keep`` limit the oldest
-    finished files of this writer are removed to make room, and stand in ``kept.removed``.
+    finished files of this writer are removed to make room, and stand in ``kept.removed``. Each file
+    has the ``comment``.
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
@@ -146,6 +148,7 @@ class PcapngWriter:
         prefix: str = "tap",
         max_bytes: int = 64 * 1024 * 1024,
         keep: KeepLimit = NO_LIMIT,
+        comment: bytes = b"",
     ) -> None:
         self.directory = directory
         self.prefix = prefix
@@ -158,7 +161,8 @@ class PcapngWriter:
         self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0
-        self._header_size = len(_file_header())
+        self._header = _file_header(comment)
+        self._header_size = len(self._header)
         self._number = self._highest_number()
         self._next_file()
 
@@ -280,7 +284,7 @@ class PcapngWriter:
             reason = f"cannot create the next file: {error.strerror or error}"
             raise CaptureError(reason, source=str(self.directory)) from error
         try:
-            _write_whole(file, _file_header())
+            _write_whole(file, self._header)
         except OSError as error:
             with suppress(OSError):
                 file.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,7 +62,7 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.spark.answers.again import answers_of
+    from flexwire.spark.answers.again import answers_of, notes_of
     from flexwire.spark.answers.asking import ALL
 
     if format == "csv" and len(names) != 1:
@@ -69,6 +70,8 @@ def answers(
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
+    for note in notes_of(out):
+        print(note, file=sys.stderr)
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":

@@ -35,6 +35,14 @@ _OPTIONS = (
         help="Keep at most this many files of this run, in the same way.",
     ),
     click.option(
+        "--sample",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Capture this share of the connections, each as a whole, and pass on the others. The "
+        "capture says so, and every report of it.",
+    ),
+    click.option(
         "--ports",
         metavar="FIRST-LAST",
         help="Give each broker a port of these, the same whenever the tap is started again with "
@@ -75,6 +83,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     return {
         "max_bytes": rotate * _MIB,
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
+        "sample": told.pop("sample"),
         "ports": _ports(told.pop("ports")),
         "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
     }

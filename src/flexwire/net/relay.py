@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.rewriting import Route
+    from flexwire.net.sampling import Uncaptured
     from flexwire.net.stamping import Stamper
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn
@@ -64,7 +65,7 @@ class Relay:
         self,
         client: Streams,
         broker: Streams,
-        capture: TappedConnection,
+        capture: TappedConnection | Uncaptured,
         *,
         route: Route,
         statistics: TapStatistics,

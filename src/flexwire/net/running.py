@@ -36,6 +36,7 @@ class TapOptions(TypedDict, total=False):
     stamping: Stamping | None
     keep: KeepLimit
     ports: PortRange | None
+    sample: float
 
 
 async def run_tap(  # the parts of a program

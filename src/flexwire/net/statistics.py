@@ -79,6 +79,12 @@ class TapStatistics:
     """Frames that were in them."""
     removed_bytes: int = 0
     """How large they were."""
+    unsampled_connections: int = 0
+    """Connections that were passed on and not captured, as asked for."""
+    unsampled_frames: int = 0
+    """Frames that passed over them; of what is not frames, pieces."""
+    unsampled_bytes: int = 0
+    """The bytes of both."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import flexwire
 from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.sampling import sampling_comment
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.brokers import Brokers
 from flexwire.net.handshakes import outcome, why
@@ -20,6 +21,7 @@ from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import openmetrics
 from flexwire.net.ports import PortRange, StablePorts
 from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
+from flexwire.net.sampling import Uncaptured, check_share, is_drawn
 from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
     from types import TracebackType
+
+    from flexwire.capture.pcapng import TappedConnection
 
 log = logging.getLogger("flexwire.tap")
 
@@ -70,7 +74,8 @@ class Tap:
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
     one capture file, and ``keep`` how much of this run's stays there. With ``ports`` brokers'
-    listeners are in that range, and in the next run at the same ports, by a file in ``out``.
+    listeners are in that range, and in the next run at the same ports, by a file in ``out``. Of all
+    connections the share ``sample`` is captured, each as a whole, and each file says so.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent.
     """
@@ -90,6 +95,7 @@ class Tap:
         stamping: Stamping | None = None,
         keep: KeepLimit = NO_LIMIT,
         ports: PortRange | None = None,
+        sample: float = 1.0,
     ) -> None:
         self.stats = TapStatistics()
         self._listen = HostPort(*listen)
@@ -107,6 +113,7 @@ class Tap:
         self._stamping = stamping
         self._keep = keep
         self._ports = ports
+        self._sample = check_share(sample)
         self._stable: StablePorts | None = None
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
@@ -136,7 +143,11 @@ class Tap:
             name = f"{self._prefix}-ports-{self._ports.first}.json"
             self._stable = StablePorts(self._ports, self._out / name)
         writer = PcapngWriter(
-            self._out, prefix=self._prefix, max_bytes=self._max_bytes, keep=self._keep
+            self._out,
+            prefix=self._prefix,
+            max_bytes=self._max_bytes,
+            keep=self._keep,
+            comment=sampling_comment(self._sample) if self._sample < 1 else b"",
         )
         try:
             # A name may have several addresses, and would get a different free port on each.
@@ -324,7 +335,7 @@ class Tap:
         near, far = client.peer, _host_port(peer)
         name = f"{near} → {upstream}"
         try:
-            capture = self._writer.open_connection(client=near, server=far)
+            capture = self._begin_capture(self._writer, near, far)
         except CaptureError as error:
             # Better no connection than one whose missing start shows nowhere.
             self.stats.not_captured += 1
@@ -359,6 +370,14 @@ class Tap:
                 "a client asks for GSSAPI, which holds only where the tap has the broker's own "
                 "name (--keep-addresses): its ticket is for the name that it connects to"
             )
+
+    def _begin_capture(
+        self, writer: PcapngWriter, near: HostPort, far: HostPort
+    ) -> TappedConnection | Uncaptured:
+        if is_drawn(self._sample):
+            return writer.open_connection(client=near, server=far)
+        self.stats.unsampled_connections += 1
+        return Uncaptured(self.stats)
 
     async def _route(self, address: HostPort, host: str) -> HostPort:
         """The tap's own address for a broker's, at the host by which the client reaches the tap."""

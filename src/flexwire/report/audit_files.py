@@ -10,7 +10,10 @@ import msgspec
 from flexwire.report.spreadsheet import to_csv
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.report.audit_facts import Audit, AuditFinding
+    from flexwire.report.sampled_facts import Sampled
 
 COLUMNS = (
     "release",
@@ -84,8 +87,14 @@ def audit_csv(audit: Audit) -> str:
     return to_csv(COLUMNS, (list(audit_row(finding).values()) for finding in audit.findings))
 
 
-def audit_json(audit: Audit) -> str:
-    """JSON with the findings as in CSV, and what the audit as a whole says beside them."""
+def audit_json(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
+    """JSON with the findings as in CSV, and what the audit as a whole says beside them.
+
+    ``sampled`` is there where captures hold a part of the connections: a client that is not among
+    the findings may be among the others.
+    """
     whole: dict[str, Any] = msgspec.to_builtins(audit)
     whole["findings"] = [audit_row(one) for one in audit.findings]
+    if sampled:
+        whole["sampled"] = msgspec.to_builtins(sampled)
     return msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n"

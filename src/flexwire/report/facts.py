@@ -23,6 +23,7 @@ from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads th
 from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
     RequestLogFacts,
 )
+from flexwire.report.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
 from flexwire.report.tls_facts import TlsFacts  # noqa: TC001 - msgspec reads the annotations
 
 SOURCES_SHOWN = 1000
@@ -340,6 +341,7 @@ class Facts:
     what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
     was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
     ``tls`` is None where no key log was given.
+    ``sampled`` is empty where captures hold all connections: else every figure is of a part.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -375,6 +377,7 @@ class Facts:
     logs: LogFacts | None = None
     request_logs: RequestLogFacts | None = None
     tls: TlsFacts | None = None
+    sampled: tuple[Sampled, ...] = ()
 
     @property
     def has_traffic(self) -> bool:

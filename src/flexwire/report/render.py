@@ -76,6 +76,7 @@ def _environment() -> Environment:
         breakable=_breakable,
         dashed=_dashed,
         count=units.count,
+        share_text=units.share_text,
         human_bytes=units.human_bytes,
         exact_bytes=units.exact_bytes,
         moment=units.moment,

@@ -54,6 +54,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def share_text(share: float) -> str:
+    """A share in per cent: 0.1 is "10 %", and one millionth "0.0001 %"."""
+    return f"{share * 100:.6g} %"
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """A number with its noun: "1 client", "5 clients", "2 record batches".
 

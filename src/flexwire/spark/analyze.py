@@ -32,6 +32,7 @@ from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
+from flexwire.report.sampled_facts import sampled_files, sampled_notes
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -82,6 +83,7 @@ from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.private import make_private_directory
+from flexwire.tables.inputs import shares_of
 from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
@@ -386,7 +388,7 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
         AUDIT_CSV: audit_csv(facts.audit),
-        AUDIT_JSON: audit_json(facts.audit),
+        AUDIT_JSON: audit_json(facts.audit, facts.sampled),
     }
     for name, text in texts.items():
         place.files.write(name, text.encode())
@@ -412,8 +414,12 @@ class _Job:
     def tables(self) -> Tables:
         return Tables(self.local.new / "tables")
 
-    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums | None, Unreadable]:
+    def write_tables(
+        self, files: list[Source]
+    ) -> tuple[AnalysisSums | None, Unreadable, Sequence[float]]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
+
+        What was left out are files, and connections of which files say that they hold a share.
 
         By columns, range by range; by objects where that is asked for, and where so many files
         overlap in time that they cannot be merged. Objects sum up nothing.
@@ -421,14 +427,14 @@ class _Job:
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
-            return AnalysisSums(0), Unreadable()
+            return AnalysisSums(0), Unreadable(), ()
         if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
             if not found.is_crowded:
-                return sums, found.unreadable
+                return sums, found.unreadable, found.shares
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files)
+        return None, self._write_by_objects(files), shares_of(files)
 
     def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(_size, files))
@@ -504,10 +510,12 @@ class _Job:
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
-        sums, unreadable = self.write_tables(files)
+        sums, unreadable, shares = self.write_tables(files)
+        sampled = sampled_files(shares)
         is_crowded = sums is None and not self.how.by_objects
         notes = (_BY_OBJECTS,) if is_crowded else gzip_note(files)
-        return unreadable.told(self.measure(sums)), notes
+        notes += sampled_notes(sampled)
+        return replace(unreadable.told(self.measure(sums)), sampled=sampled), notes
 
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""

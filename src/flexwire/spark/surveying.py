@@ -65,6 +65,7 @@ class Surveyed:
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
+    ``shares`` are those of all connections in files that do not hold all.
     """
 
     ranges: int
@@ -74,6 +75,7 @@ class Surveyed:
     unreadable: Unreadable
     reason: str | None = None
     source: str = ""
+    shares: tuple[float, ...] = ()
 
 
 def surveyed(
@@ -214,7 +216,14 @@ def _get(place: Place, name: str) -> Any:
 def _surveyed(survey: Survey) -> Surveyed:
     packets = sum(one.packets for one in survey.notes)
     unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(survey.ranges, survey.is_crowded, packets, survey.span_us, unreadable)
+    found = Surveyed(
+        survey.ranges,
+        survey.is_crowded,
+        packets,
+        survey.span_us,
+        unreadable,
+        shares=tuple(survey.shares),
+    )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
         for one in sorted(survey.notes, key=lambda one: one.file):

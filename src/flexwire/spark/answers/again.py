@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from flexwire.arguments import refuse
+from flexwire.errors import FlexwireError
+from flexwire.report.facts import Facts
+from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
@@ -65,6 +69,15 @@ def answers_of(
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found, is_small=is_small)
         return [kept.get(one.name) or ask(one, tables) for one in wanted]
+
+
+def notes_of(out: str | Path) -> tuple[str, ...]:
+    """What a user should hear of the analysis in ``out`` before its answers."""
+    try:
+        facts = Facts.from_json(json.loads(output_of(out).read("facts.json")))
+    except (ValueError, FlexwireError):
+        return ()  # of an older release
+    return sampled_notes(facts.sampled)
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:

@@ -1,0 +1,59 @@
+"""What a capture says of itself where only a part of the connections is in it.
+
+It stands in a comment on the section header of each file: Wireshark shows it among the properties
+of the file, and readers see it before the first packet.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.capture.files import BYTE_ORDERS, SECTION_MAGIC
+from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+MOST_HEAD_BYTES: Final = 4096
+"""What is beyond these bytes of a file is not looked at: a tap's comment is the first option."""
+_PREFIX: Final = b"flexwire: captured of all connections: "
+_SHARE: Final = "share"
+_OPTIONS_AT: Final = 24
+
+
+def sampling_comment(share: float) -> bytes:
+    """The comment that says which share of connections is captured.
+
+    >>> sampling_comment(0.1)
+    b'flexwire: captured of all connections: {"share": 0.1}'
+    """
+    return _PREFIX + json.dumps({_SHARE: share}).encode()
+
+
+def share_in(file: BufferedReader[Any]) -> float | None:
+    """The share of connections that an open file says it holds, without reading on; else None."""
+    head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
+    order = BYTE_ORDERS.get(head[8:12])
+    if not head.startswith(SECTION_MAGIC) or order is None:
+        return None
+    (length,) = struct.unpack(f"{order}I", head[4:8])
+    at, end = _OPTIONS_AT, min(length - 4, len(head))
+    while at + 4 <= end:
+        code, size = struct.unpack_from(f"{order}HH", head, at)
+        value = head[at + 4 : at + 4 + size]
+        if code == OPTION_COMMENT and (share := _parsed(value)) is not None:
+            return share
+        at += 4 + size + -size % 4
+    return None
+
+
+def _parsed(comment: bytes) -> float | None:
+    if not comment.startswith(_PREFIX):
+        return None
+    try:
+        share = json.loads(comment[len(_PREFIX) :])[_SHARE]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return float(share) if type(share) in {int, float} and 0 < share < 1 else None

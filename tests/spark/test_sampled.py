@@ -1,0 +1,73 @@
+"""Nobody takes a part of the connections for the whole: facts, report, audit and answers say it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.sampling import sampling_comment
+from flexwire.cli.app import app
+from flexwire.report.sampled_facts import Sampled
+from flexwire.spark.analyze import analyze
+from tests.spark.test_answers_asked import capture
+from tests.spark.traffic import made, request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+NOTE = (
+    "1 capture holds 12.5 % of all connections: counts, bytes, the audit and all answers are "
+    "about these alone."
+)
+
+
+def sampled(directory: Path) -> Path:
+    """A whole capture, and beside it one that holds a share."""
+    capture(directory)
+    with PcapngWriter(directory, prefix="part", comment=sampling_comment(0.125)) as writer:
+        connection = writer.open_connection(("10.0.0.8", 50000), ("10.0.0.1", 9092))
+        payload = request(made("HeartbeatRequest"), 4, 1, client_id="drawn")
+        connection.send("request", len(payload).to_bytes(4, "big") + payload)
+    return directory
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("by_objects", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_part_is_never_taken_for_the_whole(
+    by_objects: bool,  # noqa: FBT001  # a case of the test
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    given = ["chargeback"] if by_objects else []
+    files = sampled(tmp_path / "capture")
+    told = analyze([files], out, spark=spark, by_objects=by_objects, answers=given)
+    assert told.facts.sampled == (Sampled(0.125, 1),)
+    assert NOTE in told.notes
+    assert "1 file: 12.5 % of them." in " ".join(told.report.read_text().split())
+    assert json.loads((out / "audit.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
+    assert json.loads((out / "facts.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
+    if by_objects:
+        result = CliRunner().invoke(app, ["answers", str(out), "chargeback"])
+        assert NOTE in result.stderr
+        assert NOTE not in result.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> None:
+    files = sampled(tmp_path / "capture")
+    for path in files.glob("part-*"):
+        shutil.move(path, tmp_path)
+    told = analyze([files], tmp_path / "out", spark=spark)
+    assert told.facts.sampled == ()
+    assert not [note for note in told.notes if "of all connections" in note]
+    assert "a part of the connections" not in told.report.read_text()
+    assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flexwire.cli.app import app
-from flexwire.net import TapStatistics
+from flexwire.net import Tap, TapStatistics
 from tests.house.test_readme import blocks, check_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tap.md").read_text(encoding="utf-8")
@@ -36,6 +36,19 @@ def test_every_option_that_it_names_is_one_and_all_of_tls_are_named() -> None:
 
 def test_every_count_that_it_names_is_one() -> None:
     counts = {one.name for one in fields(TapStatistics)}
-    named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    named = set(re.findall(r"^\| `(?!flexwire_tap_)(\w+)` \|", PAGE, re.MULTILINE))
     assert len(named) == 7
     assert named <= counts
+
+
+def test_every_series_that_it_names_is_given(tmp_path: Path) -> None:
+    given = Tap(("127.0.0.1", 0), ("127.0.0.1", 1), tmp_path).openmetrics().decode()
+    # A second name in a row leaves out what both begin with.
+    rows = [row for row in PAGE.splitlines() if row.startswith("| `flexwire_tap_")]
+    series = {
+        f"flexwire_tap_{name}"
+        for row in rows
+        for name in re.findall(r"`(?:flexwire_tap|…)_(\w+)`", row)
+    }
+    assert len(series) == 13
+    assert series <= set(re.findall(r"^(\w+)[ {]", given, re.MULTILINE))

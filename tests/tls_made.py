@@ -77,8 +77,8 @@ def client_hello(random: bytes, extensions: bytes = b"") -> bytes:
     return _record(22, _message(1, body + len(extensions).to_bytes(2) + extensions))
 
 
-def server_hello(random: bytes, suite: int, extensions: bytes = b"") -> bytes:
-    body = b"\x03\x03" + random + b"\x00" + suite.to_bytes(2) + b"\x00"
+def server_hello(random: bytes, suite: int, extensions: bytes = b"", session: bytes = b"") -> bytes:
+    body = b"\x03\x03" + random + bytes([len(session)]) + session + suite.to_bytes(2) + b"\x00"
     return _record(22, _message(2, body + len(extensions).to_bytes(2) + extensions))
 
 
@@ -120,8 +120,11 @@ def made_1_3(suite: int, exchanges: list[Flight], *, updates: int) -> Made:
     return made
 
 
-def renegotiated_1_2(exchanges: list[Flight]) -> Made:
-    """TLS 1.2 with AES-128-GCM, which the client negotiates anew in the end."""
+def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
+    """TLS 1.2 with AES-128-GCM, which the client negotiates anew in the end.
+
+    The key log has its secret ``by_session``, as Java's agent writes it, or by the random.
+    """
     random, other, master = os.urandom(32), os.urandom(32), os.urandom(48)
     seed, block, last = b"key expansion" + other + random, b"", b"key expansion" + other + random
     while len(block) < 40:
@@ -139,7 +142,10 @@ def renegotiated_1_2(exchanges: list[Flight]) -> Made:
 
     made = Made()
     made.keylog = f"CLIENT_RANDOM {random.hex()} {master.hex()}\n".encode()
-    hello = server_hello(other, _GCM_128_OF_1_2)
+    session = os.urandom(32)
+    if by_session:
+        made.keylog = f"RSA Session-ID:{session.hex()} Master-Key:{master.hex()}\n".encode()
+    hello = server_hello(other, _GCM_128_OF_1_2, session=session)
     made.flights = [("request", client_hello(random)), ("response", hello)]
     for end in ("request", "response"):
         finished = seal(end, 22, _message(20, bytes(12)))

@@ -204,8 +204,9 @@ def test_what_does_not_open_stays_and_is_counted(
     assert raw(done.paths[0]) == found
 
 
-def test_what_is_negotiated_anew_is_opened_up_to_there(tmp_path: Path) -> None:
-    made = renegotiated_1_2(exchanges(8, 3))
+@pytest.mark.parametrize("by_session", [False, True])
+def test_what_is_negotiated_anew_is_opened_up_to_there(tmp_path: Path, *, by_session: bool) -> None:
+    made = renegotiated_1_2(exchanges(8, 3), by_session=by_session)
     done = opened(tmp_path, packets(made.flights), made.keylog)
     assert dict(done.counts.partly) == {RENEGOTIATED: 1}
     assert streams(done) == made.sent
@@ -282,7 +283,8 @@ def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
     lines = [f"{good} {secret}", good, f"{good} zz", f"{good[2:]} {secret}"]
     log.add("".join(f"CLIENT_RANDOM {line}\n" for line in lines).encode())
     log.add(f"# made by a test\n\nRSA 00 11\nWHAT {good} {secret}\n".encode())
-    assert (log.connections, log.strange_lines) == (1, 4)
+    log.add(b"RSA Session-ID:aa Master-Key:bb\nRSA Session-ID:aa\n")
+    assert (log.connections, log.strange_lines) == (1, 6)
     assert log.secrets_of(bytes.fromhex(good)) == {"CLIENT_RANDOM": bytes.fromhex(secret)}
     assert "cdcd" not in repr(log)
     assert "\\xcd" not in repr(log)

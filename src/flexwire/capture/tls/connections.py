@@ -147,7 +147,7 @@ class Ends:
             self._pass()
             return
         random = random_of(payload)
-        if random is not None and not self._keys.secrets_of(random):
+        if random is not None and not self._keys.may_open(random):
             self._give_up(NO_SECRET)
             return
         self._state = _State.TRYING

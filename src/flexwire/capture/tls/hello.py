@@ -14,17 +14,19 @@ MESSAGE_HEAD: Final = 4
 _SUPPORTED_VERSIONS: Final = 43
 _EARLY_DATA: Final = 42
 _VERSION_BYTES: Final = 2
+_SESSION_AT: Final = _VERSION_BYTES + RANDOM_BYTES + 1
 _KIND_AT: Final = 5
 _RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
 
 
 class Hello(NamedTuple):
-    """A random and, of a ServerHello, the version and cipher suite that were chosen."""
+    """A random and, of a ServerHello, the version, cipher suite and session that were chosen."""
 
     random: bytes
     version: int
     suite: int = 0
     has_early_data: bool = False
+    session: bytes = b""
 
 
 def begins_client_hello(data: bytes) -> bool:
@@ -65,7 +67,7 @@ def parse_server_hello(body: bytes) -> Hello | None:
     chosen = _extensions(body, at + 3).get(_SUPPORTED_VERSIONS, b"")
     if len(chosen) == _VERSION_BYTES:
         version = int.from_bytes(chosen)
-    return Hello(random, version, suite)
+    return Hello(random, version, suite, session=body[_SESSION_AT:at])
 
 
 def _begin(body: bytes) -> tuple[int, bytes, int]:

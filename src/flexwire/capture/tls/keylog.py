@@ -29,10 +29,12 @@ _OTHERS: Final = frozenset(
         "ECH_CONFIG",
         "ECH_SECRET",
         "EXPORTER_SECRET",
-        "RSA",
         "SERVER_HANDSHAKE_TRAFFIC_SECRET",
     }
 )
+# As Java's agent writes it of TLS 1.2: a master secret by the id of the session.
+_BY_SESSION: Final = "RSA"
+_SESSION, _KEY = "Session-ID:", "Master-Key:"
 # A decryption secrets block of pcapng: the type "TLS key log", and how long the log is.
 _SECRETS_BLOCK_HEAD: Final = 8
 _TLS_KEY_LOG: Final = 0x544C534B
@@ -41,18 +43,28 @@ _PARTS: Final = 3
 
 @dataclass(slots=True)
 class KeyLog:
-    """The secrets of connections, by the random of their ClientHello.
+    """The secrets of connections, by the random of their ClientHello, or by their session's id.
 
     ``connections`` have one; ``strange_lines`` are those that a key log does not have.
     """
 
     strange_lines: int = 0
     _secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False)
+    _masters: dict[bytes, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def connections(self) -> int:
         """Of how many connections there are secrets."""
-        return len(self._secrets)
+        return len(self._secrets) + len(self._masters)
+
+    def may_open(self, random: bytes) -> bool:
+        """Whether there are secrets of a connection, or of sessions, of which it may be one."""
+        return bool(self._masters) or random in self._secrets
+
+    def master(self, random: bytes, session: bytes) -> bytes | None:
+        """The master secret of a connection of TLS 1.2."""
+        own = self.secrets_of(random).get(MASTER)
+        return self._masters.get(session) if own is None else own
 
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
         """The secrets of a connection by their label, none if the logs have none."""
@@ -95,6 +107,10 @@ class KeyLog:
         label = words[0].decode("ascii", "replace")
         if label in _OTHERS:
             return True
+        if label == _BY_SESSION:
+            # By an encrypted secret, as NSS has it, it is not looked up.
+            is_ours = words[1:] and words[1].startswith(_SESSION.encode())
+            return self._add_session(words) if is_ours else True
         try:
             random, secret = bytes.fromhex(words[1].decode()), bytes.fromhex(words[2].decode())
         except (IndexError, ValueError):
@@ -105,4 +121,18 @@ class KeyLog:
             self.strange_lines += 1
             return False
         self._secrets.setdefault(random, {})[label] = secret
+        return True
+
+    def _add_session(self, words: list[bytes]) -> bool:
+        try:
+            session, master = (
+                bytes.fromhex(word.decode().removeprefix(name))
+                for word, name in zip(words[1:], (_SESSION, _KEY), strict=True)
+            )
+        except ValueError:
+            session = master = b""
+        if not session or len(master) not in _SIZES[MASTER]:
+            self.strange_lines += 1
+            return False
+        self._masters[session] = master
         return True

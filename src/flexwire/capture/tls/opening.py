@@ -18,7 +18,7 @@ from flexwire.capture.tls.hello import (
     parse_client_hello,
     parse_server_hello,
 )
-from flexwire.capture.tls.keylog import CLIENT, MASTER, SERVER
+from flexwire.capture.tls.keylog import CLIENT, SERVER
 from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, Direction
 from flexwire.capture.tls.schedule import APPLICATION, Opener13, openers_12
 from flexwire.capture.tls.suites import SUITES, TLS_1_2, TLS_1_3, VERSION_NAMES
@@ -208,15 +208,14 @@ class TlsConnection:
             raise BrokenError(f"the cipher suite {server.suite:#06x}, which is not opened")
         if client.has_early_data:
             raise BrokenError("it begins with early data (0-RTT), which is not opened")
-        secrets = self._keys.secrets_of(client.random)
         near, far = self._ends["request"], self._ends["response"]
         if server.version == TLS_1_2:
-            if MASTER not in secrets:
+            master = self._keys.master(client.random, server.session)
+            if master is None:
                 raise BrokenError(NO_SECRET)
-            near.opener, far.opener = openers_12(
-                suite, secrets[MASTER], client.random, server.random
-            )
+            near.opener, far.opener = openers_12(suite, master, client.random, server.random)
             return
+        secrets = self._keys.secrets_of(client.random)
         if CLIENT not in secrets or SERVER not in secrets:
             raise BrokenError(NO_SECRET)
         near.opener = Opener13(suite, secrets[CLIENT])

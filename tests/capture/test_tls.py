@@ -132,6 +132,22 @@ def test_after_a_loss_everything_is_in_its_place(
         assert done.counts.opened == 1
 
 
+@pytest.mark.parametrize("version", [V12, V13])
+def test_what_is_lost_of_the_handshake_is_not_missed(
+    tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", version)
+    made, _ = converse(near, far, exchanges(14, 2))
+    # All that the client says after its ClientHello, until its first request.
+    first, after = (
+        len(packets(made.flights[:end], syn=False, fin=False, most=900)) for end in (2, 3)
+    )
+    lost = set(range(first, after))
+    done = opened(tmp_path, packets(made.flights, lost=lost, most=900), tmp_path / "keys.log")
+    assert streams(done) == made.sent
+    assert (done.counts.opened, done.counts.lost_bytes) == (1, 0)
+
+
 @pytest.mark.parametrize("suite", [0x1301, 0x1302, 0x1303])
 def test_keys_that_are_updated_are_followed(tmp_path: Path, suite: int) -> None:
     made = made_1_3(suite, exchanges(3), updates=3)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     # Opens a file by its name, to be read from a byte on; raises OSError if it cannot.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
+    # Takes the body of a decryption secrets block, and the byte order.
+    OnSecrets = Callable[[bytes, str], None]
+
     class Readable(Protocol):
         """What gives the bytes of a file, as many as are asked for while there are any."""
 
@@ -72,21 +75,26 @@ _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def read_packets(
-    path: str | Path, opener: Opener | None = None
+    path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | Unreadable]:
     """Every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
-    gives the packets before the damage and then one `Unreadable` that says where it is.
+    gives the packets before the damage and then one `Unreadable` that says where it is. What a
+    pcapng file holds of secrets, ``on_secrets`` takes.
     """
     with open_capture(str(path), opener) as (file, _):
-        yield from packets_of(str(path), file)
+        yield from packets_of(str(path), file, on_secrets)
 
 
-def packets_of(name: str, file: Readable) -> Iterator[CapturedPacket | Unreadable]:
+def packets_of(
+    name: str, file: Readable, on_secrets: OnSecrets | None = None
+) -> Iterator[CapturedPacket | Unreadable]:
     """The same of a file that is open, and uncompressed."""
     source = Source(name, file)
     blocks = begin_blocks(source)
+    if isinstance(blocks, PcapngBlocks):
+        blocks.on_secrets = on_secrets
     try:
         for packet in blocks:
             if packet is not None:
@@ -435,8 +443,7 @@ class PcapngBlocks:
     def __init__(self, source: Source, head: SectionHead | None = None) -> None:
         self._source = source
         self.section = None if head is None else Section(source, head)
-        # What takes the body of a decryption secrets block, and the byte order, where one does.
-        self.on_secrets: Callable[[bytes, str], None] | None = None
+        self.on_secrets: OnSecrets | None = None
 
     def __iter__(self) -> Iterator[CapturedPacket | Unreadable | None]:
         """Read a block at each step, None if it is not a packet's.

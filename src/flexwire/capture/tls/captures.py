@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.assembly import connection_key
-from flexwire.capture.files import (
-    DamagedError,
-    PcapngBlocks,
-    Source,
-    begin_blocks,
-    open_capture,
-    read_packets,
-)
+from flexwire.capture.files import read_packets
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket, Unreadable
 from flexwire.capture.pcapng import PcapngWriter
@@ -31,7 +24,7 @@ from flexwire.errors import CaptureError
 from flexwire.storage.private import make_private_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from flexwire.capture.files import Opener
@@ -74,7 +67,7 @@ def open_captures(
         raise CaptureError("expected an empty directory, or a new one", source=str(directory))
     with _Rewriting(directory, keys) as rewriting:
         for name in sorted(names, key=lambda one: _first_us(one, opener)):
-            for packet in _packets(name, keys, opener):
+            for packet in read_packets(name, opener, keys.add_block):
                 rewriting.take(packet)
         rewriting.finish()
     return OpenedCaptures(rewriting.paths(), rewriting.counts)
@@ -84,22 +77,6 @@ def _first_us(name: str, opener: Opener | None) -> int:
     """When a file's first packet was captured."""
     packets = read_packets(name, opener)
     return next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
-
-
-def _packets(
-    name: str, keys: KeyLog, opener: Opener | None
-) -> Iterator[CapturedPacket | Unreadable]:
-    with open_capture(name, opener) as (file, _):
-        source = Source(name, file)
-        blocks = begin_blocks(source)
-        if isinstance(blocks, PcapngBlocks):
-            blocks.on_secrets = keys.add_block
-        try:
-            for packet in blocks:
-                if packet is not None:
-                    yield packet
-        except DamagedError as damage:
-            yield damage.unreadable(source)
 
 
 class _Rewriting(ExitStack):

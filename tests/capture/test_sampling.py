@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files import open_capture, packets_of, read_packets
+from flexwire.capture.files import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment, share_in
 from flexwire.errors import CaptureError
@@ -120,3 +120,17 @@ def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
 def test_the_files_of_each_share_are_counted() -> None:
     assert sampled_files([0.5, 0.1, 0.5]) == (Sampled(0.1, 1), Sampled(0.5, 2))
     assert len(sampled_files(one / 1000 for one in range(1, 999))) == 20
+
+
+def test_what_is_damaged_says_none_and_is_found_damaged_after_that(tmp_path: Path) -> None:
+    whole = gzip.compress(b"\n\r\r\n" + bytes(range(256)) * 40)
+    path = tmp_path / "damaged.pcapng.gz"
+    path.write_bytes(whole[:14] + b"\xff" * 20 + whole[34:])
+    found = []
+    with open_capture(str(path)) as (file, _):
+        assert share_in(file) is None
+        for _ in range(3):
+            with pytest.raises(DAMAGE) as damage:
+                file.read()
+            found.append(repr(damage.value))
+    assert len(set(found)) == 1

@@ -168,20 +168,28 @@ class _Inflated(io.RawIOBase):
     """The content of a gzip'd file.
 
     What zlib had inflated of a piece when it found damage in it is lost. So the pieces are the same
-    however many bytes a reader asks for at a time: every reader has the same bytes before it.
+    however many bytes a reader asks for at a time: every reader has the same bytes before it. What
+    reads on after damage finds that again, not what gzip makes of the bytes after it.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
         self._file = gzip.open(file)  # noqa: SIM115 - owns only the open file
         self._left = memoryview(b"")
+        self._damage: BaseException | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, room: WriteableBuffer, /) -> int:
         view = memoryview(room)
+        if self._damage is not None:
+            raise self._damage
         if not self._left:
-            self._left = memoryview(self._file.read1(STEP_BYTES))
+            try:
+                self._left = memoryview(self._file.read1(STEP_BYTES))
+            except DAMAGE as damage:
+                self._damage = damage
+                raise
         count = min(len(view), len(self._left))
         view[:count] = self._left[:count]
         self._left = self._left[count:]

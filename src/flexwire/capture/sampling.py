@@ -10,7 +10,7 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files import BYTE_ORDERS, SECTION_MAGIC
+from flexwire.capture.files import BYTE_ORDERS, DAMAGE, SECTION_MAGIC
 from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
@@ -33,8 +33,14 @@ def sampling_comment(share: float) -> bytes:
 
 
 def share_in(file: BufferedReader[Any]) -> float | None:
-    """The share of connections that an open file says it holds, without reading on; else None."""
-    head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
+    """The share of connections that an open file says it holds, without reading on; else None.
+
+    What is damaged says none, and whatever reads it next finds the damage.
+    """
+    try:
+        head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
+    except DAMAGE:
+        return None
     order = BYTE_ORDERS.get(head[8:12])
     if not head.startswith(SECTION_MAGIC) or order is None:
         return None

@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.errors import JsonFormError
 from flexwire.net.calling import Broker
-from flexwire.net.calling.records_form import decode_records, encode_records
+from flexwire.protocol.records_form import decode_records, encode_records
 from flexwire.records import Record, decode_batches, encode_batch
 from tests.net.answering import Answers, answering
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.net.calling.bodies import records_names
-from flexwire.net.calling.records_form import decode_records
-from flexwire.net.calling.structures import structures
-from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
-from flexwire.wire.types import INT16
+from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.shown import called, code_names, shown
+from flexwire.protocol.structures import structures
 
 if TYPE_CHECKING:
     from flexwire.codec import Message
@@ -97,16 +94,7 @@ class Answer:
         """
         if self.response is None:
             return None
-        form = self.response.to_json(self.response_version)
-        kind = type(self.response)
-        schema = kind.definition.schema(self.response_version)
-        fields = records_names(kind, self.response_version) if records else frozenset()
-        for one in structures(form, schema):
-            for name in fields & one.form.keys():
-                _show_records(one.form, name)
-            if names:
-                _name_errors(one.form, _code_names(one.schema))
-        return form
+        return shown(self.response, self.response_version, names=names, records=records)
 
     def _codes(self) -> list[ErrorCode]:
         form = self.to_json()
@@ -116,46 +104,9 @@ class Answer:
         return [
             ErrorCode(one.at(name), code, called(code))
             for one in structures(form, schema)
-            for name in _code_names(one.schema)
+            for name in code_names(one.schema)
             if (code := one.form.get(name)) is not None
         ]
-
-
-def called(code: int) -> str:
-    """What Kafka calls an error code, in words where it has none.
-
-    >>> called(3), called(9999)
-    ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')
-    """
-    return error_name(code) or "of no release"
-
-
-def _code_names(schema: Any) -> list[str]:
-    return [
-        one.json_name
-        for one in schema.fields
-        if one.type == INT16 and is_error_code(one.name, INT16.name.lower())
-    ]
-
-
-def _name_errors(form: dict[str, Any], names: list[str]) -> None:
-    for name in names:
-        if form.get(name, NO_ERROR) == NO_ERROR:
-            continue
-        items = list(form.items())
-        form.clear()
-        for key, value in items:
-            form[key] = value
-            if key == name:
-                form[f"_{name.removesuffix('Code')}Name"] = called(value)
-
-
-def _show_records(form: dict[str, Any], name: str) -> None:
-    if form[name] is None:
-        return
-    shown = decode_records(base64.b64decode(form[name]))
-    if shown is not None:
-        form[name] = shown
 
 
 def _is_inside(path: str, outer: str) -> bool:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from flexwire.codec import message
 from flexwire.errors import LoginError
-from flexwire.net.calling.answers import called
 from flexwire.net.calling.scram import ScramClient
 from flexwire.net.calling.security import PLAIN
 from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.shown import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,10 @@ import flexwire
 from flexwire.arguments import refuse
 from flexwire.codec.json_form import write_json
 from flexwire.errors import JsonFormError
-from flexwire.net.calling.records_form import encode_records
-from flexwire.net.calling.structures import Structure, structures
 from flexwire.net.header_tags import split_header_tag
+from flexwire.protocol.records_form import encode_records
+from flexwire.protocol.shown import records_names
+from flexwire.protocol.structures import Structure, structures
 from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.schema import Presence
 
@@ -53,7 +54,7 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
         reason = "nested too deeply"
         raise JsonFormError(reason, message=kind.entry.name, version=version) from None
     names = kind.definition.served.former_names(version)
-    records = _records_fields(kind, version)
+    records = records_names(kind, version)
     try:
         for one in structures(form, kind.definition.schema(version), names):
             former = names.get(one.schema.name, {})
@@ -75,16 +76,6 @@ def parse_header_tag(text: str) -> tuple[int, bytes]:
     if tag > HIGHEST_TAG:
         raise refuse("header tag", f"at most {HIGHEST_TAG}", tag)
     return tag, value.encode() if isinstance(value, str) else value
-
-
-def records_names(kind: type[Message], version: int) -> frozenset[str]:
-    """The names in JSON of a message's fields that hold records."""
-    return _records_fields(kind, version)
-
-
-def _records_fields(kind: type[Message], version: int) -> frozenset[str]:
-    spec = kind.entry.spec(version, kind.definition.served.release)
-    return frozenset(one.json_name for one in spec.walk() if one.type.name == "records")
 
 
 def _encode_records(one: Structure, names: frozenset[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.codec import Message, message
 from flexwire.errors import CallError, LoginError, TapError, WriteRefusedError
-from flexwire.net.calling.answers import Answer, Frame, called
+from flexwire.net.calling.answers import Answer, Frame
 from flexwire.net.calling.authentication import log_in
 from flexwire.net.calling.bodies import read_body
 from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing, Connection
@@ -28,6 +28,7 @@ from flexwire.protocol import (
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.requests import request_name
 from flexwire.protocol.responses import UNSUPPORTED_VERSION, parse_correlation_id
+from flexwire.protocol.shown import called
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.versions import HIGHEST, Versions

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CallError, short
-from flexwire.net.calling.answers import called
 from flexwire.net.calling.broker import Broker, api_key_of
 from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.shown import called
 from flexwire.versions import Versions
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import Presence

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.protocol import RequestFrame, parse_request, parse_response
+from flexwire.protocol import RequestFrame, parse_response, read_request
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.requests import decodes
 from flexwire.protocol.responses import parse_correlation_id
@@ -79,7 +79,7 @@ class Evidence:
 
     def _see_request(self, payload: bytes, *, is_whole: bool) -> None:
         try:
-            request = parse_request(payload)
+            request = read_request(payload)
         except _UNREADABLE:
             return
         if not _is_text(request.client_id):

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.call_options import Reaching, reach, reaching_options
-from flexwire.cli.options import InputError, read_json, release_option
+from flexwire.cli.options import InputError, given_lines, read_json, release_option
 from flexwire.errors import FlexwireError, WriteRefusedError, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from click.shell_completion import CompletionItem
 
     from flexwire.net.calling import Answer, Broker, Cluster
@@ -189,7 +187,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
 
 def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
     failed = 0
-    for number, line in _lines(source):
+    for number, line in given_lines(source):
         told: dict[str, Any] = {"line": number}
         try:
             request = _parsed(line)
@@ -209,20 +207,6 @@ def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
             f"{failed} of the requests failed, or were answered with error codes", file=sys.stderr
         )
         sys.exit(1)
-
-
-def _lines(source: str) -> Iterator[tuple[int, bytes]]:
-    """Give the lines that are not blank, each with its number."""
-    if source == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed")
-        yield from (one for one in enumerate(sys.stdin.buffer, 1) if one[1].strip())
-        return
-    try:
-        with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
-            yield from (one for one in enumerate(file, 1) if one[1].strip())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

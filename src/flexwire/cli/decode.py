@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.frames import (
+    Framing,
+    Shown,
+    framing_options,
+    hint,
+    named,
+    needed_version,
+    one_frame,
+    read_frames,
+    refuse_for_frames,
+    words_argument,
+)
 from flexwire.cli.options import (
     Notation,
-    data_argument,
     encoding_option,
     find_message,
+    given_lines,
     lenient_option,
-    message_argument,
     notation_option,
+    optional_version_option,
     read_bytes,
+    read_line,
     release_option,
     specs_options,
-    version_option,
 )
+from flexwire.errors import DecodeError, FlexwireError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
 
 @click.command()
-@message_argument
-@data_argument
-@version_option
+@words_argument
+@optional_version_option
+@framing_options
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Each line of DATA, a file or - for standard input, is one message or frame, in hex or "
+    "base64; it is answered by one line.",
+)
 @release_option
 @specs_options
 @encoding_option
@@ -38,9 +60,9 @@ if TYPE_CHECKING:
 @click.option("--compact", is_flag=True, help="One line of JSON.")
 def decode(
     *,
-    message: str,
-    data: str,
-    version: int,
+    words: tuple[str, ...],
+    version: int | str | None,
+    lines: bool,
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
@@ -48,14 +70,86 @@ def decode(
     notation: Notation,
     lenient: bool,
     compact: bool,
+    **framing: Any,
 ) -> None:
-    """Decode one MESSAGE and print its JSON form.
+    """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
-    The bytes are those of the message alone, without a request or response header.
+    The bytes are those of the message alone, without a request or response header. With --frame
+    they are header and body together; error codes then have their names, and records are shown.
 
-    DATA is hex, base64, a file's path, or - for standard input.
-    """
+    DATA is hex, a hex dump, base64, a file's path, or - for standard input.
+
+    \b
+    flexwire decode MetadataRequest ffffffff07 --version 12
+    flexwire decode --frame request.hex
+    flexwire decode --frame response.hex --api Metadata --version 12
+    flexwire decode capture.pcapng --frame-number 17
+    """  # noqa: D301 - click takes the character itself
+    how = Framing(**framing)
+    message, data = named(words, how)
+    if message is None:
+        refuse_for_frames(release, specs, encoding, lenient=lenient)
+        if lines:
+            _print_lines(data, notation, lambda raw: _form(one_frame(raw, notation, how, version)))
+            return
+        for shown in read_frames(data, notation, how, version):
+            _print(_form(shown), compact=compact)
+        return
     made = find_message(message, release, specs, specs_mode)
-    decoded = made.decode(read_bytes(data, notation), version, lenient=lenient, encoding=encoding)
-    form = decoded.to_json(version)
+    number = needed_version(made, version)
+
+    def read(raw: bytes) -> Any:
+        return made.decode(raw, number, lenient=lenient, encoding=encoding).to_json(number)
+
+    if lines:
+        _print_lines(data, notation, read)
+        return
+    raw = read_bytes(data, notation)
+    try:
+        form = read(raw)
+    except DecodeError:
+        if told := hint(raw):
+            print(told, file=sys.stderr)
+        raise
+    _print(form, compact=compact)
+
+
+def _form(shown: Shown) -> dict[str, Any]:
+    from flexwire.codec import message
+    from flexwire.protocol import withhold
+    from flexwire.protocol.shown import shown as as_json
+
+    frame = shown.frame
+    header = frame.header
+    body = message(header.message_name).decode(frame.body, frame.version)
+    withheld = withhold(body) if shown.withheld else 0
+    return {
+        "frame": frame.kind,
+        **({"where": shown.where} if shown.where else {}),
+        "length": len(frame.payload),
+        "headerVersion": header.header_version,
+        "header": header.header.to_json(header.header_version),
+        "message": header.message_name,
+        "version": frame.version,
+        "body": as_json(body, frame.version),
+        **({"withheldCredentials": withheld} if withheld else {}),
+    }
+
+
+def _print(form: Any, *, compact: bool) -> None:
     print(json.dumps(form, ensure_ascii=False, indent=None if compact else 2))
+
+
+def _print_lines(data: str, notation: Notation, read: Callable[[bytes], Any]) -> None:
+    """Decode each line; one that does not decode says why in its place, and the command fails."""
+    failed = 0
+    for _, line in given_lines(data):
+        try:
+            form = read(read_line(line, notation))
+        except FlexwireError as error:
+            failed += 1
+            form = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(form, ensure_ascii=False), flush=True)
+    if failed:
+        print(f"{failed} of the lines did not decode", file=sys.stderr)
+        sys.exit(1)

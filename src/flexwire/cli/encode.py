@@ -16,6 +16,7 @@ from flexwire.cli.options import (
     read_json,
     release_option,
     specs_options,
+    version_of,
     version_option,
 )
 
@@ -43,7 +44,7 @@ def encode(
     *,
     message: str,
     source: str,
-    version: int,
+    version: int | str,
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
@@ -55,7 +56,8 @@ def encode(
     JSON is the text itself, a file's path, or - for standard input, which is the default.
     """
     made = find_message(message, release, specs, specs_mode)
-    encoded = made.from_json(read_json(source), version).encode(version, encoding=encoding)
+    number = version_of(made, version)
+    encoded = made.from_json(read_json(source), number).encode(number, encoding=encoding)
     if notation is Notation.RAW:
         sys.stdout.buffer.write(encoded)
     elif notation is Notation.BASE64:

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.frames import (
+    Framing,
+    Shown,
+    framing_options,
+    hint,
+    named,
+    needed_version,
+    read_frames,
+    refuse_for_frames,
+    words_argument,
+)
 from flexwire.cli.options import (
     Format,
     Notation,
-    data_argument,
     encoding_option,
     find_message,
     format_option,
     lenient_option,
-    message_argument,
     notation_option,
+    optional_version_option,
     read_bytes,
     release_option,
     specs_options,
-    version_option,
 )
 from flexwire.printable import printable
 
@@ -36,9 +46,9 @@ _WIDTH = 8
 
 
 @click.command()
-@message_argument
-@data_argument
-@version_option
+@words_argument
+@optional_version_option
+@framing_options
 @release_option
 @specs_options
 @encoding_option
@@ -47,9 +57,8 @@ _WIDTH = 8
 @format_option
 def explain(
     *,
-    message: str,
-    data: str,
-    version: int,
+    words: tuple[str, ...],
+    version: int | str | None,
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
@@ -57,27 +66,65 @@ def explain(
     notation: Notation,
     lenient: bool,
     output: Format,
+    **framing: Any,
 ) -> None:
-    """Explain one MESSAGE byte by byte.
+    """Explain one MESSAGE, or a whole frame, byte by byte.
 
     Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
-    codes.
+    codes. Records are explained as well, unless they are compressed.
 
-    DATA is hex, base64, a file's path, or - for standard input. What precedes an error is explained
-    too; the error goes to standard error, with exit code 1.
-    """
-    from flexwire.codec import explain as explain_bytes
+    DATA is hex, a hex dump, base64, a file's path, or - for standard input. What precedes an error
+    is explained too; the error goes to standard error, with exit code 1.
 
+    \b
+    flexwire explain MetadataRequest ffffffff07 --version 12
+    flexwire explain --frame response.hex --request request.hex
+    flexwire explain capture.pcapng --frame-number 17
+    """  # noqa: D301 - click takes the character itself
+    how = Framing(**framing)
+    message, data = named(words, how)
+    if message is None:
+        refuse_for_frames(release, specs, encoding, lenient=lenient)
+        _explain_frames(read_frames(data, notation, how, version), output)
+        return
     made = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)
-    found = explain_bytes(made, raw, version, lenient=lenient, encoding=encoding)
+    number = needed_version(made, version)
+    from flexwire.codec import explain as explain_bytes
+
+    found = explain_bytes(made, raw, number, lenient=lenient, encoding=encoding)
     if output is Format.JSON:
         print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
     else:
         for line in table_lines(found, raw):
             print(line)
     if found.error is not None:
+        if told := hint(raw):
+            print(told, file=sys.stderr)
         raise found.error
+
+
+def _explain_frames(frames: list[Shown], output: Format) -> None:
+    from flexwire.protocol.whole_frames import explain_frame
+
+    error = None
+    forms = []
+    for shown in frames:
+        if shown.where and output is Format.TEXT:
+            print(shown.where)
+        for part in explain_frame(shown.frame, withheld=shown.withheld):
+            told = f"; {part.withheld} credentials are withheld" if part.withheld else ""
+            if output is Format.TEXT:
+                print(f"{part.title}{told}")
+                for line in table_lines(part.explanation, part.data):
+                    print(line)
+                print()
+            forms.append({"title": f"{part.title}{told}", **_as_json(part.explanation)})
+            error = error or part.explanation.error
+    if output is Format.JSON:
+        print(json.dumps(forms, ensure_ascii=False, indent=2))
+    if error is not None:
+        raise error
 
 
 def _as_json(found: Explanation) -> dict[str, Any]:
@@ -141,7 +188,7 @@ def _error_name(one: Annotation) -> str | None:
 def _text(one: Annotation) -> str:
     value = one.value
     if isinstance(value, bytes):
-        return f"{len(value)} bytes"
+        return f"{len(value)} {'byte' if len(value) == 1 else 'bytes'}"
     if value is None:
         return "null"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)

@@ -19,7 +19,7 @@ from flexwire.errors import FlexwireError, short
 from flexwire.versions import HIGHEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from flexwire.codec import Message
     from flexwire.schema.parse import Mode
@@ -78,12 +78,41 @@ catalog_option = click.option(
 )
 message_argument = click.argument("message")
 data_argument = click.argument("data")
+
+
+class _Version(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
+    """A message version, or the word for the newest that the message has."""
+
+    name = "N|latest"
+
+    def convert(
+        self, value: int | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        if value == LATEST or isinstance(value, int):
+            return value
+        if not re.fullmatch(r"\d{1,5}", value) or int(value) > HIGHEST:
+            self.fail(f"{value!r} is not a version: 0 to {HIGHEST}, or {LATEST}", param, ctx)
+        return int(value)
+
+
+LATEST = "latest"
 version_option = click.option(
-    "-V", "--version", type=click.IntRange(0, HIGHEST), required=True, help="The message version."
+    "-V",
+    "--version",
+    type=_Version(),
+    required=True,
+    help="The message version; the latest is the newest that MESSAGE has.",
 )
 release_option = click.option(
     "--release",
     help="The Kafka release whose layout to use; by default the newest that has the version.",
+)
+optional_version_option = click.option(
+    "-V",
+    "--version",
+    type=_Version(),
+    help="The message version; the latest is the newest that MESSAGE has. A request's frame says "
+    "it.",
 )
 _specs_option = click.option(
     "--specs",
@@ -126,7 +155,8 @@ notation_option = click.option(
     type=click.Choice(Notation, case_sensitive=False),
     default=Notation.AUTO,
     show_default="auto",
-    help="How the bytes are written; auto takes a file as raw, text as hex or else base64.",
+    help="How the bytes are written; auto takes text as hex or a hex dump, or else base64, and a "
+    "file as hex or a hex dump, or else raw.",
 )
 format_option = click.option(
     "--format",
@@ -202,12 +232,17 @@ def find_message(
     return load_specs(specs, mode=specs_mode).message(name)
 
 
+def version_of(made: type[Message], version: int | str) -> int:
+    """The number of a version that may be given as the latest."""
+    return made.entry.versions.highest if version == LATEST else int(version)
+
+
 def read_bytes(given: str, notation: Notation) -> bytes:
     """Give the bytes of an argument: text, a file, or standard input.
 
-    In ``auto``, text that is hex is hex even where it could be base64 or a file's name too, a file
-    is raw, and what could be base64 but has a directory in front is a file.
-    Raises `InputError`.
+    In ``auto``, text that is hex or a dump of bytes is read as that even where it could be base64
+    or a file's name too; so is the text in a file, which is raw otherwise; and what could be base64
+    but has a directory in front is a file. Raises `InputError`.
     """
     if given == "-":
         return _written(read_standard_input(), notation, "standard input")
@@ -220,12 +255,39 @@ def read_bytes(given: str, notation: Notation) -> bytes:
         return _written(_content(path), notation, given)
     # A slash is a character of base64, and far more often one of a path.
     if notation in {Notation.AUTO, Notation.BASE64} and not given.startswith(("/", "./", "../")):
-        try:
-            return base64.b64decode(given, validate=True)
-        except (binascii.Error, ValueError):
-            pass
+        found = _from_base64(given)
+        if found is not None:
+            return found
     what = "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
     raise InputError(f"{short(given)} is not {what}")
+
+
+def read_line(line: bytes, notation: Notation) -> bytes:
+    """Give the bytes of one line: hex or base64, and never a file. Raises `InputError`."""
+    text = line.decode("utf-8", "replace").strip()
+    found = _from_base64(text) if notation is Notation.BASE64 else _from_hex(text)
+    if found is None and notation is Notation.AUTO:
+        found = _from_base64(text)
+    if found is None:
+        raise InputError(f"{short(text)} is not hex or base64")
+    return found
+
+
+def given_lines(source: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, or of standard input, that are not blank, each with its number.
+
+    Raises `InputError`.
+    """
+    if source == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed")
+        yield from (one for one in enumerate(sys.stdin.buffer, 1) if one[1].strip())
+        return
+    try:
+        with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
+            yield from (one for one in enumerate(file, 1) if one[1].strip())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_standard_input() -> bytes:
@@ -254,14 +316,28 @@ def read_json(source: str) -> Any:
         raise InputError(f"{name}: nested too deeply") from None
 
 
+def _from_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
 def _from_hex(text: str) -> bytes | None:
-    digits = re.sub(r"[\s:]", "", text).removeprefix("0x")
-    return bytes.fromhex(digits) if re.fullmatch(r"(?:[0-9a-fA-F]{2})*", digits) else None
+    from flexwire.cli.dumps import read_dump
+
+    return read_dump(text)
 
 
 def _written(content: bytes, notation: Notation, source: str) -> bytes:
-    if notation in {Notation.AUTO, Notation.RAW}:
+    if notation is Notation.RAW:
         return content
+    if notation is Notation.AUTO:
+        try:
+            found = _from_hex(content.decode("ascii")) if content.strip() else None
+        except UnicodeDecodeError:
+            found = None
+        return content if found is None else found
     try:
         text = content.decode("ascii")
         if notation is Notation.BASE64:

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_version
+from flexwire.codec.explain_records import explain_records
 from flexwire.errors import DecodeError
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.reader import Reader, format_path
+from flexwire.wire.types import RECORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.codec.message import Message
 
 
@@ -76,4 +80,25 @@ def explain(
     except DecodeError as caught:
         error = caught
     covered = max((one.offset + one.length for one in reader.annotations), default=0)
-    return Explanation(tuple(reader.annotations), covered, error)
+    found = tuple(part for one in reader.annotations for part in _parts(one))
+    return Explanation(found, covered, error)
+
+
+def _parts(one: Annotation) -> Iterator[Annotation]:
+    """What is inside a field of records in its place, where its bytes are batches."""
+    meanings = explain_records(one.value, one.path) if _holds_records(one) else None
+    if not meanings:
+        yield one
+        return
+    data, rest = one.offset + one.length - len(one.value), meanings[-1]
+    yield Annotation(one.offset, data - one.offset, one.path, f"{one.type} length", len(one.value))
+    for part in meanings:
+        yield Annotation(data + part.start, part.size, part.path, part.type, part.value)
+    explained = rest.start + rest.size
+    if explained < len(one.value):
+        left = one.value[explained:]
+        yield Annotation(data + explained, len(left), one.path, "the first part of a batch", left)
+
+
+def _holds_records(one: Annotation) -> bool:
+    return bool(one.value) and one.type.endswith(RECORDS.name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError
-from flexwire.protocol import FrameSplitter, parse_request, response_header_version
+from flexwire.protocol import FrameSplitter, read_request, response_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 
@@ -61,7 +61,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     with contextlib.closing(writer), contextlib.suppress(OSError, FrameError, CodecError):
         while data := await reader.read(_CHUNK):
             for payload in splitter.feed(data):
-                request = parse_request(payload)
+                request = read_request(payload)
                 if request.api_version not in OFFERS.get(request.api_name, Versions.NONE):
                     return
                 answer = _answer(request)

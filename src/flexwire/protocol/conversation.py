@@ -20,7 +20,7 @@ from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT, InFlight
-from flexwire.protocol.requests import RequestFrame, parse_request
+from flexwire.protocol.requests import RequestFrame, read_request
 from flexwire.protocol.responses import parse_correlation_id
 from flexwire.protocol.sasl import Authentication, SaslExchange
 
@@ -160,7 +160,7 @@ class Conversation:
         request = None
         if is_placed:
             try:
-                request = parse_request(payload)
+                request = read_request(payload)
             except _UNREADABLE:
                 pass
             else:

@@ -22,6 +22,17 @@ _SMALL: Final = 4096
 _ENOUGH: Final = 64 * 1024
 
 
+def begins_with_length(data: bytes) -> bool:
+    r"""Whether the first four bytes say how many follow, as those of one whole frame do.
+
+    >>> begins_with_length(b"\0\0\0\2hi"), begins_with_length(b"\0\0\0\2hi!")
+    (True, False)
+    """
+    if len(data) < PREFIX_LENGTH:
+        return False
+    return bool(_LENGTH.unpack_from(data)[0] == len(data) - PREFIX_LENGTH)
+
+
 class FrameSplitter:
     r"""Cuts one direction of a connection into the payloads of its frames, as bytes arrive.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import EncodeError, JsonFormError, RecordError, short
 from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
-from flexwire.schema.spec import snake_case
+from flexwire.schema.spec import camel_case, snake_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,17 +135,12 @@ def _bytes(form: Any, path: str) -> bytes | None:
 
 
 def _known(names: frozenset[str]) -> str:
-    return f"it may have {', '.join(_spelt(name) for name in sorted(names))}"
-
-
-def _spelt(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return f"it may have {', '.join(camel_case(name) for name in sorted(names))}"
 
 
 def _header(batch: RecordBatch) -> dict[str, Any]:
     shown = {name: getattr(batch, name) for name in _SHOWN}
-    return {_spelt(name): one for name, one in shown.items() if one != _SHOWN[name]}
+    return {camel_case(name): one for name, one in shown.items() if one != _SHOWN[name]}
 
 
 def _shown(record: Record) -> dict[str, Any]:

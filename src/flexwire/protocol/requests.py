@@ -14,12 +14,15 @@ from typing import Any, Final
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import is_released, request_entries
+from flexwire.protocol.frames import begins_with_length
 from flexwire.protocol.headers import request_header_version
 from flexwire.schema.catalog import per_catalog
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 # Every version of the request header begins so: api key, api version, correlation id.
 _HEAD: Final = struct.Struct(">hhi")
+_KEY_AND_VERSION: Final = struct.Struct(">hh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,22 @@ def parse_request(payload: bytes) -> RequestFrame:
     """Read a request's header from the payload of a frame.
 
     Raises `FrameError` when the payload cannot be a request (too short, an api key that no
-    release has, a negative version) and `DecodeError` when the header is broken further on.
+    release has, a negative version) or begins with its own length as a frame does, and
+    `DecodeError` when the header is broken further on.
+    """
+    if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
+        raise FrameError(
+            "not a request: these bytes begin with their own length, as a frame does; the request "
+            f"begins after the first {PREFIX_LENGTH}"
+        )
+    return read_request(payload)
+
+
+def read_request(payload: bytes) -> RequestFrame:
+    """Read a request's header from what is known to be the payload of a frame.
+
+    Raises what `parse_request` does, and takes what begins with its own length as it is: so does a
+    Produce request of a version that is not released yet.
     """
     if len(payload) < _HEAD.size:
         raise FrameError(

@@ -12,7 +12,7 @@ from typing import Final
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
-from flexwire.protocol.requests import RequestFrame, decodes, parse_request
+from flexwire.protocol.requests import RequestFrame, decodes, read_request
 
 # What a client may ask before it authenticates, in versions of no release too (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
@@ -84,11 +84,11 @@ class SaslExchange:
     def parse(self, payload: bytes) -> RequestFrame | None:
         """The request in a frame of the client, or None when the frame is a token.
 
-        Raises what `parse_request` raises, outside the exchange of tokens.
+        Raises what `read_request` raises, outside the exchange of tokens.
         """
         if self._exchanging and not _is_request(payload):
             return None
-        request = parse_request(payload)
+        request = read_request(payload)
         self._exchanging = begins_raw_tokens(request)
         return request
 
@@ -97,7 +97,7 @@ def _is_request(payload: bytes) -> bool:
     # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with 0x60
     # or 0x05: no such token reads as an api key with a released version and a whole header.
     try:
-        request = parse_request(payload)
+        request = read_request(payload)
     except (FrameError, CodecError):
         return False
     return is_released(request.api_key, request.api_version)

@@ -39,6 +39,10 @@ class SpecSource(Protocol):
         """The message's name."""
 
     @property
+    def versions(self) -> Versions:
+        """Every version that has a layout."""
+
+    @property
     def releases(self) -> Mapping[str, Versions]:
         """The valid versions in each release that has the message."""
 
@@ -54,6 +58,10 @@ class OneSpec:
 
     def __init__(self, spec: MessageSpec) -> None:
         self.name = spec.name
+        self.type = spec.type
+        self.api_key = spec.api_key
+        self.versions = spec.valid_versions
+        self.flexible_versions = spec.flexible_versions
         self.releases: Mapping[str, Versions] = {}
         self._spec = spec
 

@@ -50,6 +50,16 @@ def snake_case(name: str) -> str:
     return _WORD_START.sub("_", name).lower()
 
 
+def camel_case(name: str) -> str:
+    """The name in JSON of what Python calls so.
+
+    >>> camel_case("last_offset_delta")
+    'lastOffsetDelta'
+    """
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A place in a spec's text; both count from 1, in characters."""

@@ -20,7 +20,7 @@ from flexwire.columnar.program import address
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.kernels.engine import kernel
-from flexwire.protocol import Authentication, Conversation, expects_response, parse_request
+from flexwire.protocol import Authentication, Conversation, expects_response, read_request
 from flexwire.protocol.requests import decodes
 
 if TYPE_CHECKING:
@@ -366,6 +366,6 @@ class Turns:
 
 def _parsed(payload: bytes) -> RequestFrame | None:
     try:
-        return parse_request(payload)
+        return read_request(payload)
     except (FrameError, CodecError, UnknownMessageError):
         return None

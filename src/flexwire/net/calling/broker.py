@@ -21,8 +21,8 @@ from flexwire.protocol import (
     DEFAULT_FRAME_LIMIT,
     api_name,
     expects_response,
-    parse_request,
     parse_response,
+    read_request,
     request_header_version,
 )
 from flexwire.protocol.error_codes import NO_ERROR
@@ -152,7 +152,7 @@ class Broker(Closing):
         header = self._header(api_key, version, tags)
         payload = header + request.encode(version)
         frame = Frame(payload, len(header))
-        asked = Answer(self.address, version, request, frame, parse_request(payload))
+        asked = Answer(self.address, version, request, frame, read_request(payload))
         return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:

@@ -15,7 +15,7 @@ from flexwire.columnar import ERROR
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.columnar.values import raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError
-from flexwire.protocol import parse_request, parse_response
+from flexwire.protocol import parse_response, read_request
 from flexwire.spark.functions.messages import with_error
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -82,7 +82,7 @@ def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> No
 def _read(frame: bytes, request: tuple[int, int] | None, options: Options) -> dict[str, Any]:
     payload = _payload(frame) if options.has_prefix else frame
     if request is None:
-        asked = parse_request(payload)
+        asked = read_request(payload)
         header: Any = asked.header
         told = {
             "api_key": asked.api_key,

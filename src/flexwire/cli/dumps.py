@@ -1,0 +1,191 @@
+"""Bytes as people have them: hex in any spacing, the layouts of hex dumps, and source code.
+
+Read are what Wireshark copies (as a hex dump, a hex stream, an escaped string, a C array), what
+``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X`` print, and how Python shows
+bytes. Where a layout numbers its bytes the numbers must be right: a dump that lacks a line, or has
+been joined with another, is refused and not read as something shorter.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.errors import FlexwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PLAIN: Final = re.compile(r"(?:(?:0x)?(?:[0-9a-f]{2})+[\s:,;]*)*", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"(?:\s*\"(?:\\x[0-9a-f]{2})*\"\s*\\?)+\s*", re.IGNORECASE)
+_ESCAPE: Final = re.compile(r"\\x([0-9a-f]{2})", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"[^{}]*\{([0-9a-fx,\s]*)\}[^{}]*", re.IGNORECASE | re.DOTALL)
+_LITERAL: Final = re.compile(r"\s*b(['\"]).*\1\s*", re.DOTALL)
+_BLOCK_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+# An offset of a line, then its bytes in pairs or in fours, then perhaps what they are as text.
+_LINE: Final = re.compile(r"\s*(?:0x)?([0-9a-f]{3,16})(:?)(?:\s+(.*\S))?\s*", re.IGNORECASE)
+# One group of bytes and the spaces before it; dumps have two in the middle of a line, and where the
+# text begins.
+_GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
+_GAP: Final = 2
+_USUAL: Final = 16
+_REPEATED: Final = "*"
+
+
+class DumpError(FlexwireError):
+    """A text that looks like a dump of bytes, and is not one."""
+
+
+class _Line(NamedTuple):
+    number: int
+    offset: str
+    has_colon: bool
+    content: str
+
+
+def read_dump(text: str) -> bytes | None:
+    r"""The bytes of a text; None where it is none of the layouts.
+
+    Raises `DumpError` for a dump whose offsets say that lines of it are missing.
+
+    >>> read_dump("00 12:00,03 0x07"), read_dump(r'"\x00\x12"'), read_dump(r"b'\x00k'")
+    (b'\x00\x12\x00\x03\x07', b'\x00\x12', b'\x00k')
+    >>> read_dump("00000000  00 12 00 03                  |....|\n00000004")
+    b'\x00\x12\x00\x03'
+    """
+    for read in (_plain, _escaped, _array, _literal, _lines):
+        found = read(text)
+        if found is not None:
+            return found
+    return None
+
+
+def _plain(text: str) -> bytes | None:
+    if _looks_numbered(text) or not _PLAIN.fullmatch(text.strip()):
+        return None
+    return bytes.fromhex(re.sub(r"0x|[\s:,;]", "", text.strip(), flags=re.IGNORECASE))
+
+
+def _looks_numbered(text: str) -> bool:
+    """Whether lines begin with what numbers their bytes, and so are not all bytes themselves."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = [match for line in lines if (match := _LINE.fullmatch(line))]
+    if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):
+        return False
+    widths = {len(match[1]) for match in first}
+    return len(widths) == 1 and (bool(first[0][2]) or "  " in lines[0].strip() or len(lines) > 1)
+
+
+def _escaped(text: str) -> bytes | None:
+    if not _ESCAPED.fullmatch(text):
+        return None
+    return bytes.fromhex("".join(_ESCAPE.findall(text)))
+
+
+def _array(text: str) -> bytes | None:
+    match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text))
+    if match is None or "0x" not in match[1].lower():
+        return None
+    numbers = [one.strip() for one in match[1].split(",") if one.strip()]
+    try:
+        return bytes(int(one, 16) for one in numbers)
+    except ValueError:
+        return None
+
+
+def _literal(text: str) -> bytes | None:
+    if not _LITERAL.fullmatch(text):
+        return None
+    try:
+        found = ast.literal_eval(text.strip())
+    except (SyntaxError, ValueError):
+        return None
+    return found if isinstance(found, bytes) else None
+
+
+def _lines(text: str) -> bytes | None:
+    lines: list[_Line | None] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        if line.strip() == _REPEATED:
+            lines.append(None)
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            return None
+        lines.append(_Line(number, match[1], bool(match[2]), match[3] or ""))
+    if not lines or lines[0] is None:
+        return None
+    refusals = []
+    for base, swap in _ways(lines[0]):
+        try:
+            return _joined(lines, base, _swapped if swap else bytes)
+        except DumpError as error:
+            refusals.append(error)
+    if any(one is not None and one.content for one in lines) and len(lines) > 1:
+        raise refusals[0]
+    return None
+
+
+def _ways(first: _Line) -> list[tuple[int, bool]]:
+    """How the offsets and the groups of a layout may be meant: the base, and if words are swapped.
+
+    ``hexdump`` and ``od`` number with seven digits, of which od's are octal; words of two bytes
+    without a colon are hexdump's, in the order of a little-endian machine.
+    """
+    if first.has_colon or len(first.offset) != len("0000000"):
+        return [(16, False)]
+    words = re.match(r"[0-9a-fA-F]{4}(?:\s|$)", first.content)
+    return [(16, True), (8, True)] if words else [(8, False), (16, False)]
+
+
+def _joined(lines: list[_Line | None], base: int, order: Callable[[bytes], bytes]) -> bytes:
+    found, last, width = bytearray(), b"", 0
+    for index, line in enumerate(lines):
+        if line is None:
+            continue
+        at = _offset(line, base)
+        if lines[index - 1] is None and last:
+            found += last * ((at - len(found)) // len(last))
+        if at != len(found):
+            raise DumpError(
+                f"line {line.number} begins at byte {at}, and {len(found)} bytes stand before it"
+            )
+        following = lines[index + 1] if index + 1 < len(lines) else None
+        most = width if following is None else _offset(following, base) - at
+        # A word of which the dump has the first byte alone is filled up.
+        last = order(_content(line, most))[: max(most, 0) or None]
+        width = width or len(last)
+        found += last
+    return bytes(found)
+
+
+def _offset(line: _Line, base: int) -> int:
+    try:
+        return int(line.offset, base)
+    except ValueError:
+        raise DumpError(f"line {line.number} begins with {line.offset}") from None
+
+
+def _content(line: _Line, most: int) -> bytes:
+    """The bytes of a line, at most so many, or where nobody knows as many as dumps have."""
+    found, at = b"", 0
+    while match := _GROUP.match(line.content, at):
+        if at and (len(match[1]) > _GAP or (len(found) >= (most or _USUAL) and len(match[1]) > 1)):
+            break
+        found, at = found + bytes.fromhex(match[2]), match.end()
+    if line.content and not found:
+        raise DumpError(f"line {line.number} has no bytes in hex")
+    return found
+
+
+def _swapped(data: bytes) -> bytes:
+    """Words of two bytes the other way round."""
+    swapped = bytearray(data)
+    swapped[0 : len(data) // 2 * 2 : 2], swapped[1 : len(data) // 2 * 2 : 2] = (
+        data[1 : len(data) // 2 * 2 : 2],
+        data[0 : len(data) // 2 * 2 : 2],
+    )
+    return bytes(swapped)

@@ -1,0 +1,87 @@
+"""A packet of a capture leads to the frames that it carries, and a response to what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.capture.frame_lookup import frames_of_packet
+from flexwire.capture.packets import tcp_packet
+from flexwire.errors import CaptureError
+from flexwire.wire.segment_layout import ACK, SYN
+from tests.capture.traffic import FAR, NEAR, pcap, request, response
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _packets() -> list[bytes]:
+    """A connection: a request in two packets, two responses in one, and one that is no TCP."""
+    one, two = request(1, 20), request(2)
+    answers = response(1, 5) + response(2, 5)
+    sent = [
+        (NEAR, 999, SYN, b""),
+        (FAR, 4999, SYN | ACK, b""),
+        (NEAR, 1000, ACK, one[:10]),
+        (NEAR, 1010, ACK, one[10:]),
+        (NEAR, 1000 + len(one), ACK, two),
+        (FAR, 5000, ACK, answers),
+    ]
+    packets = [
+        tcp_packet(
+            source,
+            FAR if source is NEAR else NEAR,
+            sequence=sequence,
+            acknowledgment=5000 if source is NEAR else 1000,
+            flags=flags,
+            payload=payload,
+        )
+        for source, sequence, flags, payload in sent
+    ]
+    udp = bytearray(packets[0])
+    udp[9] = 17
+    return [*packets, bytes(udp)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "capture.pcap"
+    found.write_bytes(pcap(_packets()))
+    return found
+
+
+def test_a_packet_has_the_frames_that_end_in_it(path: Path) -> None:
+    [found] = frames_of_packet(path, 5)
+    assert (found.frame.direction, found.turn.correlation_id) == ("request", 2)
+    first, second = frames_of_packet(path, 6)
+    assert [one.turn.correlation_id for one in (first, second)] == [1, 2]
+    assert [one.turn.request.api_name for one in (first, second) if one.turn.request] == [
+        "ApiVersions"
+    ] * 2
+
+
+def test_a_packet_within_a_frame_has_that_frame(path: Path) -> None:
+    [began], [ended] = frames_of_packet(path, 3), frames_of_packet(path, 4)
+    assert began == ended
+    assert began.turn.correlation_id == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (1, "packet 1 carries no bytes of a stream"),
+        (7, "packet 7 has no TCP segment"),
+        (8, "packet 8 was asked for, and it has 7"),
+    ],
+)
+def test_a_packet_without_frames_says_why(path: Path, number: int, reason: str) -> None:
+    with pytest.raises(CaptureError, match=reason):
+        frames_of_packet(path, number)
+
+
+def test_a_capture_that_ends_in_damage_gives_what_came_before_it(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+    assert len(frames_of_packet(path, 6)) == 2
+    with pytest.raises(CaptureError, match="after 6 packets it cannot be read"):
+        frames_of_packet(path, 7)

@@ -1,0 +1,167 @@
+"""Bytes as people have them: what tools print and editors copy is read to the bytes it was of."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.cli.dumps import DumpError, read_dump
+from tests.each import each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAMPLE = bytes.fromhex("0000002b0003000c000000070004746573740061622063 64ff".replace(" ", ""))
+ZEROS = bytes(40) + b"deadbeef |ab cd|x"
+
+
+def _text(data: bytes) -> str:
+    return "".join(chr(one) if 32 <= one < 127 else "." for one in data)
+
+
+def _rows(data: bytes) -> list[tuple[int, bytes]]:
+    return [(at, data[at : at + 16]) for at in range(0, len(data), 16)]
+
+
+def _words(row: bytes) -> str:
+    return " ".join(row[at : at + 2].hex() for at in range(0, len(row), 2))
+
+
+def _wireshark(data: bytes) -> str:
+    return "\n".join(f"{at:04x}   {row.hex(' '):47}   {_text(row)}" for at, row in _rows(data))
+
+
+def _wireshark_in_halves(data: bytes) -> str:
+    return "\n".join(
+        f"{at:04x}  {row[:8].hex(' ') + '  ' + row[8:].hex(' '):48}   {_text(row)}"
+        for at, row in _rows(data)
+    )
+
+
+def _hexdump_canonical(data: bytes) -> str:
+    lines = [
+        f"{at:08x}  {row[:8].hex(' '):23}  {row[8:].hex(' '):23}  |{_text(row)}|"
+        for at, row in _rows(data)
+    ]
+    return "\n".join([*lines, f"{len(data):08x}"])
+
+
+def _xxd(data: bytes) -> str:
+    return "\n".join(f"{at:08x}: {_words(row):39}  {_text(row)}" for at, row in _rows(data))
+
+
+def _tcpdump(data: bytes) -> str:
+    return "\n".join(f"\t0x{at:04x}:  {_words(row):39}  {_text(row)}" for at, row in _rows(data))
+
+
+def _od(data: bytes) -> str:
+    lines = [f"{at:07o} {row.hex(' ')}" for at, row in _rows(data)]
+    return "\n".join([*lines, f"{len(data):07o}"])
+
+
+def _c_array(data: bytes) -> str:
+    listed = ", ".join(f"0x{one:02x}" for one in data)
+    return f"unsigned char bytes[] = {{\n  {listed} /* a */\n}};\nunsigned int n = {len(data)};\n"
+
+
+LAYOUTS: list[Callable[[bytes], str]] = [
+    bytes.hex,
+    lambda data: data.hex(" "),
+    lambda data: data.hex(":"),
+    lambda data: ", ".join(f"0x{one:02x}" for one in data),
+    lambda data: '"' + "".join(f"\\x{one:02x}" for one in data) + '"',
+    repr,
+    _wireshark,
+    _wireshark_in_halves,
+    _hexdump_canonical,
+    _xxd,
+    _tcpdump,
+    _od,
+    _c_array,
+]
+
+
+@each("layout", LAYOUTS)
+def test_a_layout_is_read_to_its_bytes(layout: Callable[[bytes], str]) -> None:
+    chance = random.Random(7)
+    alphabets = [bytes(range(256)), b"abcdef0123456789 ", b"ab ", b"\xff"]
+    for size in range(1, 70):
+        for alphabet in alphabets:
+            data = bytes(chance.choice(alphabet) for _ in range(size))
+            assert read_dump(layout(data)) == data
+
+
+# As hexdump, xxd and od of Debian 12 print them.
+PRINTED = {
+    "hexdump": (
+        ZEROS,
+        (
+            "0000000 0000 0000 0000 0000 0000 0000 0000 0000\n*\n"
+            "0000020 0000 0000 0000 0000 6564 6461 6562 6665\n"
+            "0000030 7c20 6261 6320 7c64 0078               \n0000039\n"
+        ),
+    ),
+    "hexdump -C": (
+        ZEROS,
+        (
+            "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n*\n"
+            "00000020  00 00 00 00 00 00 00 00  64 65 61 64 62 65 65 66  |........deadbeef|\n"
+            "00000030  20 7c 61 62 20 63 64 7c  78                       | |ab cd|x|\n00000039\n"
+        ),
+    ),
+    "od -t x1": (
+        ZEROS,
+        (
+            "0000000 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n*\n"
+            "0000040 00 00 00 00 00 00 00 00 64 65 61 64 62 65 65 66\n"
+            "0000060 20 7c 61 62 20 63 64 7c 78\n0000071\n"
+        ),
+    ),
+    "hexdump of an odd length": (
+        SAMPLE,
+        (
+            "0000000 0000 2b00 0300 0c00 0000 0700 0400 6574\n"
+            "0000010 7473 6100 2062 6463 00ff               \n0000019\n"
+        ),
+    ),
+    "xxd": (
+        SAMPLE,
+        (
+            "00000000: 0000 002b 0003 000c 0000 0007 0004 7465  ...+..........te\n"
+            "00000010: 7374 0061 6220 6364 ff                   st.ab cd.\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", PRINTED)
+def test_what_tools_print_is_read(tool: str) -> None:
+    data, text = PRINTED[tool]
+    assert read_dump(text) == data
+
+
+def test_a_dump_that_lacks_a_line_is_refused() -> None:
+    lines = _hexdump_canonical(bytes(range(64))).splitlines()
+    with pytest.raises(DumpError, match="line 2 begins at byte 32, and 16 bytes stand before it"):
+        read_dump("\n".join(lines[:1] + lines[2:]))
+
+
+@each("text", ["", "ab c", "topics", "0x", "{0x1g}", "b'", "hello 00 01", "{}", "0000: zz"])
+def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
+    assert not read_dump(text)
+
+
+@each("chance", range(200))
+def test_any_text_gives_bytes_or_none_or_our_error(chance: int) -> None:
+    source = random.Random(chance)
+    text = _hexdump_canonical(bytes(source.randrange(256) for _ in range(40)))
+    damaged = list(text)
+    for _ in range(source.randrange(1, 6)):
+        damaged[source.randrange(len(damaged))] = source.choice("0 f\n*:g|\\x\"'{}")
+    try:
+        found = read_dump("".join(damaged))
+    except DumpError:
+        return
+    assert found is None or isinstance(found, bytes)

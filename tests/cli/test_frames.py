@@ -1,0 +1,162 @@
+"""decode and explain take whole frames: with a length or none, paired, by line, of a capture."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.records import Record, encode_batch
+from tests.capture.test_frame_lookup import _packets
+from tests.capture.traffic import pcap
+from tests.cli.test_messages import Run
+from tests.protocol.payloads import make, request_payload, response_payload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+METADATA, PRODUCE, HEARTBEAT = 3, 0, 12
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capsys, monkeypatch)
+
+
+def _framed(payload: bytes) -> str:
+    return (len(payload).to_bytes(4, "big") + payload).hex(" ")
+
+
+def _request(**fields: Any) -> bytes:
+    return request_payload(METADATA, 12, make("MetadataRequest", **fields))
+
+
+def test_a_request_says_what_it_is(run: Run) -> None:
+    for given in (_request().hex(), _framed(_request())):
+        told = json.loads(run("decode", "--frame", given).out)
+        assert (told["frame"], told["message"], told["version"]) == (
+            "request",
+            "MetadataRequest",
+            12,
+        )
+        assert told["header"]["correlationId"] == 7
+        assert told["body"]["allowAutoTopicCreation"] is True
+        assert told["length"] == len(_request())
+
+
+def test_a_response_is_read_by_its_api_or_its_request(run: Run) -> None:
+    answer = _framed(response_payload(HEARTBEAT, 4, make("HeartbeatResponse", error_code=16)))
+    asked = _framed(request_payload(HEARTBEAT, 4, make("HeartbeatRequest")))
+    for arguments in (
+        ["--api", "Heartbeat", "--version", "4"],
+        ["--api", "HeartbeatResponse", "--version", "latest"],
+        ["--api", str(HEARTBEAT), "-V", "4"],
+        ["--request", asked],
+    ):
+        told = json.loads(run("decode", "--frame", answer, *arguments).out)
+        assert told["body"]["_errorName"] == "NOT_COORDINATOR"
+    other = _framed(request_payload(HEARTBEAT, 4, make("HeartbeatRequest"), correlation_id=8))
+    ran = run("decode", "--frame", answer, "--request", other)
+    assert (ran.code, ran.out) == (1, "")
+    assert "has correlation id 7, and the request 8: it answers another" in ran.err
+
+
+def test_records_are_shown_as_records(run: Run) -> None:
+    batch = encode_batch([Record(0, 5, b"order-7", b"paid", [])])
+    kind: Any = make("ProduceRequest", acks=1)
+    topic = type(kind).TopicProduceData(name="t")
+    topic.partition_data = [type(kind).PartitionProduceData(index=0, records=batch)]
+    kind.topic_data = [topic]
+    payload = request_payload(PRODUCE, 9, kind)
+    told = json.loads(run("decode", "--frame", _framed(payload)).out)
+    [shown] = told["body"]["topicData"][0]["partitionData"][0]["records"]
+    assert [(one["key"], one["value"]) for one in shown["records"]] == [("order-7", "paid")]
+    lines = run("explain", "--frame", _framed(payload)).out.splitlines()
+    assert any(line.endswith('BYTES as text                    "order-7"') for line in lines)
+
+
+def test_explain_has_a_part_for_the_header_and_one_for_the_body(run: Run) -> None:
+    ran = run("explain", "--frame", _framed(_request()))
+    titles = [part.splitlines()[0] for part in ran.out.split("\n\n") if part]
+    assert titles == ["request: a frame of 20 bytes; RequestHeader v2", "MetadataRequest v12"]
+    header, body = json.loads(run("explain", "--frame", _request().hex(), "--format", "json").out)
+    assert header["annotations"][0]["value"] == METADATA
+    assert (header["title"], body["title"], body["error"]) == (*titles, None)
+
+
+def test_each_line_is_answered_by_a_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("00", encoding="ascii")
+    lines = f"{_framed(_request())}\n\nnonsense\n{secret}\n{_request().hex()}\n"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines.encode())))
+    ran = run("decode", "--frame", "--lines", "-")
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    assert ["message" in one for one in told] == [True, False, False, True]
+    # A line is never the name of a file.
+    assert "is not hex or base64" in told[2]["error"]
+    assert (ran.code, ran.err) == (1, "2 of the lines did not decode\n")
+    file = tmp_path / "lines"
+    file.write_text("ffffffff00\n", encoding="ascii")
+    ran = run("decode", "MetadataRequest", str(file), "-V", "4", "--lines")
+    assert json.loads(ran.out) == {"topics": None, "allowAutoTopicCreation": False}
+
+
+def test_a_file_holds_hex_a_dump_or_bytes(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "frame"
+    raw = bytes.fromhex(_framed(_request()))
+    for content in (
+        raw,
+        raw.hex().encode(),
+        f"0000  {raw[:16].hex(' ')}\n0010  {raw[16:].hex(' ')}".encode(),
+    ):
+        file.write_bytes(content)
+        assert json.loads(run("decode", "--frame", str(file)).out)["message"] == "MetadataRequest"
+
+
+def test_a_packet_of_a_capture_is_decoded(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(pcap(_packets()))
+    ran = run("explain", str(path), "--frame-number", "5")
+    assert ran.out.startswith("10.0.0.9:50000>10.0.0.1:9092, request 1 of the connection\n")
+    assert "ApiVersionsRequest v0" in ran.out
+    ran = run("explain", str(path), "--frame-number", "9")
+    assert (ran.code, ran.err) == (
+        1,
+        f"CaptureError: {path}: packet 9 was asked for, and it has 7\n",
+    )
+
+
+def test_bytes_that_begin_with_their_length_get_a_hint(run: Run) -> None:
+    for command in ("decode", "explain"):
+        ran = run(command, "MetadataRequest", _framed(_request()), "-V", "12")
+        assert ran.code == 1
+        assert "these bytes begin with their own length, as a frame does: try --frame" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--frame", "MetadataRequest", "00"], "give DATA alone"),
+        (["00"], "give MESSAGE and DATA, or --frame for a whole frame"),
+        (["MetadataRequest", "00"], "--version says of which version the message is"),
+        (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
+        (["--frame", "00", "-V", "1"], "a request says its version"),
+        (["--frame", "00", "--api", "Metadata"], "--api needs --version"),
+        (["--frame", "00", "--lenient"], "a frame is read as Kafka's releases write it"),
+        (["--frame", "x.pcap", "--frame-number", "1"], "--frame-number knows what a frame is"),
+        (["MetadataRequest", "00", "-V", "newest"], "'newest' is not a version"),
+        (["MetadataRequest", "00", "-V", "32768"], "'32768' is not a version"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    run: Run, arguments: list[str], told: str
+) -> None:
+    ran = run("explain", *arguments)
+    assert ran.code == 2
+    assert told in ran.err

@@ -1,0 +1,91 @@
+"""Records are explained byte by byte: every batch that Kafka's Java wrote, in every format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flexwire.codec import explain, message
+from flexwire.codec.explain_records import explain_records
+from flexwire.records import Record, encode_batch
+from tests.each import each
+from tests.records.test_vectors import VECTORS
+
+
+@each("number", range(300))
+def test_what_is_said_of_records_tiles_them(number: int) -> None:
+    vector = VECTORS[number]
+    raw = bytes.fromhex(vector["hex"])
+    found = explain_records(raw, "records")
+    assert found is not None
+    at = 0
+    for one in found:
+        assert one.start == at
+        at += one.size
+    assert at == len(raw)
+    if vector["compression"] == "none":
+        _holds_what_is_in_the_records(vector, found)
+
+
+def _holds_what_is_in_the_records(vector: dict[str, Any], found: list[Any]) -> None:
+    def content(name: str) -> list[bytes]:
+        return [
+            one.value if isinstance(one.value, bytes) else one.value.encode()
+            for one in found
+            if one.path.endswith(f".{name}") and one.type.startswith("BYTES")
+        ]
+
+    records = [one for batch in vector["batches"] for one in batch["records"]]
+    for name in ("key", "value"):
+        there = [bytes.fromhex(one[name]) for one in records if one[name]]
+        of_headers = [
+            bytes.fromhex(pair[name == "value"])
+            for one in records
+            for pair in one["headers"]
+            if pair[name == "value"]
+        ]
+        assert sorted(content(name)) == sorted(there + of_headers)
+
+
+def _produced(batch: bytes) -> tuple[Any, bytes]:
+    kind: Any = message("ProduceRequest")
+    made = kind(topic_data=[])
+    topic = kind.TopicProduceData(name="t")
+    topic.partition_data = [kind.PartitionProduceData(index=0, records=batch)]
+    made.topic_data = [topic]
+    return kind, made.encode(9)
+
+
+def test_a_field_of_records_is_its_batches() -> None:
+    batch = encode_batch([Record(0, 1700000000000, b"k", b"\xff\x01", [(b"h", None)])])
+    kind, raw = _produced(batch + batch[:30])
+    found = explain(kind, raw, 9)
+    at = 0
+    for one in found.annotations:
+        assert one.offset == at
+        at += one.length
+    assert (at, found.error) == (len(raw), None)
+    field = "topicData[0].partitionData[0].records"
+    said = {one.path.removeprefix(field): (one.type, one.value) for one in found.annotations}
+    assert said["[0].baseOffset"] == ("INT64", 0)
+    assert said["[0].attributes"] == ("INT16 (CreateTime)", 0)
+    assert said["[0].records[0].key"] == ("BYTES as text", "k")
+    assert said["[0].records[0].value"] == ("BYTES", b"\xff\x01")
+    assert said["[0].records[0].headers[0].key"] == ("BYTES as text", "h")
+    assert said["[0].records[0].headers[0].value"] == ("VARINT length", -1)
+    assert said[""] == ("the first part of a batch", batch[:30])
+
+
+def test_compressed_records_are_counted() -> None:
+    batch = encode_batch([Record(at, 0, b"k", b"v", []) for at in range(3)], compression="lz4")
+    *_, last = explain_records(batch, "records") or []
+    assert (last.path, last.type) == ("records[0].records", "3 records in lz4")
+    assert last.value == batch[last.start :]
+
+
+def test_what_is_no_batch_stays_bytes() -> None:
+    batch = bytearray(encode_batch([Record(0, 0, b"k", b"v", [])]))
+    batch[-1] ^= 1
+    assert explain_records(bytes(batch), "records") is None
+    kind, raw = _produced(bytes(batch))
+    [field] = [one for one in explain(kind, raw, 9).annotations if one.path.endswith(".records")]
+    assert (field.type, field.value) == ("COMPACT_NULLABLE_RECORDS", bytes(batch))

@@ -1,0 +1,99 @@
+"""A frame is read with its length and without, and a response by what says which it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.errors import FrameError
+from flexwire.protocol import parse_request, read_request
+from flexwire.protocol.frames import begins_with_length
+from flexwire.protocol.whole_frames import (
+    explain_frame,
+    read_request_frame,
+    read_response_frame,
+)
+from tests.each import each
+from tests.protocol.payloads import make, request_payload, response_payload
+
+METADATA, FETCH = 3, 1
+
+
+def _framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+@each("version", range(4, 14))
+def test_a_request_is_read_with_its_length_and_without(version: int) -> None:
+    body = make("MetadataRequest")
+    payload = request_payload(METADATA, version, body, correlation_id=9)
+    for data, had_length in ((payload, False), (_framed(payload), True)):
+        found = read_request_frame(data)
+        assert (found.payload, found.had_length, found.kind) == (payload, had_length, "request")
+        assert (found.header.message_name, found.version) == ("MetadataRequest", version)
+        assert message("MetadataRequest").decode(found.body, version) == body
+
+
+@each("version", range(4, 14))
+def test_a_response_is_read_with_its_length_and_without(version: int) -> None:
+    body = make("MetadataResponse", cluster_id="c" if version > 1 else None)
+    payload = response_payload(METADATA, version, body, correlation_id=9)
+    for data, had_length in ((payload, False), (_framed(payload), True)):
+        found = read_response_frame(data, METADATA, version)
+        assert (found.payload, found.had_length, found.kind) == (payload, had_length, "response")
+        assert found.header.correlation_id == 9
+        assert message("MetadataResponse").decode(found.body, version) == body
+
+
+def test_a_request_that_looks_like_its_own_length_is_a_request() -> None:
+    """Fetch v12 begins with 00 01 00 0c, which is also the length of a frame of 65548 bytes."""
+    body = make("FetchRequest", rack_id="r" * 32767)
+    short = len(request_payload(FETCH, 12, body, client_id="c"))
+    client_id = "c" * (1 + 0x0001_000C + 4 - short)
+    payload = request_payload(FETCH, 12, body, client_id=client_id)
+    assert begins_with_length(payload)
+    found = read_request_frame(payload)
+    assert (found.payload, found.had_length) == (payload, False)
+    assert (found.header.message_name, found.version) == ("FetchRequest", 12)
+    assert parse_request(payload).api_name == "Fetch"
+
+
+def test_a_frame_with_its_length_is_not_taken_for_a_version_of_produce() -> None:
+    body = make("MetadataRequest")
+    payload = request_payload(METADATA, 12, body, client_id="x" * 100)
+    framed = _framed(payload)
+    with pytest.raises(FrameError, match="begin with their own length"):
+        parse_request(framed)
+    # What is known to be a payload stays one: releases to come have versions of their own.
+    assert read_request(framed).api_version == len(payload)
+    assert parse_request(payload).api_version == 12
+
+
+def test_a_frame_is_explained_to_its_last_byte() -> None:
+    payload = request_payload(METADATA, 12, make("MetadataRequest"))
+    header, body = explain_frame(read_request_frame(_framed(payload)))
+    assert header.data + body.data == payload
+    assert header.title == f"request: a frame of {len(payload)} bytes; RequestHeader v2"
+    assert body.title == "MetadataRequest v12"
+    assert (header.explanation.error, body.explanation.error) == (None, None)
+
+
+def test_what_does_not_decode_is_explained_as_far_as_it_does() -> None:
+    payload = request_payload(METADATA, 12, make("MetadataRequest"))[:-1]
+    _, body = explain_frame(read_request_frame(_framed(payload)))
+    assert body.explanation.error is not None
+    assert body.explanation.annotations
+
+
+def test_credentials_are_withheld_where_asked() -> None:
+    secret: Any = make("SaslAuthenticateRequest", auth_bytes=b"\0alice\0secret")
+    frame = read_request_frame(request_payload(36, 2, secret))
+    _, shown = explain_frame(frame)
+    assert b"secret" in shown.data
+    _, hidden = explain_frame(frame, withheld=True)
+    assert (hidden.withheld, b"secret" in hidden.data) == (1, False)
+    broken = read_request_frame(request_payload(36, 2, secret)[:-1])
+    _, nothing = explain_frame(broken, withheld=True)
+    assert (nothing.withheld, nothing.data) == (1, b"")

@@ -44,3 +44,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f"flexwire.{name}")
     raise AttributeError(f"module 'flexwire' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

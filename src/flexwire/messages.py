@@ -1,6 +1,7 @@
 """Every bundled message by its name: ``from flexwire.messages import MetadataResponse``.
 
-A class is made when its name is first asked for, so that importing this module costs nothing.
+A class is made when its name is first asked for, so that importing this module costs nothing;
+``from flexwire.messages import *`` makes all of them, which takes a second.
 `messages.pyi` declares the classes for editors and type checkers.
 """
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 
-def __getattr__(name: str) -> type[Message]:
+def __getattr__(name: str) -> type[Message] | list[str]:
+    if name == "__all__":
+        return sorted(catalog().names())
     if name.startswith("_"):
         raise AttributeError(name)
     try:

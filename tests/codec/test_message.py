@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import flexwire
 from flexwire.codec import message, message_of
 from flexwire.errors import DecodeError, EncodeError, JsonFormError, SpecError, UnknownMessageError
+from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything, made
 
@@ -219,3 +221,13 @@ def test_lenient_reads_lengths_and_counts_as_java_s_int32() -> None:
     assert made([level]).decode(raw, 2, lenient=True) == made([level])(level=5)
     repeated = made([level]).decode(b"\x02\x09\x01a\x09\x01b", 2, lenient=True)
     assert repeated.unknown_tagged_fields == {9: b"a", 2**32 + 9: b"b"}
+
+
+def test_all_names_are_listed_and_imported_at_once() -> None:
+    """`from flexwire.messages import *` and `dir(flexwire)`, as prompts and editors ask."""
+    found: dict[str, object] = {}
+    exec("from flexwire.messages import *", found)  # noqa: S102 - a star is for modules only
+    assert {name for name in found if not name.startswith("__")} == set(catalog().names())
+    assert dir(flexwire) == sorted(flexwire.__all__)
+    for name in dir(flexwire):
+        assert getattr(flexwire, name) is not None

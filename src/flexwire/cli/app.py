@@ -16,6 +16,7 @@ from flexwire.cli import (
     answers,
     call,
     capture_open,
+    completion,
     decode,
     demo,
     encode,
@@ -29,9 +30,11 @@ from flexwire.cli import (
     schema_import,
     schema_lint,
     schema_list,
+    schema_resolve,
     tap,
     warmup,
 )
+from flexwire.cli.examples import epilog
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
 from flexwire.errors import CodecError, FlexwireError
@@ -85,12 +88,14 @@ for command in (
     tap.tap,
     call.call,
     warmup.warmup,
+    completion.completion,
     decode.decode,
     encode.encode,
     explain.explain,
 ):
     app.add_command(command)
 schema.add_command(schema_list.schema_list)
+schema.add_command(schema_resolve.schema_resolve)
 schema.add_command(schema_import.schema_import)
 schema.add_command(schema_docs.schema_docs)
 schema.add_command(schema_lint.schema_lint)
@@ -102,16 +107,17 @@ capture.add_command(capture_open.capture_open)
 records.add_command(records_dump.records_dump)
 
 
-def _every_command(group: click.Group) -> Iterator[click.Command]:
-    for command in group.commands.values():
+def _every_command(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    for last, command in group.commands.items():
         if isinstance(command, click.Group):
-            yield from _every_command(command)
+            yield from _every_command(command, f"{name}{last} ")
         else:
-            yield command
+            yield f"{name}{last}", command
 
 
-for command in _every_command(app):
+for full_name, command in _every_command(app):
     catalog_option(command)
+    command.epilog = epilog(full_name)
 
 
 def run() -> None:

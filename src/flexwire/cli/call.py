@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.call_options import Reaching, reach, reaching_options
+from flexwire.cli.completion import request_names
 from flexwire.cli.options import InputError, given_lines, read_json, release_option
 from flexwire.errors import FlexwireError, WriteRefusedError, short
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
@@ -40,21 +39,9 @@ class _Asking:
     raw: bool
 
 
-def _request_names(
-    _context: click.Context, _argument: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    from flexwire.protocol import api_name
-    from flexwire.schema.catalog import catalog
-
-    names = sorted(api_name(key) for key in catalog().api_keys())
-    return [CompletionItem(name) for name in names if name.lower().startswith(begun.lower())]
-
-
 @click.command()
 @click.argument("address")
-@click.argument("message", required=False, shell_complete=_request_names)
+@click.argument("message", required=False, shell_complete=request_names)
 @click.argument("body", metavar="[JSON]", required=False)
 @click.option(
     "-V",

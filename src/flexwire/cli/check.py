@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from flexwire.cli.completion import rule_names
 from flexwire.cli.terminal import styled
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ FORMATS = ["text", "json", "github-actions", "junit", "sarif"]
 
 _OPTIONS = (
     click.option(
+        "--specs-mode",
         "--mode",
+        "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
         help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
         "what KIP-482 says, or its first draft. By default that of the configuration, else strict.",
@@ -37,9 +40,20 @@ _OPTIONS = (
         show_default=True,
         help="What to print.",
     ),
-    click.option("--use", multiple=True, metavar="RULE", help="Use this rule or category."),
     click.option(
-        "--except", "leave_out", multiple=True, metavar="RULE", help="Leave this one out."
+        "--use",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=rule_names,
+        help="Use this rule or category.",
+    ),
+    click.option(
+        "--except",
+        "leave_out",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=rule_names,
+        help="Leave this one out.",
     ),
     click.option(
         "--config",
@@ -47,7 +61,10 @@ _OPTIONS = (
         help="The configuration; by default the nearest flexwire.toml or pyproject.toml.",
     ),
     click.option(
-        "--explain", metavar="RULE", help="Say what a rule is about; ALL lists the rules."
+        "--explain",
+        metavar="RULE",
+        shell_complete=rule_names,
+        help="Say what a rule is about; ALL lists the rules.",
     ),
 )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.completion import message_names
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def framing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-words_argument = click.argument("words", nargs=-1, required=True, metavar="[MESSAGE] DATA")
+words_argument = click.argument(
+    "words", nargs=-1, required=True, metavar="[MESSAGE] DATA", shell_complete=message_names
+)
 
 
 def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.completion import message_names, release_names
 from flexwire.errors import FlexwireError, short
 from flexwire.versions import HIGHEST
 
@@ -76,7 +77,7 @@ catalog_option = click.option(
     callback=_use_catalog,
     help="Use the catalog of message specs in this directory, which 'schema import' wrote.",
 )
-message_argument = click.argument("message")
+message_argument = click.argument("message", shell_complete=message_names)
 data_argument = click.argument("data")
 
 
@@ -105,6 +106,7 @@ version_option = click.option(
 )
 release_option = click.option(
     "--release",
+    shell_complete=release_names,
     help="The Kafka release whose layout to use; by default the newest that has the version.",
 )
 optional_version_option = click.option(

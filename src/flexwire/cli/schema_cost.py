@@ -55,7 +55,9 @@ _BUNDLED = "the bundled specs"
     "it was sent with the newest.",
 )
 @click.option(
+    "--specs-mode",
     "--mode",
+    "mode",
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,

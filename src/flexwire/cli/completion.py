@@ -1,0 +1,79 @@
+"""`flexwire completion`: what a shell reads to complete commands, messages, releases and rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click.shell_completion import CompletionItem
+
+_VARIABLE = "_FLEXWIRE_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(*, shell: str) -> None:
+    """Print what makes SHELL complete flexwire's commands, messages, releases and rules.
+
+    \b
+    eval "$(flexwire completion bash)"       in ~/.bashrc
+    eval "$(flexwire completion zsh)"        in ~/.zshrc
+    flexwire completion fish | source        in ~/.config/fish/config.fish
+    """  # noqa: D301 - click takes the character itself
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.UsageError(f"{shell} is not known")
+    # What bash is asked for its version would be the only process that this command starts.
+    source = made(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
+    print(source.source_template % source.source_vars())
+
+
+def message_names(
+    _context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The bundled messages whose names begin so, in any case."""
+    from flexwire.schema.catalog import catalog
+
+    return _beginning(catalog().names(), begun)
+
+
+def request_names(
+    _context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The APIs whose names begin so, in any case."""
+    from flexwire.protocol import api_name
+    from flexwire.schema.catalog import catalog
+
+    return _beginning(map(api_name, catalog().api_keys()), begun)
+
+
+def release_names(
+    _context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The releases of the catalog that begin so."""
+    from flexwire.schema.catalog import catalog
+
+    return _beginning(catalog().releases, begun)
+
+
+def rule_names(
+    context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The rules of lint, or those of breaking changes."""
+    from flexwire.check.config import BREAKING, LINT
+
+    of = LINT if context.info_name == LINT.table else BREAKING
+    return _beginning(of.rules(), begun)
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    lowered = begun.lower()
+    return [CompletionItem(name) for name in sorted(names) if name.lower().startswith(lowered)]

@@ -1,0 +1,137 @@
+"""`flexwire schema resolve`: what a message looks like on the wire at one version."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import (
+    Format,
+    encoding_option,
+    find_message,
+    format_option,
+    message_argument,
+    release_option,
+    specs_options,
+    version_of,
+    version_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.parse import Mode
+    from flexwire.wire.encoding import Encoding
+    from flexwire.wire.schema import Schema
+    from flexwire.wire.types import Type
+
+_HEADER = ("field", "type", "where", "default")
+
+
+@click.command("resolve")
+@message_argument
+@version_option
+@release_option
+@specs_options
+@encoding_option
+@click.option("--all", "whole", is_flag=True, help="List fields too that this version lacks.")
+@format_option
+def schema_resolve(
+    *,
+    message: str,
+    version: int | str,
+    release: str | None,
+    specs: tuple[str, ...],
+    specs_mode: Mode,
+    encoding: Encoding,
+    whole: bool,
+    output: Format,
+) -> None:
+    """Resolve a MESSAGE at one version: its fields in their order on the wire.
+
+    Each with its type there, compact and nullable or not, whether it is inline or has a tag, and
+    its default. Structures that are flexible end in tagged fields.
+    """
+    from flexwire.wire.schema import Presence
+
+    made = find_message(message, release, specs, specs_mode)
+    number = version_of(made, version)
+    schema = made.definition.schema(number, encoding)
+    rows = [row for row in _rows(schema, "") if whole or row["presence"] != Presence.ABSENT.value]
+    if output is Format.JSON:
+        form = {
+            "message": made.entry.name,
+            "version": number,
+            "flexible": schema.flexible,
+            "encoding": encoding.value,
+            "fields": rows,
+        }
+        print(json.dumps(form, ensure_ascii=False, indent=2))
+        return
+    kind = "flexible" if schema.flexible else "not flexible"
+    print(f"{made.entry.name} v{number}, {kind}")
+    table = [_HEADER, *map(_line, rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(_HEADER))]
+    for line in table:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+
+
+def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
+    """The fields of a structure in their order on the wire, each before those inside it."""
+    from flexwire.wire.schema import struct_of
+    from flexwire.wire.types import Array
+
+    inline, tagged = list(schema.inline), list(schema.tagged.values())
+    ordered = [*tagged, *inline] if schema.tags_lead else [*inline, *tagged]
+    for field in [*ordered, *schema.absent]:
+        inner = struct_of(field.type)
+        here = f"{path}{field.json_name}{'[]' if isinstance(field.type, Array) else ''}"
+        is_there = field in ordered
+        yield {
+            "field": here,
+            "type": _type_name(field.type),
+            "nullable": field.nullable,
+            "presence": field.presence.value,
+            "tag": field.tag if field.presence.value == "tagged" else None,
+            "default": _default(field.default),
+        }
+        if inner is not None and is_there:
+            yield from _rows(inner, f"{here}.")
+
+
+def _type_name(kind: Type) -> str:
+    from flexwire.wire.schema import NullableStruct
+    from flexwire.wire.types import Array
+
+    if isinstance(kind, Array):
+        return f"{kind.name} of {_type_name(kind.element)}"
+    if isinstance(kind, NullableStruct):
+        return f"nullable {kind.schema.name}"
+    return kind.name
+
+
+def _default(value: Any) -> Any:
+    """A default as JSON has it."""
+    if isinstance(value, tuple):
+        return []
+    if isinstance(value, Mapping):
+        return {}
+    if isinstance(value, uuid.UUID):
+        from flexwire.wire.uuid_text import uuid_text
+
+        return uuid_text(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+def _line(row: dict[str, Any]) -> tuple[str, ...]:
+    where = row["presence"] if row["tag"] is None else f"tag {row['tag']}"
+    return row["field"], row["type"], where, json.dumps(row["default"], ensure_ascii=False)

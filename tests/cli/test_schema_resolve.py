@@ -1,0 +1,64 @@
+"""`schema resolve` lists the fields of a version as they stand on the wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from flexwire.codec import explain, message
+from flexwire.schema.catalog import catalog
+from tests.cli.test_messages import Run
+from tests.each import each
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capsys, monkeypatch)
+
+
+NAMES = [name for name in catalog().names() if catalog().entry(name).versions]
+
+
+@each("name", NAMES)
+def test_fields_stand_in_the_order_of_the_bytes(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = Run(capsys, monkeypatch)("schema", "resolve", name, "-V", "latest", "--format", "json")
+    told = json.loads(ran.out)
+    kind = message(name)
+    version = kind.entry.versions.highest
+    assert (told["message"], told["version"]) == (name, version)
+    listed = [
+        one["field"].removesuffix("[]")
+        for one in told["fields"]
+        if "." not in one["field"] and one["presence"] == "inline"
+    ]
+    read = explain(kind, kind().encode(version), version).annotations
+    # A message that has its defaults has each inline field, and no tagged one.
+    seen = dict.fromkeys(one.path.partition(".")[0].partition("[")[0] for one in read)
+    assert listed == [one for one in seen if one != "_taggedFields"]
+    assert told["flexible"] == ("_taggedFields" in seen)
+
+
+def test_a_field_says_its_type_where_it_stands_and_its_default(run: Run) -> None:
+    lines = run("schema", "resolve", "FetchRequest", "--version", "12").out.splitlines()
+    assert lines[0] == "FetchRequest v12, flexible"
+    rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
+    assert rows["maxBytes"] == ["INT32", "inline", "2147483647"]
+    assert rows["clusterId"] == ["COMPACT_NULLABLE_STRING", "tag", "0", "null"]
+    assert rows["topics[].partitions[]"][:3] == ["COMPACT_ARRAY", "of", "FetchPartition"]
+    assert "replicaState" not in rows
+    whole = run("schema", "resolve", "FetchRequest", "--version", "12", "--all").out
+    assert any(
+        line.split() == ["replicaState", "ReplicaState", "absent", "{}"]
+        for line in whole.splitlines()
+    )
+
+
+def test_an_encoding_has_its_own_order_and_types(run: Run) -> None:
+    ran = run("schema", "resolve", "FetchRequest", "-V", "12", "--encoding", "optional-buffers")
+    rows = [line.split() for line in ran.out.splitlines()[2:]]
+    # In the first draft what is optional leads, and nothing is compact.
+    assert rows[0][:4] == ["clusterId", "NULLABLE_STRING", "tag", "0"]
+    assert not any("COMPACT" in " ".join(row) for row in rows)

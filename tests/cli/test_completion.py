@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import click
 import pytest
@@ -59,8 +60,13 @@ def test_each_shell_has_its_script(shell: str) -> None:
         assert subprocess.run(["bash", "-n"], input=ran.stdout, text=True, check=True)
 
 
+def _context(name: str, command: click.Command, **settings: Any) -> click.Context:
+    # A command keeps the help option of the first context that it is asked in.
+    return click.Context(command, info_name=name, **{**app.context_settings, **settings})
+
+
 def _examples(name: str, command: click.Command) -> list[str]:
-    context = click.Context(command, info_name=name, terminal_width=400, max_content_width=400)
+    context = _context(name, command, terminal_width=400, max_content_width=400)
     lines = [line.strip() for line in command.get_help(context).splitlines()]
     return [line for line in lines if line.startswith("flexwire ")]
 
@@ -74,7 +80,7 @@ def test_every_command_has_an_example_that_its_options_take(name: str) -> None:
     for example in found:
         words = shlex.split(example.partition("  ")[0].partition(" | ")[0])
         assert words[: len(name.split())] == name.split()
-        context = click.Context(command, info_name=name, resilient_parsing=True)
+        context = _context(name, command, resilient_parsing=True)
         command.parse_args(context, words[len(name.split()) :])
         _, rest, _ = command.make_parser(context).parse_args(words[len(name.split()) :])
         assert rest == []

@@ -21,8 +21,9 @@ HEAD = """# The command line
 What each command says of itself; a test holds this page to `--help`.
 Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
 
-Shells complete commands, options, messages, APIs, releases and rules: `eval "$(flexwire completion bash)"` in `~/.bashrc`,
-`eval "$(flexwire completion zsh)"` in `~/.zshrc`, `flexwire completion fish | source` in fish's configuration.
+Shells complete commands, options, messages, APIs, releases and rules. In bash and zsh put
+`eval "$(flexwire completion bash)"`, or the same with `zsh`, into what they read at the start; in
+fish it is `flexwire completion fish | source`.
 """
 
 

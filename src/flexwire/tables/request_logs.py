@@ -7,7 +7,7 @@ which a broker passes on to the controller for a client, are rows of a table of 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,6 +25,7 @@ from flexwire.tables.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_columns import body_rows
+from flexwire.tables.request_log_listeners import Listeners
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
 
@@ -63,8 +64,7 @@ LOGGED: Final = pa.schema(
 class Told:
     """What lines said besides rows, counted.
 
-    ``listeners`` counts requests by listener and security protocol, ``replicas`` the fetches of
-    replicas among them.
+    ``listeners`` counts requests by listener and security protocol.
     """
 
     requests: int = 0
@@ -74,15 +74,13 @@ class Told:
     text: int = 0
     deprecated: int = 0
     left_out: int = 0
-    listeners: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    brokers: set[str] = field(default_factory=set)
+    listeners: Listeners = field(default_factory=Listeners)
 
     def merge(self, other: Told) -> None:
         """Take in what others said."""
         for name in ("requests", "forwarded", "refused", "cut", "text", "deprecated", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.listeners.update(other.listeners)
-        self.brokers |= other.brokers
+        self.listeners.merge(other.listeners)
 
 
 class Placed(NamedTuple):
@@ -139,12 +137,11 @@ class RequestLogRows:
             told.cut += one.error is not None
             told.text += one.is_text and one.request is None
             told.deprecated += one.header.request_api_version_deprecated
-        told.listeners.update(
+        told.listeners.add(
             (one.item.listener, one.item.security_protocol)
             for one in own
             if isinstance(one.item, LoggedRequest)
         )
-        told.brokers.update({one.item.ends.broker for one in (*own, *refused)})
 
     def _rows(self, lines: _Lines, *, is_request: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
         rows = np.arange(len(lines)) if is_request else lines.answered

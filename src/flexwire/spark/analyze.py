@@ -32,7 +32,7 @@ from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import sampled_files, sampled_notes
+from flexwire.report.sampled_facts import least_share, sampled_files, sampled_notes
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -387,7 +387,7 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
-        AUDIT_CSV: audit_csv(facts.audit),
+        AUDIT_CSV: audit_csv(facts.audit, facts.sampled),
         AUDIT_JSON: audit_json(facts.audit, facts.sampled),
     }
     for name, text in texts.items():
@@ -556,7 +556,8 @@ class _Job:
             tables = with_internal(opened, self.spark, logs)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
-        write_answers(self.place.files, given, grows=self.how.format == DELTA)
+        share = least_share(facts.sampled)
+        write_answers(self.place.files, given, grows=self.how.format == DELTA, share=share)
         return replace(
             facts,
             answers=tuple(one.facts() for one in given),

@@ -23,10 +23,12 @@ from flexwire.capture.request_log import (
 )
 from flexwire.capture.request_log.connection_names import ends
 from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
-from flexwire.capture.request_log.reading import split
+from flexwire.capture.request_log.reading import LogFile, split
 from flexwire.capture.request_log.recognition import log_file
 from flexwire.errors import ArgumentError, CaptureError
+from flexwire.spark.request_logs.planning import undivided_note
 from flexwire.storage.listing import list_files
+from flexwire.storage.source import Source
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
 if TYPE_CHECKING:
@@ -385,3 +387,17 @@ def test_parts_are_held_for_two_streams_at_the_most() -> None:
         for at in range(100)
     ]
     assert [(one.text, one.is_cut) for one in unwrapped(lines)] == [(b"x" * 100, True)]
+
+
+def test_large_files_that_are_one_task_are_named() -> None:
+    def file(name: str, size: int, **how: bool) -> LogFile:
+        return LogFile(Source(f"/{name}", size, ""), 0, **how)
+
+    plain = file("a.log", 1 << 40)
+    small = file("b.gz", 1000, is_gzipped=True)
+    assert undivided_note([plain, small]) == ()
+    packed = file("c", 3 << 20, is_gzipped=True)
+    (note,) = undivided_note([plain, small, packed])
+    assert note.startswith("/c: one task each")
+    (note,) = undivided_note([packed, file("d", 1 << 30, is_enveloped=True), plain])
+    assert note.startswith("/d and 1 more: one task each")

@@ -149,6 +149,23 @@ def test_salts_and_passwords_are_withheld_though_brokers_log_them(release: str) 
     assert len(upsertion["salt"]) > 8
 
 
+def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
+    header = {"requestApiKey": 18, "requestApiVersion": 3, "correlationId": 1, "clientId": "c"}
+    told = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.0"}
+    path = tmp_path / "kafka-request.log"
+    changes: list[dict[str, Any]] = [
+        {"request": told},
+        {"request": told, "clientInformation": {"softwareName": "known"}},
+        {"request": {"clientSoftwareName": 5}},
+        {"request": []},
+    ]
+    path.write_bytes(b"\n".join(line(requestHeader=header, **one) for one in changes))
+    found, _ = rows_of(path)
+    requests = [one for one in found["frames"] if one["direction"] == "request"]
+    assert [one["client_software_name"] for one in requests] == ["librdkafka", "known", None, None]
+    assert requests[0]["client_software_version"] == "2.0"
+
+
 def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:
     text = b'{"deletions":[],"upsertions":[{"name":"bob","salt":"not base64: hunter2"}]}'
     found = rows_by_objects("AlterUserScramCredentialsRequest", 0, [text]).columns

@@ -8,10 +8,12 @@ which a broker passes on to the controller for a client, are rows of a table of 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,6 +116,7 @@ class RequestLogRows:
                 (forwarded if one.item.is_forwarded else own).append(one)
         for one in own:
             _read_text(one.item)
+            _read_software(one.item)
         self._tell(own, forwarded, refused)
         if own:
             batch = _Lines(own)
@@ -268,6 +271,26 @@ def _read_text(item: LoggedRequest | RefusedRequest) -> None:
         item.request = _of_text(item.request, name, version)
         is_fallback = key == _API_VERSIONS and (item.response or b"").startswith(_TEXT_FALLBACK)
         item.response = _of_text(item.response, answer, 0 if is_fallback else version)
+
+
+class _Software(msgspec.Struct, rename="camel", gc=False):
+    client_software_name: str | None = None
+    client_software_version: str | None = None
+
+
+_SOFTWARE: Final = msgspec.json.Decoder(_Software)
+
+
+def _read_software(item: LoggedRequest | RefusedRequest) -> None:
+    """Take what software a client is from where it says so: the broker knows it from then on."""
+    if not isinstance(item, LoggedRequest) or item.header.request_api_key != _API_VERSIONS:
+        return
+    if item.software_name is None and item.request is not None:
+        # What is not so is told where the body is read.
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            found = _SOFTWARE.decode(item.request)
+            item.software_name = found.client_software_name or None
+            item.software_version = found.client_software_version or None
 
 
 def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:

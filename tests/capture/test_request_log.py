@@ -10,16 +10,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.request_log import BadLine, Kind, LoggedRequest, RefusedRequest, Zone, kind_of
+from flexwire.capture.request_log import (
+    BadLine,
+    Kind,
+    LoggedRequest,
+    LogPiece,
+    LogReader,
+    RefusedRequest,
+    Zone,
+    kind_of,
+    read_lines,
+)
 from flexwire.capture.request_log.connection_names import ends
 from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
-from flexwire.capture.request_log.reading import split
+from flexwire.capture.request_log.reading import LogFile, split
+from flexwire.capture.request_log.recognition import log_file
 from flexwire.errors import ArgumentError, CaptureError
+from flexwire.spark.request_logs.planning import undivided_note
 from flexwire.storage.listing import list_files
+from flexwire.storage.source import Source
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from flexwire.capture.request_log.requests import Item
 
 
 def written(path: Path, *lines: bytes) -> Path:
@@ -92,7 +107,9 @@ def test_however_a_file_is_cut_each_line_is_read_once(size: int) -> None:
 def test_lines_belong_to_the_piece_that_they_begin_in(block: bytes) -> None:
     whole = [*split(io.BytesIO(block), 0, 0, None)]
     for cut in range(len(block) + 1):
-        first = [*split(io.BytesIO(block), 0, 0, cut)]
+        every = [*split(io.BytesIO(block), 0, 0, cut)]
+        first = [one for one in every if not one.is_next]
+        assert [one.text for one in every] == [one.text for one in whole]
         at = max(0, cut - 1)
         assert [*first, *split(io.BytesIO(block[at:]), at, cut, None)] == whole
 
@@ -298,6 +315,40 @@ def test_both_loggers_may_write_to_one_file(tmp_path: Path) -> None:
         assert (len(requests), len(refused)) == (2, 2)
 
 
+@pytest.mark.parametrize("between", [[], [b""], [b"", b"\r"], ["line"], ["line", b"", "line"]])
+def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
+    between: list[bytes | str], tmp_path: Path
+) -> None:
+    whose, why = (PLACE / "4.4.0-server.log").read_bytes().splitlines()[5:7]
+    filling = [line() if one == "line" else one for one in between]
+    lines = [line(), whose, *filling, why, line(), whose, b"another thing", why, whose + why]
+    path = written(tmp_path / "both.log", *lines)  # type: ignore[arg-type]  # no text is left
+    whole = read(path)
+    is_apart = b"\r" in between
+    assert [type(one) for one in whole].count(RefusedRequest) == (1 if is_apart else 2)
+    text = path.read_bytes()
+    file = log_file(next(iter(list_files([path], lambda _: True, ""))), 0)
+    assert file is not None
+    for cut in range(len(text) + 1):
+        pieces = LogPiece(file, 0, cut), LogPiece(file, cut, None)
+        found = [i for one in pieces for i in LogReader(Zone("UTC")).read(read_lines(one)) if i]
+        # A refusal is told with the piece that it begins in, before the next one's first lines.
+        assert sorted(found, key=_offset) == sorted(whole, key=_offset)
+
+
+def _offset(item: Item) -> int:
+    assert isinstance(item, LoggedRequest | RefusedRequest)
+    return item.offset
+
+
+def test_a_refusal_is_not_looked_for_without_end(tmp_path: Path) -> None:
+    whose, why = (PLACE / "4.4.0-server.log").read_bytes().splitlines()[5:7]
+    completed = [line()] * (2 * (1 << 20) // len(line()))
+    path = written(tmp_path / "both.log", line(), whose, *completed, why)
+    for size in (1 << 30, 100_000):
+        assert not [one for one in read(path, size=size) if isinstance(one, RefusedRequest)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -336,3 +387,17 @@ def test_parts_are_held_for_two_streams_at_the_most() -> None:
         for at in range(100)
     ]
     assert [(one.text, one.is_cut) for one in unwrapped(lines)] == [(b"x" * 100, True)]
+
+
+def test_large_files_that_are_one_task_are_named() -> None:
+    def file(name: str, size: int, **how: bool) -> LogFile:
+        return LogFile(Source(f"/{name}", size, ""), 0, **how)
+
+    plain = file("a.log", 1 << 40)
+    small = file("b.gz", 1000, is_gzipped=True)
+    assert undivided_note([plain, small]) == ()
+    packed = file("c", 3 << 20, is_gzipped=True)
+    (note,) = undivided_note([plain, small, packed])
+    assert note.startswith("/c: one task each")
+    (note,) = undivided_note([packed, file("d", 1 << 30, is_enveloped=True), plain])
+    assert note.startswith("/d and 1 more: one task each")

@@ -272,6 +272,16 @@ def test_a_secured_broker_is_reached_by_options(
     assert "s3cret" not in run.err
 
 
+def test_plain_without_tls_is_warned_of(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("s3cret\n")
+    given = ("--user", "alice", "--password-file", str(tmp_path / "password"))
+    with answering() as (address, _):
+        run("call", address, "ListGroups", "--sasl", "plain", *given)
+    assert run.code == 0
+    assert run.err.startswith("warning: PLAIN without TLS sends the password as it is")
+    assert "s3cret" not in run.err
+
+
 def test_a_secured_broker_is_reached_by_a_properties_file(
     run: Run, secured: tuple[str, Authority, Answers], tmp_path: Path
 ) -> None:

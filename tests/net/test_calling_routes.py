@@ -209,6 +209,29 @@ def test_with_retries_it_is_looked_up_anew_and_sent_again(nodes: Nodes) -> None:
     assert nodes.asked("ListOffsets") == [1, 2]
 
 
+def test_where_any_would_do_another_one_is_asked(nodes: Nodes) -> None:
+    nodes.answers[1].says["ListOffsets"] = MOVED
+    with at(nodes) as asked:
+        assert asked.call("ListOffsets", retries=5).broker == nodes.addresses[2]
+    assert nodes.asked("ListOffsets") == [1, 2]
+    nodes.answers[2].says["ListOffsets"] = MOVED
+    with at(nodes) as asked:
+        assert asked.call("ListOffsets", retries=3).is_moved
+    # In turn: the one that was asked longest ago.
+    assert nodes.asked("ListOffsets") == [1, 1, 1, 2, 2, 2]
+
+
+def test_among_controllers_another_controller_is_asked(nodes: Nodes) -> None:
+    brokers = [{"brokerId": one.pop("nodeId"), **one} for one in nodes.brokers()]
+    nodes.answers[1].says |= {
+        "DescribeCluster": {"brokers": brokers, "controllerId": 2},
+        "DescribeQuorum": {"errorCode": 6},
+    }
+    nodes.answers[2].says["DescribeQuorum"] = {}
+    with at(nodes, controllers=True) as asked:
+        assert asked.call("DescribeQuorum", retries=1).broker == nodes.addresses[2]
+
+
 def test_it_is_not_sent_without_end(nodes: Nodes) -> None:
     nodes.answers[2].says["ListOffsets"] = MOVED
     with at(nodes) as asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -189,6 +190,44 @@ def test_a_broker_from_before_kip_152_gets_bare_tokens() -> None:
         broker.call("ListGroups")
     assert tokens == [b"\0alice\0secret"]
     assert answers.names()[-1] == "ListGroups"
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *HASHES])
+def test_a_broker_from_before_kip_152_refuses_by_closing_and_is_not_asked_again(
+    mechanism: str,
+) -> None:
+    offered = {"ApiVersions": (0, 1), "SaslHandshake": (0, 0), "ListGroups": (0, 0)}
+    answers = Answers(offered)
+    tokens: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while prefix := await reader.read(4):
+            payload = await reader.readexactly(int.from_bytes(prefix, "big"))
+            if answers.names()[-1:] == ["SaslHandshake"]:
+                tokens.append(payload)
+                return
+            said = answers(parse_request(payload), payload)
+            assert said is not None
+            writer.write(frame(said))
+            await writer.drain()
+
+    login = Security(login=Login(mechanism, "alice", "mistaken"))
+    with (
+        served(handle) as address,
+        Cluster(f"{address},{address}", login) as cluster,
+        pytest.raises(LoginError, match=r"SaslHandshake v0.*'alice'") as caught,
+    ):
+        cluster.call("ListGroups", retries=5)
+    assert len(tokens) == 1
+    assert "mistaken" not in str(caught.value)
+
+
+def test_a_password_is_laid_open_by_plain_without_tls() -> None:
+    plain, scram = (Login(one, "alice", "secret") for one in ("PLAIN", "SCRAM-SHA-256"))
+    assert Security(login=plain).lays_password_open
+    tls = ssl.create_default_context()
+    for other in (Security(), Security(login=scram), Security(tls), Security(tls, plain)):
+        assert not other.lays_password_open
 
 
 def test_a_login_has_a_mechanism_that_is_known() -> None:

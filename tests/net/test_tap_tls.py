@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
-from flexwire.net import HostPort, ListenTls, TapSecurity, UpstreamTls, run_tap
+from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
 from flexwire.net.relay import CHUNK_BYTES
 from flexwire.net.tls import client_context, server_context
 from tests.net.broker import (
@@ -443,3 +443,26 @@ def test_a_client_that_was_accepted_and_not_yet_begun_is_closed_with_the_tap(
             right.close()
 
     run(job())
+
+
+def test_a_tap_that_leaves_tls_behind_warns(
+    made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def start(listen: str, upstream: str, security: TapSecurity) -> None:
+        started: asyncio.Future[Tap] = asyncio.get_running_loop().create_future()
+        ready = started.set_result
+        program = asyncio.create_task(
+            run_tap(listen, upstream, tmp_path, security=security, ready=ready)
+        )
+        await started
+        program.cancel()
+        with suppress(asyncio.CancelledError):
+            await program
+
+    here, there = f"{LOOPBACK}:0", f"{LOOPBACK}:1"
+    run(start(f"ssl://{here}", f"ssl://{there}", TapSecurity(made.listen)))
+    run(start(here, there, TapSecurity()))
+    run(start(here, f"ssl://{there}", TapSecurity()))
+    assert "from it on there is none" not in caplog.text
+    run(start(f"ssl://{here}", there, TapSecurity(made.listen)))
+    assert "from it on there is none" in caplog.text

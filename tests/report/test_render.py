@@ -375,6 +375,15 @@ def test_a_capture_of_one_instant_can_be_drawn() -> None:
     assert "NaN" not in render(instant)
 
 
+def test_traffic_without_sizes_is_drawn_in_frames() -> None:
+    buckets = tuple(TimelineBucket(START + second * 1_000_000, 0, 0, second) for second in (1, 9))
+    page = render(dataclasses.replace(EMPTY, timeline=Timeline(1_000_000, buckets)))
+    assert "Frames over time in 2 slices of " in page
+    assert "Bytes over time" not in page
+    assert "<strong>Frames</strong>" in page
+    assert "<strong>Frames</strong>" not in rendered("sample")
+
+
 @pytest.mark.parametrize("days", [0.00001, 0.01, 1, 6, 400])
 def test_a_capture_of_any_length_can_be_drawn(days: float) -> None:
     step = int(days * 86_400_000_000 / 2)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import PySparkException
 
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment
 from flexwire.cli.app import app
 from flexwire.report.sampled_facts import Sampled
+from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
 from tests.spark.traffic import made, request
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 NOTE = (
     "1 capture holds 12.5 % of all connections: counts, bytes, the audit and all answers are "
@@ -54,7 +58,14 @@ def test_a_part_is_never_taken_for_the_whole(
     assert "1 file: 12.5 % of them." in " ".join(told.report.read_text().split())
     assert json.loads((out / "audit.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
     assert json.loads((out / "facts.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
+    (row, *_) = csv.DictReader((out / "audit.csv").read_text().splitlines())
+    assert row["share_of_connections"] == "0.125"
     if by_objects:
+        sent = list(csv.DictReader((out / "answers" / "chargeback.csv").read_text().splitlines()))
+        assert {one["share_of_connections"] for one in sent} == {"0.125"}
+        for how in ("csv", "json"):
+            asked = CliRunner().invoke(app, ["answers", str(out), "chargeback", "--format", how])
+            assert asked.stdout.count("0.125") >= len(sent)
         result = CliRunner().invoke(app, ["answers", str(out), "chargeback"])
         assert NOTE in result.stderr
         assert NOTE not in result.stdout
@@ -71,3 +82,27 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     assert not [note for note in told.notes if "of all connections" in note]
     assert "a part of the connections" not in told.report.read_text()
     assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert "share_of_connections" not in (tmp_path / "out" / "audit.csv").read_text()
+
+
+@pytest.mark.spark
+def test_the_source_reads_a_part_only_where_it_is_asked_to(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = sampled(tmp_path / "capture")
+    register(spark)
+    for kind in ("frames", "packets"):
+        reader = spark.read.format("kafka-capture").option("rows", kind)
+        with pytest.raises(PySparkException, match=r"12\.5 % of all connections.*acceptSampled"):
+            reader.load(str(files)).collect()
+        told = reader.option("acceptSampled", "true").load(str(files))
+        assert told.count()
+    stream = spark.readStream.format("kafka-capture").option("rows", "frames")
+
+    def read(stream: DataStreamReader) -> None:
+        told = stream.load(str(files)).writeStream.format("noop")
+        told.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(PySparkException, match="holds a part of all connections"):
+        read(stream)
+    read(stream.option("acceptSampled", "true"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import resource
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,15 @@ from flexwire.capture.request_log.reading import LogFile
 from flexwire.codec import message
 from flexwire.protocol.requests import request_name
 from flexwire.storage.source import Source
-from flexwire.tables import request_log_columns
-from flexwire.tables.request_log_bodies import rows_by_objects
+from flexwire.tables import request_log_bodies, request_log_columns
+from flexwire.tables.request_log_bodies import (
+    MOST_STRUCTURES,
+    MOST_VALUES,
+    is_too_large,
+    rows_by_objects,
+)
 from flexwire.tables.request_log_columns import body_rows
+from flexwire.tables.request_log_listeners import LONGEST_NAME, MOST_LISTENERS, Listeners
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import Placed, RequestLogRows, Told
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
@@ -141,6 +149,23 @@ def test_salts_and_passwords_are_withheld_though_brokers_log_them(release: str) 
     assert len(upsertion["salt"]) > 8
 
 
+def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
+    header = {"requestApiKey": 18, "requestApiVersion": 3, "correlationId": 1, "clientId": "c"}
+    told = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.0"}
+    path = tmp_path / "kafka-request.log"
+    changes: list[dict[str, Any]] = [
+        {"request": told},
+        {"request": told, "clientInformation": {"softwareName": "known"}},
+        {"request": {"clientSoftwareName": 5}},
+        {"request": []},
+    ]
+    path.write_bytes(b"\n".join(line(requestHeader=header, **one) for one in changes))
+    found, _ = rows_of(path)
+    requests = [one for one in found["frames"] if one["direction"] == "request"]
+    assert [one["client_software_name"] for one in requests] == ["librdkafka", "known", None, None]
+    assert requests[0]["client_software_version"] == "2.0"
+
+
 def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:
     text = b'{"deletions":[],"upsertions":[{"name":"bob","salt":"not base64: hunter2"}]}'
     found = rows_by_objects("AlterUserScramCredentialsRequest", 0, [text]).columns
@@ -199,6 +224,58 @@ def test_a_body_that_is_not_what_its_spec_says_has_the_reason(text: bytes, expec
         assert expected in errors[0]
         assert found["body"].null_count == 1
         assert found["body_version"].null_count == 1
+
+
+@pytest.mark.parametrize("release", JSON_RELEASES)
+def test_bodies_in_parts_are_those_at_once(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for (name, version), texts in bodies(release).items():
+        for given in (texts, [None, *texts, None]):
+            whole = rows_by_objects(name, version, given)
+            with monkeypatch.context() as patched:
+                patched.setattr(request_log_bodies, "_AT_ONCE", 3)
+                parts = rows_by_objects(name, version, given)
+            assert parts.left_out == whole.left_out
+            assert parts.columns == whole.columns
+
+
+def test_an_empty_structure_is_three_bytes_and_a_row_so_there_are_so_many() -> None:
+    small = b'{"topics":[]}'
+    for element, most in ((b"{}", MOST_STRUCTURES), (b"[]", MOST_VALUES)):
+        large = b'{"topics":[' + element + (b"," + element) * (most + 1) + b"]}"
+        for texts in ([large], [small, small, large, small, small]):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            found = body_rows("MetadataResponse", 12, texts).columns
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+            told = dict(zip(texts, found["error"].to_pylist(), strict=True))
+            assert "more than 131,072 structures or 1,572,864 values" in told[large]
+            assert told.get(small) is None
+    partition = (
+        b'{"errorCode":0,"partitionIndex":1,"leaderId":1,"leaderEpoch":2,"replicaNodes":[1,2,3],'
+        b'"isrNodes":[1,2,3],"offlineReplicas":[]}'
+    )
+    assert not is_too_large(b",".join([partition] * 100_000))
+    assert body_of_text("{group_id=" + "{" * MOST_STRUCTURES + "}}", "HeartbeatRequest", 0) is None
+
+
+def test_listeners_are_told_apart_up_to_so_many_and_the_rest_is_counted() -> None:
+    names: list[tuple[str | None, str | None]] = [(f"L{at:04}", None) for at in range(3000)]
+    names += [("x" * 1_000_000, "PLAINTEXT"), (None, None)]
+    expected: Listeners | None = None
+    for seed in range(3):
+        random.Random(seed).shuffle(names)
+        whole = Listeners()
+        for start in range(0, len(names), 700):
+            part = Listeners()
+            part.add(names[start : start + 700])
+            for one in names[start : start + 700]:
+                part.add_replicas(one, 1)
+            whole.merge(part)
+        assert len(whole.requests) == MOST_LISTENERS
+        assert sum(whole.requests.values()) + whole.beyond == len(names)
+        assert whole.replicas == whole.requests
+        assert max(len(name or "") for name, _ in whole.requests) <= LONGEST_NAME + 1
+        expected = expected or whole
+        assert whole == expected
 
 
 def test_a_number_beyond_its_field_is_found_among_others() -> None:
@@ -309,7 +386,7 @@ def test_names_that_no_release_has_and_versions_of_none() -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_is_counted_is_in_the_rows(release: str) -> None:
     found, told = rows_of(PLACE / f"{release}.log")
-    assert sum(told.listeners.values()) == told.requests
+    assert sum(told.listeners.requests.values()) == told.requests
     # Of what clients produced, text has but the number of partitions.
     produced = [one for one in found["frames"] if one["outcome"] == "header"]
     assert told.text == len(produced)

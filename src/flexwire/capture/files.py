@@ -335,6 +335,22 @@ class SectionHead(NamedTuple):
     last_us: int
 
 
+def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, bytes]]:
+    """The options of a block from a position on: their codes and values.
+
+    Raises `DamagedError` for one that ends beyond the block.
+    """
+    while position + OPTION_HEAD <= len(body):
+        code, size = struct.unpack_from(f"{order}HH", body, position)
+        if code == 0:
+            return
+        if size > len(body) - position - OPTION_HEAD:
+            raise DamagedError(f"option {code} ends beyond its block", body)
+        position += OPTION_HEAD
+        yield code, body[position : position + size]
+        position += size + -size % 4
+
+
 class Section:
     """A section of a pcapng file: its byte order and its interfaces."""
 
@@ -361,24 +377,13 @@ class Section:
             raise DamagedError(f"a section with more than {MAX_INTERFACES} interfaces", body)
         linktype, _, snaplen = struct.unpack_from(f"{self.order}HHI", body)
         per_second, offset_seconds = MILLION, 0
-        for code, value in self._options(body, 8):
+        for code, value in options_in(body, 8, self.order):
             if code == OPTION_TSRESOL and len(value) == 1:
                 # The top bit says whether it is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
-
-    def _options(self, body: bytes, position: int) -> Iterator[tuple[int, bytes]]:
-        while position + OPTION_HEAD <= len(body):
-            code, size = struct.unpack_from(f"{self.order}HH", body, position)
-            if code == 0:
-                return
-            if size > len(body) - position - OPTION_HEAD:
-                raise DamagedError(f"option {code} ends beyond its block", body)
-            position += OPTION_HEAD
-            yield code, body[position : position + size]
-            position += size + -size % 4
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | Unreadable:
         """The packet of a packet block; what is wrong inside the block spoils nothing else."""
@@ -422,7 +427,7 @@ class Section:
             return ()
         # The packet stands before its options and is whole.
         with suppress(DamagedError):
-            for code, value in self._options(body, options):
+            for code, value in options_in(body, options, self.order):
                 if code == OPTION_COMMENT:
                     comments.append(value)
         return tuple(comments)

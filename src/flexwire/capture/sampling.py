@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import json
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files import BYTE_ORDERS, DAMAGE, SECTION_MAGIC
+from flexwire.capture.files import (
+    BYTE_ORDERS,
+    DAMAGE,
+    SECTION_MAGIC,
+    DamagedError,
+    options_in,
+)
 from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
@@ -45,13 +52,11 @@ def share_in(file: BufferedReader[Any]) -> float | None:
     if not head.startswith(SECTION_MAGIC) or order is None:
         return None
     (length,) = struct.unpack(f"{order}I", head[4:8])
-    at, end = _OPTIONS_AT, min(length - 4, len(head))
-    while at + 4 <= end:
-        code, size = struct.unpack_from(f"{order}HH", head, at)
-        value = head[at + 4 : at + 4 + size]
-        if code == OPTION_COMMENT and (share := _parsed(value)) is not None:
-            return share
-        at += 4 + size + -size % 4
+    # The block's length stands at its end again.
+    with suppress(DamagedError):
+        for code, value in options_in(head[: max(0, length - 4)], _OPTIONS_AT, order):
+            if code == OPTION_COMMENT and (share := _parsed(value)) is not None:
+                return share
     return None
 
 

@@ -62,16 +62,20 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.spark.answers.again import answers_of, notes_of
+    from flexwire.report.sampled_facts import least_share, sampled_notes
+    from flexwire.spark.answers.again import answers_of, sampled_in
     from flexwire.spark.answers.asking import ALL
+    from flexwire.spark.answers.writing import to_send
 
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    for note in notes_of(out):
+    sampled = sampled_in(out)
+    for note in sampled_notes(sampled):
         print(note, file=sys.stderr)
+    given = [to_send(one, least_share(sampled)) for one in given]
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # Those of `flexwire.net.calling.security`, which --help need not import.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+_LAID_OPEN = (
+    "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
+    "SCRAM does not send it, and --tls hides it"
+)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -91,6 +95,8 @@ def reach(given: Reaching) -> ClientConfig:
         if config.ignored:
             told = ", ".join(config.ignored)
             print(f"{given.command_config}: not used: {told}", file=sys.stderr)
+    if config.security.lays_password_open:
+        print(_LAID_OPEN, file=sys.stderr)
     if given.client_id is not None:
         config = replace(config, client_id=given.client_id)
     if given.timeout is not None:

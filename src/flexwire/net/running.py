@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from contextlib import contextmanager, suppress
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from flexwire.net.statistics import TapStatistics
 
 _INPUT: Final = 0
+_LOG: Final = logging.getLogger(__name__)
+_LAID_OPEN: Final = (
+    "clients reach the tap under TLS, and from it on there is none: of SASL PLAIN and OAUTHBEARER "
+    "whoever is between the tap and the brokers reads passwords and tokens; --upstream ssl://… "
+    "hides them"
+)
 
 
 class TapOptions(TypedDict, total=False):
@@ -57,6 +64,8 @@ async def run_tap(  # the parts of a program
     Raises what `Tap.start` and `MetricsPort.start` raise.
     """
     listen, upstream, security = secured(listen, upstream, security)
+    if security.lays_credentials_open:
+        _LOG.warning(_LAID_OPEN)
     stop = asyncio.Event()
     at_terminal = os.isatty(_INPUT)
     tap = Tap(listen, upstream, out, security=security, **options)

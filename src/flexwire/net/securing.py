@@ -66,6 +66,11 @@ class TapSecurity:
             return self.listen is not None or self.upstream is not None
         return not self.with_credentials
 
+    @property
+    def lays_credentials_open(self) -> bool:
+        """Whether what clients send under TLS goes on to brokers without it."""
+        return self.listen is not None and self.upstream is None
+
     def check(self) -> None:
         """Refuse to take clients' principals away unasked, with `TapError`."""
         if self.as_one_principal:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from flexwire.report.sampled_facts import SHARE_COLUMN, least_share
 from flexwire.report.spreadsheet import to_csv
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ _RENAMED = frozenset(
 )
 
 
-def audit_csv(audit: Audit) -> str:
-    """The findings as CSV."""
-    return to_csv(COLUMNS, (list(audit_row(finding).values()) for finding in audit.findings))
+def audit_csv(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
+    """The findings as CSV; where captures are ``sampled``, each says of which share it is."""
+    share = least_share(sampled)
+    names = COLUMNS if share is None else (*COLUMNS, SHARE_COLUMN)
+    rows = (list(audit_row(finding).values()) for finding in audit.findings)
+    return to_csv(names, rows if share is None else ([*row, share] for row in rows))
 
 
 def audit_json(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:

@@ -100,10 +100,25 @@ class Slice:
 
 
 def timeline_chart(facts: Facts) -> Chart | None:
-    """Bytes over time, requests under responses; None without traffic."""
+    """Bytes over time, requests under responses; None without traffic.
+
+    Where no size is known, as of request logs, it is frames over time.
+    """
     buckets = facts.timeline.buckets
     if not buckets:
         return None
+    if not has_sizes(facts):
+        most = max(buckets, key=lambda bucket: bucket.frames)
+        summary = (
+            f"Frames over time in {units.plural(len(buckets), 'slice')} of "
+            f"{units.span(facts.timeline.bucket_us)}; most at {units.moment(most.time_us)} UTC: "
+            f"{units.count(most.frames)}."
+        )
+        frames = {one.time_us: (one.frames,) for one in buckets}
+        step = facts.timeline.bucket_us
+        return draw(
+            summary, "time", lambda size: time_spec(rebin(frames, step, size.buckets), size, "")
+        )
     peak = max(buckets, key=lambda bucket: bucket.request_bytes + bucket.response_bytes)
     summary = (
         f"Bytes over time in {units.plural(len(buckets), 'slice')} of "
@@ -114,6 +129,11 @@ def timeline_chart(facts: Facts) -> Chart | None:
     return draw(
         summary, "time", lambda size: time_spec(_rebin(facts.timeline, size.buckets), size, "B")
     )
+
+
+def has_sizes(facts: Facts) -> bool:
+    """Whether the size of any frame is known."""
+    return any(one.request_bytes or one.response_bytes for one in facts.timeline.buckets)
 
 
 def api_chart(facts: Facts) -> Chart | None:

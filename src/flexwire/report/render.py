@@ -119,6 +119,7 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
         "client_label": matrix.client_label,
         "decision": connections.decision(facts.connections),
         "charts": pictures.drawn,
+        "has_sizes": charts.has_sizes(facts),
         "tables": {name: one.first(room.rows) for name, one in _tables(facts).items()},
         "answers": answers.parts(facts, pictures.answers, room.rows),
         "unseen": answers.unseen(facts),

@@ -27,7 +27,8 @@ class RequestLogFacts:
     say they could not read. Of ``cut`` lines only the request's header is known; ``text`` lines are
     those of 2.7 and earlier that do not surely say what was asked. ``left_out_fields`` are
     mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a version
-    that is deprecated, as at the level INFO. ``listeners`` may be the first of ``listener_count``.
+    that is deprecated, as at the level INFO. ``listeners`` may be the first of ``listener_count``,
+    and ``requests_beyond`` are those of listeners that were too many to be told apart.
     """
 
     files: int
@@ -44,3 +45,4 @@ class RequestLogFacts:
     timezone: str = "UTC"
     listeners: tuple[ListenerFacts, ...] = ()
     listener_count: int = 0
+    requests_beyond: int = 0

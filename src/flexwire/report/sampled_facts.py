@@ -28,6 +28,19 @@ def sampled_files(shares: Iterable[float]) -> tuple[Sampled, ...]:
     return tuple(Sampled(share, files) for share, files in every[:_SHARES_SHOWN])
 
 
+SHARE_COLUMN: Final = "share_of_connections"
+"""What rows that are sent round say in a column of their own: which part of all they are about."""
+
+
+def least_share(sampled: Iterable[Sampled]) -> float | None:
+    """The smallest share that any capture holds; None where all hold all connections.
+
+    >>> least_share([Sampled(0.1, 2), Sampled(0.5, 1)]), least_share([])
+    (0.1, None)
+    """
+    return min((one.share for one in sampled), default=None)
+
+
 def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
     """What a user should hear of them.
 

@@ -32,7 +32,7 @@ from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import sampled_files, sampled_notes
+from flexwire.report.sampled_facts import least_share, sampled_files, sampled_notes
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -74,7 +74,7 @@ from flexwire.spark.publishing.outputs import (
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
-from flexwire.spark.request_logs.planning import plan_request_logs
+from flexwire.spark.request_logs.planning import plan_request_logs, undivided_note
 from flexwire.spark.request_logs.writing import write_request_log_tables
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
@@ -341,6 +341,8 @@ def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
         if others and is_asked:
             what = "a request log" if others[0] in of_requests else "a file of a log"
             reason = f"{what}, which {name} does not take; leave one of them out"
+            if others[0] in of_requests and not how.by_objects:
+                reason += ": it is rotated by renaming, so that what was read could come again"
             raise CaptureError(reason, source=others[0].name)
     return inputs
 
@@ -387,7 +389,7 @@ def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
-        AUDIT_CSV: audit_csv(facts.audit),
+        AUDIT_CSV: audit_csv(facts.audit, facts.sampled),
         AUDIT_JSON: audit_json(facts.audit, facts.sampled),
     }
     for name, text in texts.items():
@@ -520,7 +522,7 @@ class _Job:
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
         logs, sums = self._write_request_logs(files)
-        notes = gzip_note([one.source for one in files])
+        notes = undivided_note(files)
         return replace(self.measure(sums), request_logs=logs), notes
 
     def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
@@ -556,7 +558,8 @@ class _Job:
             tables = with_internal(opened, self.spark, logs)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
-        write_answers(self.place.files, given, grows=self.how.format == DELTA)
+        share = least_share(facts.sampled)
+        write_answers(self.place.files, given, grows=self.how.format == DELTA, share=share)
         return replace(
             facts,
             answers=tuple(one.facts() for one in given),

@@ -222,11 +222,19 @@ class CaptureFollower:
         yield from making.finish()
 
 
+SAMPLED: Final = (
+    "it holds a part of all connections, as it says: set acceptSampled to true to read it, and do "
+    "not take what is counted for the whole"
+)
+"""Why a capture is not read unasked."""
+
+
 class _Files:
     """The files in some paths, in their order."""
 
     def __init__(self, asked: Asked) -> None:
         self._skips = asked.skip_unreadable
+        self._takes_sampled = asked.takes_sampled
         # When a file of this size begins; None where it is no capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
@@ -251,6 +259,8 @@ class _Files:
                     if not self._skips:
                         raise look.error
                     _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
+                if look.share is not None and not self._takes_sampled:
+                    raise CaptureError(SAMPLED, source=file.name)
                 first_us = None if look.error is not None else look.first_us
                 self._begins[file.name] = file.size, first_us
 

@@ -25,13 +25,24 @@ from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from flexwire.codec import Message
 
 SIZE_SUFFIX: Final = "SizeInBytes"
 """What a broker puts after the name of a field of records, and its size in the field's place."""
 
+MOST_STRUCTURES: Final = 1 << 17
+"""So many structures a body may have: a line has 128 bytes for each, at the most that it has."""
+MOST_VALUES: Final = 3 << 19
+"""So many values: those of 100,000 partitions are fewer, and more have hardly room in a line."""
+# Bodies with so many structures become objects at once; one takes about 1 kB.
+_AT_ONCE: Final = 1 << 15
+
+_TOO_MANY: Final = (
+    f"the body has more than {MOST_STRUCTURES:,} structures or {MOST_VALUES:,} values, which are "
+    "not read"
+)
 _UNFIT: Final = "the body is not what its spec says; what it holds may be credentials"
 _NOT_JSON: Final = "the body is not JSON"
 
@@ -53,6 +64,8 @@ class Body:
 
 def read_body(text: bytes, made: type[Message], version: int, *, show_credentials: bool) -> Body:
     """Read the body of a line."""
+    if is_too_large(text):
+        return Body(error=_TOO_MANY)
     body = Body()
     try:
         _read(body, msgspec.json.decode(text), made, version)
@@ -65,6 +78,20 @@ def read_body(text: bytes, made: type[Message], version: int, *, show_credential
     if body.message is not None and not show_credentials:
         body.withheld = withhold(body.message)
     return body
+
+
+def is_too_large(text: bytes) -> bool:
+    """Whether a body may have more than is read: an empty structure is three bytes, and a row.
+
+    >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
+    (False, True)
+    """
+    return structures(text) > MOST_STRUCTURES or text.count(b",") > MOST_VALUES
+
+
+def structures(text: bytes) -> int:
+    """How many structures a body may have; those in strings count too."""
+    return text.count(b"{")
 
 
 def _read(body: Body, obj: Any, made: type[Message], version: int) -> None:
@@ -123,6 +150,32 @@ def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> BodyRows:
     """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    parts = [
+        _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    columns = {
+        one: pa.concat_arrays([part.columns[one] for part in parts]) for one in parts[0].columns
+    }
+    return BodyRows(columns, sum(one.left_out for one in parts))
+
+
+def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
+    """Cut bodies into as many as become objects at once."""
+    start = held = 0
+    for at, text in enumerate(texts):
+        weight = 0 if text is None else structures(text)
+        if held and held + weight > _AT_ONCE:
+            yield texts[start:at]
+            start, held = at, 0
+        held += weight
+    yield texts[start:]
+
+
+def _rows(
+    name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool
+) -> BodyRows:
     made = message(name)
     bodies = [
         Body() if one is None else read_body(one, made, version, show_credentials=show_credentials)

@@ -26,7 +26,12 @@ from flexwire.tables.conforming import conform
 from flexwire.tables.layouts import body_type
 from flexwire.tables.record_sizes import SIZE_SUFFIX as SIZED
 from flexwire.tables.record_sizes import type_without_record_bytes
-from flexwire.tables.request_log_bodies import SIZE_SUFFIX, BodyRows, rows_by_objects
+from flexwire.tables.request_log_bodies import (
+    SIZE_SUFFIX,
+    BodyRows,
+    is_too_large,
+    rows_by_objects,
+)
 from flexwire.tables.schema import OUTCOMES
 from flexwire.tables.tagged_uses import tagged_field_uses
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
@@ -52,6 +57,7 @@ def body_rows(
     """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
     there = [one for one in texts if one is not None]
     is_plain = show_credentials or not carries_credentials(name)
+    is_plain = is_plain and not any(map(is_too_large, there))
     if is_plain and len(there) == len(texts) >= _FEWEST:
         for plan in _plans(name, version):
             found = _in_columns(plan, there)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.codec import message
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import per_catalog
-from flexwire.tables.request_log_bodies import SIZE_SUFFIX
+from flexwire.tables.request_log_bodies import SIZE_SUFFIX, is_too_large
 from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer
 
@@ -35,12 +35,14 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Give the JSON of a body; None where the text is not surely that of the version.
+    """Give the JSON of a body; None where the text is not surely that of the version, or too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
     >>> body_of_text("{group_id=a,generation_id=1,generation_id=1}", "HeartbeatRequest", 0)
     """
+    if is_too_large(text.encode()):
+        return None
     try:
         schema = message(name).definition.schema(version)
         reader = _Reader(text, _names(name, version))

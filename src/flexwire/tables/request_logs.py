@@ -7,11 +7,13 @@ which a broker passes on to the controller for a client, are rows of a table of 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +27,7 @@ from flexwire.tables.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_columns import body_rows
+from flexwire.tables.request_log_listeners import Listeners
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
 
@@ -63,8 +66,7 @@ LOGGED: Final = pa.schema(
 class Told:
     """What lines said besides rows, counted.
 
-    ``listeners`` counts requests by listener and security protocol, ``replicas`` the fetches of
-    replicas among them.
+    ``listeners`` counts requests by listener and security protocol.
     """
 
     requests: int = 0
@@ -74,15 +76,13 @@ class Told:
     text: int = 0
     deprecated: int = 0
     left_out: int = 0
-    listeners: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    brokers: set[str] = field(default_factory=set)
+    listeners: Listeners = field(default_factory=Listeners)
 
     def merge(self, other: Told) -> None:
         """Take in what others said."""
         for name in ("requests", "forwarded", "refused", "cut", "text", "deprecated", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.listeners.update(other.listeners)
-        self.brokers |= other.brokers
+        self.listeners.merge(other.listeners)
 
 
 class Placed(NamedTuple):
@@ -116,6 +116,7 @@ class RequestLogRows:
                 (forwarded if one.item.is_forwarded else own).append(one)
         for one in own:
             _read_text(one.item)
+            _read_software(one.item)
         self._tell(own, forwarded, refused)
         if own:
             batch = _Lines(own)
@@ -139,12 +140,11 @@ class RequestLogRows:
             told.cut += one.error is not None
             told.text += one.is_text and one.request is None
             told.deprecated += one.header.request_api_version_deprecated
-        told.listeners.update(
+        told.listeners.add(
             (one.item.listener, one.item.security_protocol)
             for one in own
             if isinstance(one.item, LoggedRequest)
         )
-        told.brokers.update({one.item.ends.broker for one in (*own, *refused)})
 
     def _rows(self, lines: _Lines, *, is_request: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
         rows = np.arange(len(lines)) if is_request else lines.answered
@@ -271,6 +271,26 @@ def _read_text(item: LoggedRequest | RefusedRequest) -> None:
         item.request = _of_text(item.request, name, version)
         is_fallback = key == _API_VERSIONS and (item.response or b"").startswith(_TEXT_FALLBACK)
         item.response = _of_text(item.response, answer, 0 if is_fallback else version)
+
+
+class _Software(msgspec.Struct, rename="camel", gc=False):
+    client_software_name: str | None = None
+    client_software_version: str | None = None
+
+
+_SOFTWARE: Final = msgspec.json.Decoder(_Software)
+
+
+def _read_software(item: LoggedRequest | RefusedRequest) -> None:
+    """Take what software a client is from where it says so: the broker knows it from then on."""
+    if not isinstance(item, LoggedRequest) or item.header.request_api_key != _API_VERSIONS:
+        return
+    if item.software_name is None and item.request is not None:
+        # What is not so is told where the body is read.
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            found = _SOFTWARE.decode(item.request)
+            item.software_name = found.client_software_name or None
+            item.software_version = found.client_software_version or None
 
 
 def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:

@@ -35,7 +35,8 @@ class Asked:
     """What is to be analyzed, and how: the same for the survey and for every range.
 
     ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
-    is not a capture, ends the survey unless such are to be skipped.
+    is not a capture, ends the survey unless such are to be skipped. ``takes_sampled`` is whether
+    whoever follows files takes those that hold a part of all connections.
     """
 
     files: tuple[Source, ...]
@@ -46,6 +47,7 @@ class Asked:
     range_bytes: int = RANGE_BYTES
     chunk_bytes: int = CHUNK_BYTES
     skip_unreadable: bool = False
+    takes_sampled: bool = True
 
     @property
     def digest(self) -> str:

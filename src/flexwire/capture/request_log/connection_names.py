@@ -42,7 +42,8 @@ def ends(connection: str) -> Ends:
     return _ends(connection) if len(connection) <= _LONGEST else NOWHERE
 
 
-@lru_cache(maxsize=65536)
+# A log may name as many as it likes, each of `_LONGEST`.
+@lru_cache(maxsize=8192)
 def _ends(connection: str) -> Ends:
     found = _NAME.fullmatch(connection)
     if found is None:

@@ -39,13 +39,15 @@ _DECODER: Final = msgspec.json.Decoder(_Docker)
 class Line(msgspec.Struct, gc=False):
     """A line as the broker printed it, where its file has it, and when its envelope says it was.
 
-    ``is_cut``: it is longer than is read, and this is its beginning.
+    ``is_cut``: it is longer than is read, and this is its beginning. ``is_next``: it is one
+    of the next piece, which is given for what the lines before it began, and counts there.
     """
 
     offset: int
     text: bytes
     seen_us: int | None = None
     is_cut: bool = False
+    is_next: bool = False
 
 
 def is_enveloped(line: bytes) -> bool:

@@ -1,6 +1,7 @@
 """Lines of files, some files or a part of one at a time: plain or gzip'd, of any length.
 
-A file is cut anywhere: a line belongs to the piece that it begins in. One in envelopes is not cut,
+A file is cut anywhere: a line belongs to the piece that it begins in. Those after it are given too,
+to whom goes on, as what is told on two lines may be cut between them. One in envelopes is not cut,
 as a line's parts are in several of them, nor is one that is gzip'd.
 """
 
@@ -67,12 +68,12 @@ def pieces_of(files: Iterable[LogFile], size: int) -> Iterator[LogPiece]:
 
 
 def read_lines(piece: LogPiece) -> Iterator[Line]:
-    """Give the lines of a piece without envelopes and empty ones, in order.
+    """Give the lines of a piece without envelopes and empty ones, in order, and then the next ones.
 
     Raises `StorageError` where the file cannot be read. A gzip'd file that is damaged ends with a
     line that is cut.
     """
-    lines = (one for one in _lines(piece) if one.text or one.is_cut)
+    lines = (one for one in _lines(piece) if one.text or one.is_cut or one.is_next)
     return unwrapped(lines) if piece.file.is_enveloped else lines
 
 
@@ -129,9 +130,10 @@ class Readable(Protocol):
 
 
 def split(file: Readable, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Give the lines that begin from ``start`` on and before ``stop``; ``at`` is where it stands.
+    """Give the lines that begin from ``start`` on; from ``stop`` on they are the next piece's.
 
-    A line of more than `LONGEST` bytes is cut, and its rest is not held.
+    ``at`` is where the file stands. A line of more than `LONGEST` bytes is cut, and its
+    rest is not held.
     """
     # At the start of a file a line begins; anywhere else after the first end of one.
     is_skipping, held, begin = at < start, b"", at
@@ -152,13 +154,13 @@ def split(file: Readable, at: int, start: int, stop: int | None) -> Iterator[Lin
             if is_skipping:
                 is_skipping = False
             else:
-                if stop is not None and begin >= stop:
-                    return
+                is_next = stop is not None and begin >= stop
                 whole = held + text if number == 0 and held else text
-                yield Line(begin, whole[:LONGEST], None, is_cut or len(whole) > LONGEST)
+                is_long = is_cut or len(whole) > LONGEST
+                yield Line(begin, whole[:LONGEST], None, is_long, is_next)
             at += len(text) + 1
             begin, held, is_cut = at, b"", False
         held = lines[-1]
         at += len(held)
-    if held and not is_skipping and (stop is None or begin < stop):
-        yield Line(begin, held, None, is_cut)
+    if held and not is_skipping:
+        yield Line(begin, held, None, is_cut, stop is not None and begin >= stop)

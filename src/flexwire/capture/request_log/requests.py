@@ -124,8 +124,17 @@ class LogReader:
         self._refusals = Refusals(zone)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
-        """Give what each line says."""
-        return map(self._said, lines)
+        """Give what each line says; of the next piece's what ends what was begun, and no more."""
+        for line in lines:
+            if not line.is_next:
+                yield self._said(line)
+            elif not self._refusals.waits_at(line.offset):
+                return
+            elif line.text and COMPLETED not in line.text:
+                found = self._refusals.ended_by(line)
+                if found is not None:
+                    yield found
+                return
 
     def _said(self, line: Line) -> Item:
         at = line.text.find(COMPLETED)
@@ -232,6 +241,9 @@ _REFUSED: Final = re.compile(
     rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
     rb"and unsupported version (-?\d{1,5})"
 )
+# Of a request that was refused two lines tell, next to each other but for completed ones: another
+# thread's. They are looked for so far.
+_APART: Final = 1 << 20
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
 
@@ -242,9 +254,18 @@ class Refusals:
         self._zone = zone
         self._before: tuple[Line, bytes] | None = None
 
+    def waits_at(self, offset: int) -> bool:
+        """Whether a line that begins there may say what the one before it began."""
+        return self._before is not None and offset - self._before[0].offset <= _APART
+
+    def ended_by(self, line: Line) -> Item:
+        """Give what a line says with the one before it; None for what it says alone."""
+        return None if _FROM.search(line.text) else self.read(line)
+
     def read(self, line: Line) -> Item:
         """Give what a line says, with the line before it."""
-        before, self._before = self._before, None
+        before = self._before if self.waits_at(line.offset) else None
+        self._before = None
         whose = _FROM.search(line.text)
         found = _REFUSED.search(line.text)
         if whose is not None and found is None:

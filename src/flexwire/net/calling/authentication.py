@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from flexwire.codec import message
-from flexwire.errors import LoginError
+from flexwire.errors import CallError, LoginError
 from flexwire.net.calling.scram import ScramClient
 from flexwire.net.calling.security import PLAIN
 from flexwire.protocol.error_codes import NO_ERROR
@@ -46,12 +46,26 @@ def log_in(broker: Caller, login: Login) -> None:
             f"{called(answer.error_code)}: the broker does not take {login.mechanism}; "
             f"its listener has {enabled}"
         )
-    send = _in_messages(broker, login) if version >= _FRAMED else broker.exchange_token
+    send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
     if login.mechanism == PLAIN:
         send(f"\0{login.username}\0{login.password}".encode())
         return
     scram = ScramClient(login.mechanism, login.username, login.password, is_token=login.is_token)
     scram.verify(send(scram.final(send(scram.first()))))
+
+
+def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
+    def send(token: bytes) -> bytes:
+        try:
+            return broker.exchange_token(token)
+        except CallError as error:
+            # Before KIP-152 a broker refuses by closing, and says no more.
+            raise LoginError(
+                f"after SaslHandshake v0 a broker that does not take {login.mechanism} of "
+                f"{login.username!r} ends the connection without a word: {error}"
+            ) from None
+
+    return send
 
 
 def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:

@@ -9,13 +9,13 @@ from flexwire.arguments import to_int
 from flexwire.errors import CallError, LoginError
 from flexwire.net.calling.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
 from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing
-from flexwire.net.calling.routes import ANY, Route, find, parse_route
+from flexwire.net.calling.routes import ANY, Route, addresses, find, parse_route
 from flexwire.net.calling.security import PLAINTEXT, Security
 from flexwire.net.calling.writing import why_it_writes
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from flexwire.codec import Message
     from flexwire.net.calling.answers import Answer
@@ -80,9 +80,10 @@ class Cluster(Closing):
         to_int(retries, "retries", least=0)
         route = parse_route(to) if isinstance(to, str) else to
         pause = _FIRST_PAUSE
+        asked: list[HostPort] = []
         for left in range(retries, -1, -1):
             try:
-                broker = self.broker(route)
+                broker = self._other(asked) if asked and route == ANY else self.broker(route)
             except LoginError:
                 raise
             except CallError:
@@ -92,6 +93,7 @@ class Cluster(Closing):
                 answer = broker.call(message_name, body, version, **options)
                 if not left or not _goes_again(answer):
                     return answer
+                asked.append(broker.address)
             time.sleep(pause)
             pause *= 2
         raise AssertionError  # the last turn returns or raises
@@ -101,6 +103,13 @@ class Cluster(Closing):
         for broker in self._brokers.values():
             broker.close()
         self._brokers.clear()
+
+    def _other(self, asked: list[HostPort]) -> Broker:
+        """A connection to a broker that was not asked, or not for longest."""
+        first = self._first()
+        every = addresses(first, among_controllers=self._controllers) or [first.address]
+        fresh = [one for one in every if one not in asked]
+        return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 
     def _first(self) -> Broker:
         """A connection to the first bootstrap address that can be reached."""
@@ -120,6 +129,11 @@ class Cluster(Closing):
             known = Broker.connect(address, self._security, **self._options)
             self._brokers[address] = known
         return known
+
+
+def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
+    """By how late each stands in a list."""
+    return {one: at for at, one in enumerate(asked)}.__getitem__
 
 
 def _goes_again(answer: Answer) -> bool:

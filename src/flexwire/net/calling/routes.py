@@ -86,9 +86,15 @@ def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> Ho
     if route.kind == "controller":
         return _controller(broker)
     if route.kind == "node":
-        nodes = _brokers(_ask(broker, "Metadata", {"topics": []}))
+        nodes = _brokers(_metadata(broker))
         return _node(nodes, route.number, f"node {route.number}", broker)
     return broker.address
+
+
+def addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
+    """The addresses of all nodes that a broker knows, or a controller, by node id."""
+    nodes = _controllers(broker)[0] if among_controllers else _brokers(_metadata(broker))
+    return [_address(*nodes[one], f"node {one}", broker) for one in sorted(nodes)]
 
 
 def _leader(route: Route, broker: Broker) -> HostPort:
@@ -119,7 +125,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
 def _controller(broker: Broker) -> HostPort:
     if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
         # With ZooKeeper one of the brokers is the controller, and Metadata says which.
-        found = _ask(broker, "Metadata", {"topics": []})
+        found = _metadata(broker)
         return _node(_brokers(found), found.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
     topics = [{"topicName": METADATA_TOPIC, "partitions": partitions}]
@@ -132,7 +138,7 @@ def _controller(broker: Broker) -> HostPort:
     leader = states[0].leader_id
     # A node that is a broker too is reached where clients reach it; the others have a listener of
     # their own, which the answer names from version 2 on.
-    nodes = _brokers(_ask(broker, "Metadata", {"topics": []}))
+    nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
             one.node_id: HostPort(one.listeners[0].host, one.listeners[0].port)
@@ -144,12 +150,22 @@ def _controller(broker: Broker) -> HostPort:
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
     """As a controller tells it: all know the active one, and DescribeQuorum only that itself."""
+    nodes, active = _controllers(broker)
+    if route.kind == "controller":
+        return _node(nodes, active, _ACTIVE, broker)
+    return _node(nodes, route.number, f"node {route.number}", broker)
+
+
+def _controllers(broker: Broker) -> tuple[dict[int, HostPort], int]:
+    """The controllers, and which of them is the active one."""
     found = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
     _check(found.error_code, "the controllers", broker)
     nodes = {one.broker_id: HostPort(one.host, one.port) for one in found.brokers}
-    if route.kind == "controller":
-        return _node(nodes, found.controller_id, _ACTIVE, broker)
-    return _node(nodes, route.number, f"node {route.number}", broker)
+    return nodes, found.controller_id
+
+
+def _metadata(broker: Broker) -> Any:
+    return _ask(broker, "Metadata", {"topics": []})
 
 
 def _brokers(metadata: Any) -> dict[int, HostPort]:

@@ -53,5 +53,11 @@ class Security:
     context: ssl.SSLContext | None = None
     login: Login | None = None
 
+    @property
+    def lays_password_open(self) -> bool:
+        """Whether whoever is on the way can read the password: PLAIN sends it as it is."""
+        is_plain = self.login is not None and self.login.mechanism == PLAIN
+        return is_plain and self.context is None
+
 
 PLAINTEXT: Final = Security()

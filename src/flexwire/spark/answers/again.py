@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.report.facts import Facts
-from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from flexwire.report.sampled_facts import Sampled
     from flexwire.spark.answers.answer import Answer
 
 
@@ -71,13 +71,13 @@ def answers_of(
         return [kept.get(one.name) or ask(one, tables) for one in wanted]
 
 
-def notes_of(out: str | Path) -> tuple[str, ...]:
-    """What a user should hear of the analysis in ``out`` before its answers."""
+def sampled_in(out: str | Path) -> tuple[Sampled, ...]:
+    """Which captures of the analysis in ``out`` hold a part of all connections."""
     try:
         facts = Facts.from_json(json.loads(output_of(out).read("facts.json")))
     except (ValueError, FlexwireError):
         return ()  # of an older release
-    return sampled_notes(facts.sampled)
+    return facts.sampled
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:

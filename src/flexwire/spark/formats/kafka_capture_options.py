@@ -41,6 +41,7 @@ ACCEPTED: Final = {
     "includeRecordBytes": "`true` gives messages the bytes of their records, and not their sizes",
     "showCredentials": "`true` shows what may be credentials",
     "skipUnreadable": "`true` reads the rest where files are not captures",
+    "acceptSampled": "`true` reads captures that hold a part of all connections, as they say",
     "catalog": "a directory that `flexwire schema import` wrote, with message specs of one's own",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
     "maxBytesPerTrigger": "of a stream: how many bytes of files a batch has at the most",
@@ -89,6 +90,7 @@ class CaptureOptions:
             record_bytes=options.flag("includeRecordBytes"),
             range_bytes=options.size("maxPartitionBytes", PIECE_BYTES),
             skip_unreadable=options.flag("skipUnreadable"),
+            takes_sampled=options.flag("acceptSampled"),
         )
         return cls(
             carried,

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.errors import CaptureError
+from flexwire.report.sampled_facts import sampled_files, sampled_notes
 from flexwire.spark.batches import BATCH_ROWS
 from flexwire.spark.formats.kafka_capture_kept import Kept
 from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
@@ -104,6 +105,9 @@ def _surveyed(asked: Asked, kept: Kept) -> Survey:
     survey = Surveyor(asked, kept.keep).run()
     unreadable = Unreadable.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
+    if survey.shares and not asked.takes_sampled:
+        (note, *_) = sampled_notes(sampled_files(survey.shares))
+        raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
     if survey.is_crowded:
         raise CaptureError(
             f"more than {MOST_OPEN} captures overlap in time and show the same connections: read "

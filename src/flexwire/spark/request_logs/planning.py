@@ -56,6 +56,25 @@ def plan_request_logs(files: Sequence[LogFile], tasks_at_once: int, zone: Zone) 
     return RequestLogPlan(tuple(files), works, digest, _span_us(files, zone))
 
 
+def undivided_note(files: Sequence[LogFile]) -> tuple[str, ...]:
+    """Say which files are large and one task each, if any, and why."""
+    large = [
+        one
+        for one in files
+        if (one.is_gzipped or one.is_enveloped) and one.weight >= 2 * LEAST_TASK
+    ]
+    if not large:
+        return ()
+    most = max(large, key=lambda one: one.weight)
+    others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
+    told = (
+        f"{most.source.name}{others}: one task each, as what is gzip'd can only be read from its "
+        "start, and a line in envelopes of a container is in several of them. Unpacked, and "
+        "without envelopes, a large file is read by many."
+    )
+    return (told,)
+
+
 def _works(pieces: Iterable[LogPiece], size: int) -> Iterator[list[LogPiece]]:
     work: list[LogPiece] = []
     held = 0

@@ -22,6 +22,7 @@ from flexwire.spark.summing import merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.sums.audit_rows import replica_rows
 from flexwire.spark.tasks import begin_task
+from flexwire.tables.request_log_bodies import structures
 from flexwire.tables.request_logs import FORWARDED, Placed, RequestLogRows, Told
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
 
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.capture.request_log import Zone
+    from flexwire.capture.request_log.envelopes import Line
     from flexwire.capture.request_log.reading import LogPiece
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.places import Place
     from flexwire.spark.request_logs.planning import RequestLogPlan
 
-# Lines are held until there are so many, or so many bytes of them.
+# Lines are held until there are so many, or their bodies so heavy.
 _LINES: Final = 20_000
-_BYTES: Final = 32 << 20
+_HEAVIEST: Final = 32 << 20
+# What a structure becomes in columns, about: an empty one is three bytes of the line.
+_STRUCTURE: Final = 64
 # So many reasons are told apart, and so many listeners are named.
 _SHOWN: Final = 50
 
@@ -51,13 +55,11 @@ class _Read:
     told: Told = field(default_factory=Told)
     lines: Counter[str] = field(default_factory=Counter)
     unused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    replicas: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
 
     def merge(self, other: _Read) -> None:
         self.told.merge(other.told)
         self.lines.update(other.lines)
         self.unused.update(other.unused)
-        self.replicas.update(other.replicas)
 
 
 def write_request_log_tables(
@@ -114,7 +116,7 @@ def _read(
                     files.write(table, batch)
                 else:
                     files.sums.audit.add_logged(batch)
-                    _count_replicas(read, batch, replicas)
+                    _count_replicas(rows, batch, replicas)
                 if table.endswith(f"/{REPLICAS_MESSAGE}"):
                     replicas.update(replica_rows(batch)["connection"].to_pylist())
     read.told = rows.told
@@ -125,9 +127,13 @@ def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
     """Give what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
-    reader = LogReader(zone)
-    for item in reader.read(read_lines(piece)):
-        read.lines[name] += 1
+
+    def counted() -> Iterator[Line]:
+        for line in read_lines(piece):
+            read.lines[name] += not line.is_next
+            yield line
+
+    for item in LogReader(zone).read(counted()):
         if isinstance(item, BadLine):
             read.unused[name, item.reason] += 1
         elif item is not None:
@@ -136,21 +142,30 @@ def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
 
 def _batches(lines: Iterator[Placed]) -> Iterator[list[Placed]]:
     held: list[Placed] = []
-    size = 0
+    heavy = 0
     for one in lines:
         held.append(one)
-        if isinstance(one.item, LoggedRequest):
-            # What a client may choose the length of.
-            size += len(one.item.request or b"") + len(one.item.response or b"")
-            size += len(one.item.header.client_id or "")
-        if len(held) >= _LINES or size >= _BYTES:
+        heavy += _weight(one)
+        if len(held) >= _LINES or heavy >= _HEAVIEST:
             yield held
-            held, size = [], 0
+            held, heavy = [], 0
     if held:
         yield held
 
 
-def _count_replicas(read: _Read, logged: pa.RecordBatch, replicas: Counter[str]) -> None:
+def _weight(line: Placed) -> int:
+    """About how many bytes a line takes that anybody may choose the length of."""
+    one = line.item
+    if not isinstance(one, LoggedRequest):
+        return 0
+    texts = [text for text in (one.request, one.response) if text is not None]
+    names = (one.header.client_id, one.principal, one.listener, *one.ends)
+    return sum(len(text) + _STRUCTURE * structures(text) for text in texts) + sum(
+        len(name or "") for name in names
+    )
+
+
+def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Counter[str]) -> None:
     """Count fetches of replicas by the listener of their connection."""
     if not replicas:
         return
@@ -160,7 +175,7 @@ def _count_replicas(read: _Read, logged: pa.RecordBatch, replicas: Counter[str])
     for row in logged.take(of).select(_OF_LISTENER).to_pylist():
         count = replicas.get(row["connection"], 0)
         if count:
-            read.replicas[row["listener"], row["security_protocol"]] += count
+            rows.told.listeners.add_replicas((row["listener"], row["security_protocol"]), count)
 
 
 _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
@@ -179,9 +194,10 @@ def _packets(read: _Read) -> pa.RecordBatch:
 
 def _facts(plan: RequestLogPlan, zone: Zone, read: _Read) -> RequestLogFacts:
     told = read.told
+    every = told.listeners
     listeners = [
-        ListenerFacts(listener, protocol, requests, read.replicas[listener, protocol])
-        for (listener, protocol), requests in told.listeners.most_common(_SHOWN)
+        ListenerFacts(*one, requests, every.replicas[one])
+        for one, requests in every.requests.most_common(_SHOWN)
     ]
     return RequestLogFacts(
         files=sum(not one.is_server_log for one in plan.files),
@@ -197,5 +213,6 @@ def _facts(plan: RequestLogPlan, zone: Zone, read: _Read) -> RequestLogFacts:
         only_deprecated=bool(told.requests) and told.deprecated == told.requests + told.forwarded,
         timezone=zone.name,
         listeners=tuple(listeners),
-        listener_count=len(told.listeners),
+        listener_count=len(every.requests),
+        requests_beyond=every.beyond,
     )

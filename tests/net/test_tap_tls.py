@@ -14,9 +14,9 @@ import pytest
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.net import HostPort, ListenTls, TapSecurity, UpstreamTls, run_tap
-from flexwire.net.relay import CHUNK_BYTES
 from flexwire.net.tls import client_context, server_context
 from tests.net.broker import (
+    CHUNK_BYTES,
     LOOPBACK,
     Broker,
     captured,

@@ -15,12 +15,15 @@ from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment
 from flexwire.errors import CaptureError, TapError
 from flexwire.net.brokers import Brokers
+from flexwire.net.ends import FLUSH_SECONDS, End
 from flexwire.net.handshakes import outcome, why
 from flexwire.net.host_port import HIGHEST_PORT, HostPort, is_address, is_unspecified
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import openmetrics
+from flexwire.net.passing import AsTheyCome, Passing, Stamped
 from flexwire.net.ports import PortRange, StablePorts
-from flexwire.net.relay import CHUNK_BYTES, FLUSH_SECONDS, Relay, Streams, close_stream
+from flexwire.net.recording import Recorder
+from flexwire.net.relay import Relay
 from flexwire.net.sampling import Uncaptured, check_share, is_drawn
 from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
@@ -46,7 +49,7 @@ _MOST_SAID: Final = 1000
 class _Client(NamedTuple):
     """A client whose handshake is over."""
 
-    streams: Streams
+    end: End
     peer: HostPort
     host: str
     """By which it reaches the tap."""
@@ -117,12 +120,11 @@ class Tap:
         self._stable: StablePorts | None = None
         self._writer: PcapngWriter | None = None
         self._listeners: dict[HostPort, Listener] = {}
-        self._opening = asyncio.Lock()
         self._connections: set[asyncio.Task[None]] = set()
         # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
-        self._brokers = Brokers(self.stats, CHUNK_BYTES)
+        self._brokers = Brokers(self.stats)
         self._said: set[str] = set()
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
@@ -287,12 +289,12 @@ class Tap:
             try:
                 await self._relay(client, broker, upstream, number)
             finally:
-                await close_stream(broker[1], self._patience)
+                await broker.close(self._patience)
         finally:
             self._clients[host] -= 1
             if not self._clients[host]:
                 del self._clients[host]
-            await close_stream(client.streams[1], self._patience)
+            await client.end.close(self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
         """A client, once its handshake is over; None where that failed."""
@@ -304,8 +306,9 @@ class Tap:
             client.close()
             return None  # it left at once
         try:
-            streams = await begin(client, tls, CHUNK_BYTES, FLUSH_SECONDS)
-            return _Client(streams, near, self._host_for(streams[1], own))
+            end = End(over_tls=tls is not None)
+            await begin(client, end, tls, FLUSH_SECONDS)
+            return _Client(end, near, self._host_for(end, own))
         except OSError as error:
             kind = outcome(error)
             setattr(self.stats, kind, getattr(self.stats, kind) + 1)
@@ -324,10 +327,8 @@ class Tap:
     def _patience(self) -> float:
         return 0.0 if self._closing else FLUSH_SECONDS
 
-    async def _relay(
-        self, client: _Client, broker: Streams, upstream: HostPort, number: int
-    ) -> None:
-        peer = broker[1].get_extra_info("peername")
+    async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
+        peer = broker.known("peername")
         if peer is None or self._writer is None:
             # The broker left before its name was asked.
             self.stats.unreachable += 1
@@ -342,25 +343,21 @@ class Tap:
             log.error("%s: closed, as it cannot be captured: %s", name, error)  # noqa: TRY400  # the reason says all
             return
 
-        async def route(address: HostPort) -> HostPort:
-            return await self._route(address, client.host)
+        def route(address: HostPort) -> HostPort:
+            return address if self._keep_addresses else self._route(address, client.host)
 
-        async def unchanged(address: HostPort) -> HostPort:
-            return address
-
-        stamper = None
+        passing: Passing = AsTheyCome()
         if self._stamping is not None:
-            stamper = Stamper(self._stamping, str(near), number)
+            passing = Stamped(Stamper(self._stamping, str(near), number), self.stats)
         relay = Relay(
-            client.streams,
+            client.end,
             broker,
-            capture,
-            route=unchanged if self._keep_addresses else route,
+            Recorder(capture, self.stats, name, withholds=self._security.withholds),
+            passing,
+            route=route,
             statistics=self.stats,
             frame_limit=self._frame_limit,
             name=name,
-            withholds=self._security.withholds,
-            stamper=stamper,
         )
         await relay.run()
         if relay.refused is not None:
@@ -379,19 +376,18 @@ class Tap:
         self.stats.unsampled_connections += 1
         return Uncaptured(self.stats)
 
-    async def _route(self, address: HostPort, host: str) -> HostPort:
+    def _route(self, address: HostPort, host: str) -> HostPort:
         """The tap's own address for a broker's, at the host by which the client reaches the tap."""
-        async with self._opening:
-            listener = self._listeners.get(address) or self._open(address)
+        listener = self._listeners.get(address) or self._open(address)
         if listener is None:
             self.stats.not_rerouted += 1
             return address
         return HostPort(host, listener.port)
 
-    def _host_for(self, client: asyncio.StreamWriter, own: HostPort) -> str:
+    def _host_for(self, client: End, own: HostPort) -> str:
         if self._advertised_host is not None:
             return self._advertised_host
-        asked = self._contexts.name_asked_for(client.get_extra_info("ssl_object"))
+        asked = self._contexts.name_asked_for(client.known("ssl_object"))
         if asked is not None:
             return asked
         return own.host if is_unspecified(self._listen.host) else self._listen.host

@@ -281,7 +281,7 @@ def test_an_address_seen_by_many_at_once_gets_one_listener(tmp_path: Path) -> No
 def test_beyond_the_most_listeners_addresses_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.net.tap._MOST_LISTENERS", 2)
+    monkeypatch.setattr("flexwire.net.listeners._MOST_LISTENERS", 2)
     other = HostPort("other.example", 29093)
 
     async def job() -> None:

@@ -27,6 +27,8 @@ NOTE = (
     "about these alone."
 )
 
+PART = [{"share": 0.125, "files": 1, "only": ""}]
+
 
 def sampled(directory: Path) -> Path:
     """A whole capture, and beside it one that holds a share."""
@@ -51,9 +53,11 @@ def test_a_part_is_never_taken_for_the_whole(
     told = analyze([files], out, spark=spark, by_objects=by_objects, answers=given)
     assert told.facts.sampled == (Sampled(0.125, 1),)
     assert NOTE in told.notes
-    assert "1 file: 12.5 % of them." in " ".join(told.report.read_text().split())
-    assert json.loads((out / "audit.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
-    assert json.loads((out / "facts.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
+    assert "1 file: <bdi>12.5 % of all connections</bdi>." in " ".join(
+        told.report.read_text().split()
+    )
+    assert json.loads((out / "audit.json").read_text())["sampled"] == PART
+    assert json.loads((out / "facts.json").read_text())["sampled"] == PART
     if by_objects:
         result = CliRunner().invoke(app, ["answers", str(out), "chargeback"])
         assert NOTE in result.stderr
@@ -69,5 +73,5 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     told = analyze([files], tmp_path / "out", spark=spark)
     assert told.facts.sampled == ()
     assert not [note for note in told.notes if "of all connections" in note]
-    assert "a part of the connections" not in told.report.read_text()
+    assert "a part of what passed" not in told.report.read_text()
     assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())

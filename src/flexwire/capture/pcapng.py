@@ -75,9 +75,9 @@ _BEGINS_FRAME = {
 }
 
 
-def _file_header(comment: bytes) -> bytes:
+def _file_header(comments: Sequence[bytes]) -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
-    section += option(OPTION_COMMENT, comment) if comment else b""
+    section += b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
     section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
@@ -146,7 +146,7 @@ class PcapngWriter:
     writers may share a directory: numbers go on after the highest in it. Files are their owner's
     alone to read, and so is the directory if it is created here. With a ``keep`` limit the oldest
     finished files of this writer are removed to make room, and stand in ``kept.removed``. Each file
-    has the ``comment``.
+    has the ``comment``, or several.
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
@@ -165,13 +165,13 @@ class PcapngWriter:
         *,
         prefix: str = "tap",
         max_bytes: int = 64 * 1024 * 1024,
-        keep: KeepLimit = NO_LIMIT,
-        comment: bytes = b"",
+        keep: KeepLimit | KeptFiles = NO_LIMIT,
+        comment: bytes | tuple[bytes, ...] = (),
     ) -> None:
         self.directory = directory
         self.prefix = prefix
         self.max_bytes = max_bytes
-        self.kept = KeptFiles(keep)
+        self.kept = keep if isinstance(keep, KeptFiles) else KeptFiles(keep)
         self.paths: list[Path] = []
         """The files of this writer, without those that it has removed."""
         self.lost_frames = 0
@@ -179,7 +179,7 @@ class PcapngWriter:
         self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0
-        self._header = _file_header(comment)
+        self._header = _file_header((comment,) if isinstance(comment, bytes) else comment)
         self._header_size = len(self._header)
         self._number = self._highest_number()
         self._next_file()
@@ -424,7 +424,7 @@ class TappedConnection:
         if direction == "response":
             sender, receiver = receiver, sender
         count = -(-len(data) // SEGMENT_BYTES)
-        said = b"".join(option(OPTION_COMMENT, comment) for comment in comments)
+        said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
         estimate = len(data) + len(said) + (count + 1) * _PACKET_OVERHEAD
         end = sender.sequence + len(data)
         begins = _BEGINS_FRAME[direction] if sender.sends_frames else b""

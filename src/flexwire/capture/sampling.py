@@ -14,6 +14,7 @@ from flexwire.capture.files import BYTE_ORDERS, DAMAGE, SECTION_MAGIC
 from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import BufferedReader
 
 MOST_HEAD_BYTES: Final = 4096
@@ -37,22 +38,25 @@ def share_in(file: BufferedReader[Any]) -> float | None:
 
     What is damaged says none, and whatever reads it next finds the damage.
     """
+    return next((one for said in comments_in(file) if (one := _parsed(said)) is not None), None)
+
+
+def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
+    """The comments on the first section header of an open file, without reading on."""
     try:
         head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
     except DAMAGE:
-        return None
+        return
     order = BYTE_ORDERS.get(head[8:12])
     if not head.startswith(SECTION_MAGIC) or order is None:
-        return None
+        return
     (length,) = struct.unpack(f"{order}I", head[4:8])
     at, end = _OPTIONS_AT, min(length - 4, len(head))
     while at + 4 <= end:
         code, size = struct.unpack_from(f"{order}HH", head, at)
-        value = head[at + 4 : at + 4 + size]
-        if code == OPTION_COMMENT and (share := _parsed(value)) is not None:
-            return share
+        if code == OPTION_COMMENT:
+            yield head[at + 4 : at + 4 + size]
         at += 4 + size + -size % 4
-    return None
 
 
 def _parsed(comment: bytes) -> float | None:

@@ -11,6 +11,7 @@ from flexwire.cli.options import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.capture.filtering import CaptureFilter
     from flexwire.net import MetricsPort
     from flexwire.net.ports import PortRange
 
@@ -41,6 +42,28 @@ _OPTIONS = (
         show_default=True,
         help="Capture this share of the connections, each as a whole, and pass on the others. The "
         "capture says so, and every report of it.",
+    ),
+    click.option(
+        "--only-api",
+        "only_apis",
+        metavar="NAME",
+        multiple=True,
+        help="Capture only requests of this API, by name (Produce) or api key, and their "
+        "responses; again for more. The capture says so, and every report of it.",
+    ),
+    click.option(
+        "--only-client-id",
+        "only_client_ids",
+        metavar="TEXT",
+        multiple=True,
+        help="The same by client id; * stands for any text.",
+    ),
+    click.option(
+        "--only-topic",
+        "only_topics",
+        metavar="TEXT",
+        multiple=True,
+        help="The same by the topics that requests name; * stands for any text.",
     ),
     click.option(
         "--ports",
@@ -84,9 +107,22 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
         "max_bytes": rotate * _MIB,
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
         "sample": told.pop("sample"),
+        "only": _only(told),
         "ports": _ports(told.pop("ports")),
         "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
     }
+
+
+def _only(told: dict[str, Any]) -> CaptureFilter:
+    from flexwire.capture.filtering import CaptureFilter
+    from flexwire.errors import ArgumentError
+    from flexwire.net.filtering import parse_api
+
+    try:
+        apis = tuple(map(parse_api, told.pop("only_apis")))
+        return CaptureFilter(apis, told.pop("only_client_ids"), told.pop("only_topics"))
+    except ArgumentError as error:
+        raise InputError(f"--only-…: {error}") from None
 
 
 def _ports(text: str | None) -> PortRange | None:

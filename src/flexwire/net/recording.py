@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import operator
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.capture.pcapng import Direction, TappedConnection
+    from flexwire.net.filtering import FrameFilter, WhenKept
     from flexwire.net.sampling import Uncaptured
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
@@ -37,16 +39,18 @@ class Recorder:
 
     def __init__(
         self,
-        capture: TappedConnection | Uncaptured,
+        capture: TappedConnection | Uncaptured | WhenKept,
         statistics: TapStatistics,
         name: str,
         *,
         withholds: bool,
+        kept: FrameFilter | None = None,
     ) -> None:
         self._capture = capture
         self._statistics = statistics
         self._name = name
         self._withholds = withholds
+        self._kept = kept
 
     def frames(
         self,
@@ -57,7 +61,12 @@ class Recorder:
         comments: Sequence[bytes] = (),
     ) -> None:
         """Write frames that came together, and what their conversation says they are."""
+        if self._kept is not None:
+            frames, takes = self._kept.kept(frames, turns)
+            turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
         whole, payloads = frames
+        if not payloads:
+            return
         if self._withholds:
             shown = [withheld(*both) for both in zip(payloads, turns, strict=True)]
             hidden = sum(map(operator.is_not, shown, payloads))

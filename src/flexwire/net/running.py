@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from flexwire.capture.filtering import CaptureFilter
     from flexwire.capture.kept_files import KeepLimit
     from flexwire.net.host_port import HostPort
     from flexwire.net.metrics import MetricsPort
@@ -37,6 +38,7 @@ class TapOptions(TypedDict, total=False):
     keep: KeepLimit
     ports: PortRange | None
     sample: float
+    only: CaptureFilter
 
 
 async def run_tap(  # the parts of a program

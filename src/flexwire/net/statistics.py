@@ -85,6 +85,10 @@ class TapStatistics:
     """Frames that passed over them; of what is not frames, pieces."""
     unsampled_bytes: int = 0
     """The bytes of both."""
+    filtered_frames: int = 0
+    """Frames that were passed on and not captured, as a filter asks for."""
+    filtered_bytes: int = 0
+    """Their bytes."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
 

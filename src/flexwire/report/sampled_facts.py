@@ -1,4 +1,4 @@
-"""What the facts say of captures that hold a part of the connections."""
+"""What the facts say of captures that hold a part of the connections, or of their frames."""
 
 from __future__ import annotations
 
@@ -16,16 +16,34 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Capture files that hold a ``share`` of all connections, above 0 and below 1, and how many."""
+    """Capture files that hold a ``share`` of all connections, above 0, and how many they are.
+
+    With ``only`` they hold some of these connections' frames: in words, those of which APIs, client
+    ids and topics.
+    """
 
     share: float
     files: int
+    only: str = ""
+
+    @property
+    def told(self) -> str:
+        """Of what they hold which part, in words.
+
+        >>> Sampled(0.1, 1).told, Sampled(1.0, 1, "topics orders").told
+        ('10 % of all connections', 'of all frames only those of topics orders')
+        """
+        share = f"{share_text(self.share)} of all connections"
+        if not self.only:
+            return share
+        frames = f"only those of {self.only}"
+        return f"of all frames {frames}" if self.share == 1 else f"{share} and {frames}"
 
 
-def sampled_files(shares: Iterable[float]) -> tuple[Sampled, ...]:
-    """The files of each share, the smallest share first, and of many shares the smallest."""
-    every = sorted(Counter(shares).items())
-    return tuple(Sampled(share, files) for share, files in every[:_SHARES_SHOWN])
+def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[Sampled, ...]:
+    """The files of each share and filter, the smallest share first, and of many the smallest."""
+    every = sorted(Counter(parts).items())
+    return tuple(Sampled(share, files, only) for (share, only), files in every[:_SHARES_SHOWN])
 
 
 def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
@@ -36,7 +54,7 @@ def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
     """
     return tuple(
         f"{plural(one.files, 'capture')} {'holds' if one.files == 1 else 'hold'} "
-        f"{share_text(one.share)} of all connections: counts, bytes, the audit and all answers "
+        f"{one.told}: counts, bytes, the audit and all answers "
         "are about these alone."
         for one in sampled
     )

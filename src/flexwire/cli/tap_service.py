@@ -44,6 +44,14 @@ _OPTIONS = (
         "capture says so, and every report of it.",
     ),
     click.option(
+        "--processes",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        help="Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
+        "and --metrics are for all of them.",
+    ),
+    click.option(
         "--only-api",
         "only_apis",
         metavar="NAME",
@@ -95,10 +103,11 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     """What the options say, as arguments of `flexwire.net.run_tap`."""
     from flexwire.capture.kept_files import KeepLimit
 
-    rotate, keep_mib = told.pop("rotate"), told.pop("keep_mib")
-    if keep_mib is not None and keep_mib < 2 * rotate:
+    rotate, keep_mib, processes = told.pop("rotate"), told.pop("keep_mib"), told["processes"]
+    if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
-            f"--keep-mib is to hold two files of --rotate {rotate} at least, got {keep_mib}"
+            f"--keep-mib is to hold {processes + 1} files of --rotate {rotate} at least, got "
+            f"{keep_mib}"
         )
     if keep_addresses and told["ports"] is not None:
         raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
@@ -108,6 +117,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
         "sample": told.pop("sample"),
         "only": _only(told),
+        "processes": told.pop("processes"),
         "ports": _ports(told.pop("ports")),
         "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
     }

@@ -70,8 +70,6 @@ class Manner:
 class Carries(Protocol):
     """What takes clients on: this process, or several of its own."""
 
-    stats: TapStatistics
-
     async def start(self, host: str) -> None:
         """Be ready; clients come to listeners at the ``host``."""
 
@@ -84,8 +82,12 @@ class Carries(Protocol):
     async def close(self) -> None:
         """End every connection and close the capture."""
 
+    @property
+    def stats(self) -> TapStatistics:
+        """What is counted."""
+
     def counts(self) -> TapStatistics:
-        """What was counted until now."""
+        """What was counted until now, with what became of capture files."""
 
     @property
     def clients(self) -> int:
@@ -109,6 +111,7 @@ class Carrier:
     """Carries connections in this process.
 
     ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
+    ``on_end`` gets the number of each connection that has ended.
     """
 
     def __init__(
@@ -116,10 +119,12 @@ class Carrier:
         how: Manner,
         port_for: Callable[[HostPort], int | None],
         kept: KeptFiles | None = None,
+        on_end: Callable[[int], None] | None = None,
     ) -> None:
-        self.stats = TapStatistics()
+        self._stats = TapStatistics()
         self._how = how
         self._port_for = port_for
+        self._on_end = on_end
         self._kept = KeptFiles(how.keep) if kept is None else kept
         self._contexts = TapContexts(PLAIN)
         # A certificate is for a name, which the address that it stands for is not.
@@ -153,6 +158,11 @@ class Carrier:
             keep=self._kept,
             comment=how.comments,
         )
+
+    @property
+    def stats(self) -> TapStatistics:
+        """What is counted while it runs."""
+        return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
         """Carry a client; once the carrier closes, it is closed at once."""
@@ -207,11 +217,7 @@ class Carrier:
         return [] if self._writer is None else list(self._writer.paths)
 
     def _count_files(self, writer: PcapngWriter) -> None:
-        for file in writer.kept.removed:
-            self.stats.removed_files += 1
-            self.stats.removed_frames += file.frames
-            self.stats.removed_bytes += file.size
-        writer.kept.removed.clear()
+        self.stats.count_removed(writer.kept)
         lost, writer.lost_frames = writer.lost_frames, 0
         if lost:
             self.stats.capture_failures += lost
@@ -233,6 +239,8 @@ class Carrier:
                 await self._with_client(client, upstream, number)
         finally:
             self.stats.open_connections -= 1
+            if self._on_end is not None:
+                self._on_end(number)
 
     async def _with_client(self, client: _Client, upstream: HostPort, number: int) -> None:
         host = client.peer.host

@@ -39,6 +39,7 @@ class TapOptions(TypedDict, total=False):
     ports: PortRange | None
     sample: float
     only: CaptureFilter
+    processes: int
 
 
 async def run_tap(  # the parts of a program
@@ -81,7 +82,7 @@ async def run_tap(  # the parts of a program
         finally:
             if metrics is not None:
                 await metrics.close()
-    return tap.stats
+    return tap.counts()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import flexwire
+from flexwire.arguments import to_int
 from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter
 from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
@@ -13,6 +14,7 @@ from flexwire.net.host_port import HostPort
 from flexwire.net.listeners import Listeners
 from flexwire.net.openmetrics import openmetrics
 from flexwire.net.ports import PortRange, StablePorts
+from flexwire.net.processes import Processes
 from flexwire.net.sampling import check_share
 from flexwire.net.securing import PLAIN, TapSecurity
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
@@ -51,7 +53,9 @@ class Tap:
     connections the share ``sample`` is captured, each as a whole, and ``only`` some of their
     frames; each file says so.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
-    them, beside what the client sent.
+    them, beside what the client sent. Several ``processes`` take turns with clients, each with
+    capture files of its own; a script that starts such a tap is to be importable, as
+    `multiprocessing` has it.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a program
@@ -71,6 +75,7 @@ class Tap:
         ports: PortRange | None = None,
         sample: float = 1.0,
         only: CaptureFilter = ALL_FRAMES,
+        processes: int = 1,
     ) -> None:
         self._how = Manner(
             HostPort(*listen),
@@ -90,6 +95,8 @@ class Tap:
         self._ports = ports
         self._listeners = Listeners(self._accepted)
         self._carrier: Carries = Carrier(self._how, self._listeners.port_for)
+        if to_int(processes, "processes", least=1) > 1:
+            self._carrier = Processes(self._how, processes, self._listeners.port_for)
         self._accepted_count = 0
 
     async def start(self) -> None:

@@ -19,7 +19,7 @@ from tests.capture.test_pcapng import CLIENT, SERVER, frames
 from tests.capture.traffic import request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from io import FileIO
     from pathlib import Path
 
@@ -116,10 +116,11 @@ def test_the_next_file_is_tried_again_with_every_frame(
 ) -> None:
     real, room = pcapng._write_whole, [True]
 
-    def disk(file: FileIO, data: bytes) -> None:
-        real(file, data if room[0] else data[:20])
+    def disk(file: FileIO, pieces: Sequence[bytes]) -> int:
+        written = real(file, pieces if room[0] else [pieces[0][:20]])
         if not room[0]:
             raise OSError(28, "No space left on device")
+        return written
 
     monkeypatch.setattr(pcapng, "_write_whole", disk)
     with PcapngWriter(tmp_path, max_bytes=SMALL) as writer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from itertools import pairwise
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from flexwire.capture import packets, pcapng
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.packets import internet_checksum
+from flexwire.capture.packets import word_sum
 from flexwire.capture.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.segments import Segment, read_segments
 from flexwire.errors import CaptureError
@@ -22,7 +23,7 @@ from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.traffic import framed, of, request, response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from io import FileIO
     from pathlib import Path
 
@@ -260,8 +261,8 @@ def test_a_failed_write_leaves_a_file_that_reads_and_a_gap_that_is_told(
 ) -> None:
     real = pcapng._write_whole
 
-    def full(file: FileIO, data: bytes) -> None:
-        real(file, data[:20])
+    def full(file: FileIO, pieces: Sequence[bytes]) -> int:
+        real(file, [pieces[0][:20]])
         raise OSError(28, "No space left on device")
 
     with PcapngWriter(tmp_path) as writer:
@@ -289,7 +290,7 @@ def test_an_independent_reader_agrees(tmp_path: Path) -> None:
     with PcapngWriter(tmp_path) as writer:
         for client in (CLIENT, ("::1", 50000)):
             connection = writer.open_connection(client, SERVER)
-            connection.send("request", request(1, 70_001), 1_700_000_000_123_456)
+            connection.send("request", request(1, 140_001), 1_700_000_000_123_456)
     with writer.paths[0].open("rb") as file:
         reader = dpkt.pcapng.Reader(file)
         assert reader.datalink() == pcapng.LINKTYPE_RAW
@@ -304,7 +305,7 @@ def test_an_independent_reader_agrees(tmp_path: Path) -> None:
         written = packet.data.sum
         packet.data.sum = 0
         if data[0] >> 4 == 4:
-            assert internet_checksum(data[:20]) == 0
+            assert word_sum(data[:20]) == 0
             packet.sum = 0
             # dpkt computes a checksum that is 0 when it packs.
             assert dpkt.ip.IP(bytes(packet)).data.sum == written
@@ -334,7 +335,7 @@ def test_the_checksum_is_the_one_of_rfc_1071(
         if not with_numpy:
             patched.setattr(packets, "np", None)
         # Ones' complement has two zeros; they differ only where the data is all zeros.
-        assert internet_checksum(data) == (~total & 0xFFFF) % 0xFFFF
+        assert word_sum(data) == total % 0xFFFF
 
 
 def test_packets_of_one_frame_are_written_together(
@@ -343,9 +344,9 @@ def test_packets_of_one_frame_are_written_together(
     written = []
     real = pcapng._write_whole
 
-    def counting(file: FileIO, data: bytes) -> None:
-        written.append(len(data))
-        real(file, data)
+    def counting(file: FileIO, pieces: Sequence[bytes]) -> int:
+        written.append(real(file, pieces))
+        return written[-1]
 
     with PcapngWriter(tmp_path) as writer:
         connection = writer.open_connection(CLIENT, SERVER)
@@ -359,3 +360,19 @@ def test_packets_of_one_frame_are_written_together(
         assert max(written) < 50 * SEGMENT_BYTES
     found = frames(writer.paths)
     assert [one.error for one in found] == [None] * 202
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000, 70_000])
+def test_a_system_that_takes_a_part_only_gets_the_rest(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = [request(1, 10), request(2, 3000 if most == 1 else 200_000)]
+    with PcapngWriter(tmp_path) as writer:
+        connection = writer.open_connection(CLIENT, SERVER)
+        monkeypatch.setattr(
+            os, "writev", lambda file, pieces: os.write(file, b"".join(pieces)[:most])
+        )
+        for one in sent:
+            connection.send("request", one)
+    assert [framed(one.payload) for one in frames(writer.paths)] == sent
+    assert writer.paths[0].stat().st_size == writer._size

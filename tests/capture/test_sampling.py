@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.files import DAMAGE, open_capture, packets_of, read_packets
+from flexwire.capture.filtering import Part
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment, share_in
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import Sampled, sampled_files
 from flexwire.storage.listing import list_sources
-from flexwire.tables.inputs import looks, shares_of
+from flexwire.tables.inputs import looks, parts_of
 from flexwire.tables.survey import Survey
 from flexwire.tables.survey_parts import Asked
 from tests.capture.test_pcapng import CLIENT, SERVER
@@ -49,18 +50,18 @@ def test_each_file_says_it_and_the_survey_has_it(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(marked[0].read_bytes()))
     whole = files(tmp_path / "b", b"")
     sources = list_sources([tmp_path])
-    assert shares_of(sources) == [0.25] * 4
-    assert {one.source.name: one.share for one in looks(sources)} == {
-        **dict.fromkeys(map(str, [*marked, packed]), 0.25),
+    assert parts_of(sources) == [Part(0.25)] * 4
+    assert {one.source.name: one.part for one in looks(sources)} == {
+        **dict.fromkeys(map(str, [*marked, packed]), Part(0.25)),
         **dict.fromkeys(map(str, whole), None),
     }
     survey, _ = surveyed(Asked(tuple(list_sources(marked))))
-    assert survey.shares == [0.25] * 3
+    assert survey.parts == [Part(0.25)] * 3
     _, folded, _ = surveyed_in_pieces(marked, 200)
-    assert folded.shares == [0.25] * 3
+    assert folded.parts == [Part(0.25)] * 3
     survey, _ = surveyed(Asked(tuple(list_sources(whole))))
-    assert survey.shares == []
-    assert Survey().shares == []
+    assert survey.parts == []
+    assert Survey().parts == []
 
 
 def test_a_file_with_the_comment_reads_as_without(tmp_path: Path) -> None:
@@ -112,14 +113,14 @@ def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"nothing")
     (source,) = list_sources([path])
-    assert shares_of([source]) == []
+    assert parts_of([source]) == []
     (look,) = looks([source])
     assert isinstance(look.error, CaptureError)
 
 
 def test_the_files_of_each_share_are_counted() -> None:
-    assert sampled_files([0.5, 0.1, 0.5]) == (Sampled(0.1, 1), Sampled(0.5, 2))
-    assert len(sampled_files(one / 1000 for one in range(1, 999))) == 20
+    assert sampled_files([(0.5, ""), (0.1, ""), (0.5, "")]) == (Sampled(0.1, 1), Sampled(0.5, 2))
+    assert len(sampled_files((one / 1000, "") for one in range(1, 999))) == 20
 
 
 def test_what_is_damaged_says_none_and_is_found_damaged_after_that(tmp_path: Path) -> None:

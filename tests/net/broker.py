@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 120
+CHUNK_BYTES = 256 * 1024
+"""What asyncio reads at once."""
 T = TypeVar("T")
 
 

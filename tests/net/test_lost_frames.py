@@ -21,7 +21,7 @@ from tests.net.test_relay import answering, asking, echo
 from tests.protocol.payloads import frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from io import FileIO
     from pathlib import Path
 
@@ -62,8 +62,8 @@ def test_every_frame_is_captured_or_counted(
 ) -> None:
     real = pcapng._write_whole
 
-    def full(file: FileIO, data: bytes) -> None:
-        real(file, data[:10])
+    def full(file: FileIO, pieces: Sequence[bytes]) -> int:
+        real(file, [pieces[0][:10]])
         raise OSError(28, "No space left on device")
 
     out = tmp_path / "names"

@@ -11,8 +11,8 @@ import pytest
 from flexwire.capture import pcapng
 from flexwire.errors import CaptureError
 from flexwire.net import HostPort
-from flexwire.net.relay import CHUNK_BYTES
 from tests.net.broker import (
+    CHUNK_BYTES,
     LOOPBACK,
     Broker,
     captured,

@@ -23,6 +23,7 @@ from tests.net.broker import (
     settled,
     tapped,
 )
+from tests.net.test_relay import answering, asking
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def test_an_address_seen_by_many_at_once_gets_one_listener(tmp_path: Path) -> No
 def test_beyond_the_most_listeners_addresses_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.net.tap._MOST_LISTENERS", 2)
+    monkeypatch.setattr("flexwire.net.listeners._MOST_LISTENERS", 2)
     other = HostPort("other.example", 29093)
 
     async def job() -> None:
@@ -377,3 +378,39 @@ def test_what_does_not_decode_goes_on_and_is_counted(
     run(job())
     assert "passed on a response unchanged" in caplog.text
     assert "MetadataResponse" in caplog.text
+
+
+@pytest.mark.parametrize("cut", [0, 3, 7, 20, None])
+def test_what_follows_a_response_that_began_to_pass_on_is_still_rewritten(
+    cut: int | None, tmp_path: Path
+) -> None:
+    """The rest of one response comes with another, or with the beginning of another."""
+    first = frame(answering(bytes(range(200))))
+    second = frame(response_payload(METADATA, 9, metadata(9, FAR), correlation_id=8))
+    asked = frame(asking(b"")) + frame(request_payload(METADATA, 9, correlation_id=8))
+    may_go_on = [asyncio.Event(), asyncio.Event()]
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len(asked))
+        writer.write(first[:50])
+        await may_go_on[0].wait()
+        writer.write(first[50:] + second[:cut])
+        await may_go_on[1].wait()
+        writer.write(b"" if cut is None else second[cut:])
+        await reader.read()
+
+    async def job() -> None:
+        async with serving(handler) as upstream, tapped(upstream, tmp_path) as tap:
+            async with connected(tap.listen_address) as client:
+                await client.send(asked)
+                assert await client.reader.readexactly(50) == first[:50]
+                may_go_on[0].set()
+                assert await client.reader.readexactly(len(first) - 50) == first[50:]
+                may_go_on[1].set()
+                payload = await client.receive()
+                body: Any = message("MetadataResponse").decode(payload[5:], 9)
+                assert body.brokers[0].port == tap.listeners[FAR].port
+            await settled(lambda: tap.stats.open_connections == 0)
+            assert captured(tap.capture_paths)[upstream.port, client.port] == first + second
+
+    run(job())

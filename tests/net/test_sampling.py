@@ -35,7 +35,7 @@ def test_connections_are_captured_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = iter([True, False, False, True, False, True])
-    monkeypatch.setattr("flexwire.net.tap.is_drawn", lambda _: next(drawn))
+    monkeypatch.setattr("flexwire.net.carrying.is_drawn", lambda _: next(drawn))
     sent = [asking(b"%d" % number) for number in range(ROUNDS)]
     said = b"".join(frame(answering(b"%d" % number)) for number in range(ROUNDS))
     ports = []

@@ -18,7 +18,6 @@ from flexwire.capture.stamps import read_stamps, stamp_comment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.net import TapStatistics
-from flexwire.net.relay import CHUNK_BYTES
 from flexwire.net.stamping import (
     MOST_HEADER_TAGS,
     MOST_VALUE_BYTES,
@@ -31,7 +30,17 @@ from flexwire.net.stamping import (
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
 from tests.each import each
-from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
+from tests.net.broker import (
+    CHUNK_BYTES,
+    LOOPBACK,
+    Broker,
+    captured,
+    connected,
+    run,
+    serving,
+    settled,
+    tapped,
+)
 from tests.net.test_relay import answering, asking
 from tests.protocol.payloads import frame, make, request_payload
 

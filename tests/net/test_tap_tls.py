@@ -14,9 +14,10 @@ import pytest
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
-from flexwire.net.relay import CHUNK_BYTES
+from flexwire.net.carrying import Carrier
 from flexwire.net.tls import client_context, server_context
 from tests.net.broker import (
+    CHUNK_BYTES,
     LOOPBACK,
     Broker,
     captured,
@@ -435,8 +436,9 @@ def test_a_client_that_was_accepted_and_not_yet_begun_is_closed_with_the_tap(
     async def job() -> None:
         async with serving(Broker(echo)) as upstream, tapped(upstream, tmp_path) as tap:
             left, right = socket.socketpair()
-            tap._listeners[upstream]._accepted(left)
-            (begun,) = tap._connections
+            tap._accepted(left, upstream)
+            assert isinstance(tap._carrier, Carrier)
+            (begun,) = tap._carrier._connections
             begun.cancel()
             await tap.close()
             assert left.fileno() == -1

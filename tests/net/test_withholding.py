@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -20,9 +20,13 @@ from tests.protocol.payloads import frame, make, request_payload, response_paylo
 
 if TYPE_CHECKING:
     import asyncio
+    import ssl
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from flexwire.net import TapStatistics
     from flexwire.protocol import RequestFrame
+    from tests.net.broker import Client, Handler
 
 __all__ = ["made"]
 HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
@@ -48,6 +52,35 @@ def sasl(version: int = 1) -> list[bytes]:
     ]
 
 
+class Talked(NamedTuple):
+    """What a capture has of one connection, and the counts of the tap that wrote it."""
+
+    requests: bytes
+    responses: bytes
+    stats: TapStatistics
+
+
+def talked(
+    out: Path,
+    security: TapSecurity,
+    handler: Handler,
+    talk: Callable[[Client], Awaitable[None]],
+    tls: ssl.SSLContext | None = None,
+) -> Talked:
+    """Have a client talk to a broker through a tap, until both are done."""
+
+    async def job() -> Talked:
+        async with serving(handler) as upstream, tapped(upstream, out, security=security) as tap:
+            async with connected(tap.listen_address, tls) as client:
+                await talk(client)
+            await settled(lambda: tap.stats.open_connections == 0)
+            streams = captured(tap.capture_paths)
+            ends = client.port, upstream.port
+            return Talked(streams.get(ends, b""), streams.get(ends[::-1], b""), tap.stats)
+
+    return run(job())
+
+
 @pytest.mark.parametrize(
     ("tls", "with_credentials", "is_there"),
     [
@@ -65,32 +98,24 @@ def test_under_tls_a_password_passes_and_is_not_captured(
     with_credentials: Any,
     is_there: Any,
 ) -> None:
+    broker = Broker(answer)
+    answers: list[bytes] = []
+
+    async def talk(client: Client) -> None:
+        answers.extend([await client.ask(payload) for payload in sasl()])
+
     security = TapSecurity(made.listen if tls else None, with_credentials=with_credentials)
-
-    async def job() -> None:
-        broker = Broker(answer)
-        async with (
-            serving(broker) as upstream,
-            tapped(upstream, tmp_path, security=security) as tap,
-        ):
-            async with connected(tap.listen_address, made.client if tls else None) as client:
-                first, second = [await client.ask(payload) for payload in sasl()]
-            await settled(lambda: tap.stats.open_connections == 0)
-            sent = b"".join(map(frame, sasl()))
-            assert bytes(broker.received[0]) == sent
-            assert SECRET in second
-            streams = captured(tap.capture_paths)
-            requests = streams[client.port, upstream.port]
-            responses = streams[upstream.port, client.port]
-            assert (len(requests), len(responses)) == (len(sent), len(frame(first) + frame(second)))
-            assert (SECRET in requests) is (SECRET in responses) is is_there
-            assert tap.stats.withheld == (0 if is_there else 2)
-            if is_there:
-                assert (requests, responses) == (sent, frame(first) + frame(second))
-            else:
-                assert requests == sent.replace(TOKEN, b"*" * len(TOKEN))
-
-    run(job())
+    found = talked(tmp_path, security, broker, talk, made.client if tls else None)
+    sent, said = b"".join(map(frame, sasl())), b"".join(map(frame, answers))
+    assert bytes(broker.received[0]) == sent
+    assert SECRET in answers[1]
+    assert (len(found.requests), len(found.responses)) == (len(sent), len(said))
+    assert (SECRET in found.requests) is (SECRET in found.responses) is is_there
+    assert found.stats.withheld == (0 if is_there else 2)
+    if is_there:
+        assert (found.requests, found.responses) == (sent, said)
+    else:
+        assert found.requests == sent.replace(TOKEN, b"*" * len(TOKEN))
 
 
 def test_bare_tokens_are_filled_and_are_still_tokens_for_a_reader(
@@ -106,25 +131,17 @@ def test_bare_tokens_are_filled_and_are_still_tokens_for_a_reader(
         writer.write(frame(b"v=" + SECRET))
         await reader.read()
 
-    async def job() -> None:
-        security = TapSecurity(made.listen)
-        async with (
-            serving(handler) as upstream,
-            tapped(upstream, tmp_path, security=security) as tap,
-        ):
-            async with connected(tap.listen_address, made.client) as client:
-                await client.ask(handshake)
-                assert await client.ask(TOKEN) == b"v=" + SECRET
-            await settled(lambda: tap.stats.open_connections == 0)
-            streams = captured(tap.capture_paths)
-            token = b"*" * len(TOKEN)
-            assert streams[client.port, upstream.port] == frame(handshake) + frame(token)
-            assert SECRET not in streams[upstream.port, client.port]
-            reader = Conversation()
-            reader.request(handshake)
-            assert reader.request(token).kind == "token"
+    async def talk(client: Client) -> None:
+        await client.ask(handshake)
+        assert await client.ask(TOKEN) == b"v=" + SECRET
 
-    run(job())
+    found = talked(tmp_path, TapSecurity(made.listen), handler, talk, made.client)
+    token = b"*" * len(TOKEN)
+    assert found.requests == frame(handshake) + frame(token)
+    assert SECRET not in found.responses
+    conversation = Conversation()
+    conversation.request(handshake)
+    assert conversation.request(token).kind == "token"
 
 
 @pytest.mark.parametrize("cut", [3, 9, 14, 30])
@@ -134,19 +151,11 @@ def test_what_breaks_off_is_not_laid_open_either(cut: int, made: Made, tmp_path:
     async def handler(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async def job() -> None:
-        security = TapSecurity(made.listen)
-        async with (
-            serving(handler) as upstream,
-            tapped(upstream, tmp_path, security=security) as tap,
-        ):
-            async with connected(tap.listen_address, made.client) as client:
-                await client.send(whole[:cut])
-            await settled(lambda: tap.stats.open_connections == 0)
-            found = captured(tap.capture_paths)[client.port, upstream.port]
-            assert found == whole[: min(cut, 12)] + b"*" * max(0, cut - 12)
+    async def talk(client: Client) -> None:
+        await client.send(whole[:cut])
 
-    run(job())
+    found = talked(tmp_path, TapSecurity(made.listen), handler, talk, made.client)
+    assert found.requests == whole[: min(cut, 12)] + b"*" * max(0, cut - 12)
 
 
 def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> None:
@@ -156,22 +165,13 @@ def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> Non
         assert await reader.readexactly(len(said)) == said
         writer.write(said)
 
-    async def job() -> None:
-        security = TapSecurity(made.listen)
-        async with (
-            serving(handler) as upstream,
-            tapped(upstream, tmp_path, security=security) as tap,
-        ):
-            async with connected(tap.listen_address, made.client) as client:
-                await client.send(said)
-                assert await client.reader.read() == said
-            await settled(lambda: tap.stats.open_connections == 0)
-            streams = captured(tap.capture_paths)
-            assert set(streams.values()) >= {b"*" * len(said)}
-            assert not any(SECRET in stream for stream in streams.values())
-            assert tap.stats.not_frames == 2
+    async def talk(client: Client) -> None:
+        await client.send(said)
+        assert await client.reader.read() == said
 
-    run(job())
+    found = talked(tmp_path, TapSecurity(made.listen), handler, talk, made.client)
+    assert found.requests == found.responses == b"*" * len(said)
+    assert found.stats.not_frames == 2
 
 
 def turned(payload: bytes) -> bytes:
@@ -309,18 +309,10 @@ def test_after_requests_are_not_seen_any_more_nothing_is_laid_open(
         await reader.readexactly(len(said))
         writer.write(b"\xff\xff\xff\xff" + SECRET)
 
-    async def job() -> None:
-        security = TapSecurity(made.listen)
-        async with (
-            serving(handler) as upstream,
-            tapped(upstream, tmp_path, security=security) as tap,
-        ):
-            async with connected(tap.listen_address, made.client) as client:
-                await client.send(said)
-                assert SECRET in await client.reader.read()
-            await settled(lambda: tap.stats.open_connections == 0)
-            streams = captured(tap.capture_paths)
-            assert len(streams[client.port, upstream.port]) == len(said)
-            assert not any(SECRET in stream for stream in streams.values())
+    async def talk(client: Client) -> None:
+        await client.send(said)
+        assert SECRET in await client.reader.read()
 
-    run(job())
+    found = talked(tmp_path, TapSecurity(made.listen), handler, talk, made.client)
+    assert len(found.requests) == len(said)
+    assert SECRET not in found.requests + found.responses

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.codec import message
 from flexwire.errors import FrameError
 from flexwire.protocol import Conversation, expects_response, parse_request
 from tests.protocol.payloads import make, request_payload, response_payload
@@ -132,6 +133,17 @@ def test_a_produce_that_does_not_decode_counts_as_answered() -> None:
     assert expects_response(parse_request(payload), payload)
     above = request_payload(PRODUCE, 1000, b"")
     assert expects_response(parse_request(above), above)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_whether_a_produce_is_answered_is_known_without_its_records(version: int) -> None:
+    payload = produce(version, -1)
+    request = parse_request(payload)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(message("ProduceRequest"), "decode_prefix", None)
+        assert expects_response(request, payload)
+        with pytest.raises(TypeError):
+            expects_response(request, produce(version, 0))
 
 
 def test_what_is_not_a_request_is_unread_and_not_waited_for() -> None:

@@ -31,6 +31,24 @@ def test_payloads_do_not_depend_on_how_the_bytes_arrive(
     assert splitter.pending == b""
 
 
+@given(PAYLOADS, st.lists(st.integers(0, 400)))
+def test_frames_are_given_as_they_stood(payloads: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(map(frame, payloads)) + b"\0"
+    splitter = FrameSplitter()
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    found = b""
+    for start, stop in pairwise(edges):
+        cut = splitter.cut(stream[start:stop])
+        assert cut.whole == b"".join(map(frame, cut.payloads))
+        found += cut.whole
+    assert found + splitter.pending == stream
+
+
+def test_frames_that_come_whole_are_not_copied() -> None:
+    data = frame(bytes(5000)) + frame(b"")
+    assert FrameSplitter().cut(data).whole is data
+
+
 @given(PAYLOADS, st.integers(0, 400))
 def test_a_truncated_stream_gives_whole_frames_and_keeps_the_rest(
     payloads: list[bytes], length: int

@@ -153,5 +153,5 @@ def test_json_has_the_rows_of_csv_and_the_rest_of_the_audit() -> None:
     assert whole["brokers"] == ["3.9.2"]
     assert "sampled" not in whole
     part = json.loads(audit_json(AUDIT, (Sampled(0.5, 3),)))
-    assert part == {**whole, "sampled": [{"share": 0.5, "files": 3}]}
+    assert part == {**whole, "sampled": [{"share": 0.5, "files": 3, "only": ""}]}
     assert AUDIT.findings[0].first_time_us == START

@@ -267,11 +267,12 @@ def test_failures_beyond_the_sample_are_counted() -> None:
 
 
 def test_captures_of_a_part_are_said_before_everything_else() -> None:
-    some = (Sampled(0.001, 1), Sampled(0.5, 3))
+    some = (Sampled(0.001, 1), Sampled(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
-    assert "Captures here hold a part of the connections." in words
-    assert "1 file: 0.1 % of them. 3 files: 50 % of them. Every count" in words
+    assert "Captures here hold a part of what passed." in words
+    assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections and only" in words
+    assert "only those of topics a. Every count" in words
     assert page.index("hold a part") < page.index('class="figures"')
     assert "hold a part" not in Page(render(SAMPLE)).words()
 

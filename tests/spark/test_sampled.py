@@ -31,6 +31,8 @@ NOTE = (
     "about these alone."
 )
 
+PART = [{"share": 0.125, "files": 1, "only": ""}]
+
 
 def sampled(directory: Path) -> Path:
     """A whole capture, and beside it one that holds a share."""
@@ -55,9 +57,11 @@ def test_a_part_is_never_taken_for_the_whole(
     told = analyze([files], out, spark=spark, by_objects=by_objects, answers=given)
     assert told.facts.sampled == (Sampled(0.125, 1),)
     assert NOTE in told.notes
-    assert "1 file: 12.5 % of them." in " ".join(told.report.read_text().split())
-    assert json.loads((out / "audit.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
-    assert json.loads((out / "facts.json").read_text())["sampled"] == [{"share": 0.125, "files": 1}]
+    assert "1 file: <bdi>12.5 % of all connections</bdi>." in " ".join(
+        told.report.read_text().split()
+    )
+    assert json.loads((out / "audit.json").read_text())["sampled"] == PART
+    assert json.loads((out / "facts.json").read_text())["sampled"] == PART
     (row, *_) = csv.DictReader((out / "audit.csv").read_text().splitlines())
     assert row["share_of_connections"] == "0.125"
     if by_objects:
@@ -80,7 +84,7 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     told = analyze([files], tmp_path / "out", spark=spark)
     assert told.facts.sampled == ()
     assert not [note for note in told.notes if "of all connections" in note]
-    assert "a part of the connections" not in told.report.read_text()
+    assert "a part of what passed" not in told.report.read_text()
     assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())
     assert "share_of_connections" not in (tmp_path / "out" / "audit.csv").read_text()
 
@@ -103,6 +107,6 @@ def test_the_source_reads_a_part_only_where_it_is_asked_to(
         told = stream.load(str(files)).writeStream.format("noop")
         told.trigger(availableNow=True).start().awaitTermination()
 
-    with pytest.raises(PySparkException, match="holds a part of all connections"):
+    with pytest.raises(PySparkException, match="holds a part of what passed"):
         read(stream)
     read(stream.option("acceptSampled", "true"))

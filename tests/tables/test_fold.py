@@ -15,7 +15,7 @@ import pytest
 
 from flexwire.capture.files import read_packets
 from flexwire.capture.model import CapturedPacket
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
 from flexwire.tables.findings import Findings, Order
@@ -109,9 +109,11 @@ def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None
 
 
 def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:
-    said = conversation(random.Random(1), Talk(exchanges=400), 1)
+    said = conversation(random.Random(1), Talk(exchanges=1000), 1)
     inner = b"".join(data for way, data in said if way == "request")
-    files = write_steps(tmp_path, [planted(inner, 30)] * 2)
+    # Segments that begin with what is within a frame.
+    assert len(inner) > SEGMENT_BYTES
+    files = write_steps(tmp_path, [planted(inner, 15)] * 2)
     assert same(files, size_of(files) // 9, 1 << 20).redone > 0
 
 
@@ -316,7 +318,7 @@ def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> No
 
 def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path: Path) -> None:
     talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
-    talk += [("request", produced(1000, bytes(400_000))), ("response", response(1000, 20))]
+    talk += [("request", produced(1000, bytes(800_000))), ("response", response(1000, 20))]
     (path,) = write_steps(tmp_path, [talk])
     asked = Asked(tuple(list_sources([path])), chunk_bytes=5000)
     piece = Piece(asked.files, path.stat().st_size // 4)

@@ -46,10 +46,14 @@ class FinishedFile(NamedTuple):
 
 
 class KeptFiles:
-    """Finished files, oldest first, within a limit. Only files of this writer are ever removed."""
+    """Finished files, oldest first, within a limit. Only files of this run are ever removed.
 
-    def __init__(self, limit: KeepLimit) -> None:
+    ``growing`` is how many are being written at a time.
+    """
+
+    def __init__(self, limit: KeepLimit, growing: int = 1) -> None:
         self._limit = limit
+        self._growing = growing
         self._files: deque[FinishedFile] = deque()
         self._size = 0
         self.removed: list[FinishedFile] = []
@@ -63,7 +67,7 @@ class KeptFiles:
             self._size += file.size
 
     def make_room(self, size: int) -> list[Path]:
-        """Remove the oldest until a file of ``size`` that is being written fits; gives which."""
+        """Remove the oldest until ``size`` that is being written fits; gives which."""
         gone = []
         while self._files and self._is_beyond(size):
             file = self._files.popleft()
@@ -74,7 +78,9 @@ class KeptFiles:
 
     def _is_beyond(self, size: int) -> bool:
         limit = self._limit
-        too_many = limit.max_files is not None and len(self._files) + 1 > limit.max_files
+        too_many = (
+            limit.max_files is not None and len(self._files) + self._growing > limit.max_files
+        )
         return too_many or (limit.max_bytes is not None and self._size + size > limit.max_bytes)
 
     def _remove(self, file: FinishedFile) -> None:

@@ -18,12 +18,11 @@ except ImportError:  # it comes with the extras; without it the same sums take l
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
-_TCP = struct.Struct(">HHIIBBHHH")
-_IPV4 = struct.Struct(">BBHHHBBH4s4s")
-_IPV6 = struct.Struct(">IHBB16s16s")
-_CHECKSUM = struct.Struct(">H")
-_TCP_CHECKSUM_AT, _IPV4_CHECKSUM_AT = 16, 10
-_PSEUDO_END = struct.Struct(">II")
+# An IP header, and the TCP header after it.
+_OVER_IPV4 = struct.Struct(">BBHHHBBH4s4s HHIIBBHHH")
+_OVER_IPV6 = struct.Struct(">IHBB16s16s HHIIBBHHH")
+_TCP_BYTES = 20
+_IPV4_BYTES = 20
 _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
@@ -65,17 +64,14 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
     return IPv6Address(b"\x00" * 10 + b"\xff\xff" + host.packed)
 
 
-def internet_checksum(data: bytes | bytearray) -> int:
-    """The ones' complement of the ones' complement sum of the 16-bit words (RFC 1071).
+def word_sum(data: bytes | bytearray | memoryview) -> int:
+    """The sum of the big-endian 16-bit words modulo 65535; an odd byte at the end is a high one.
 
-    >>> hex(internet_checksum(bytes.fromhex("0001f203f4f5f6f7")))
-    '0x220d'
+    The checksum of IP and TCP is its ones' complement (RFC 1071).
+
+    >>> hex(word_sum(bytes.fromhex("0001f203f4f5f6f7")))
+    '0xddf2'
     """
-    return -_word_sum(data) % 0xFFFF
-
-
-def _word_sum(data: bytes | bytearray | memoryview) -> int:
-    """The sum of the big-endian 16-bit words modulo 65535; an odd byte at the end is a high one."""
     # 2**16 is 1 modulo 65535, so words may be summed in groups of any size, and a swap of the
     # bytes is a multiplication by 256.
     if np is not None and len(data) >= _LONG:
@@ -94,43 +90,66 @@ def _word_sum(data: bytes | bytearray | memoryview) -> int:
     return total * 256 % 0xFFFF
 
 
-def tcp_headers(
-    source: Endpoint,
-    destination: Endpoint,
-    *,
-    sequence: int,
-    acknowledgment: int,
-    flags: int,
-    payload: bytes | memoryview = b"",
-    identification: int = 0,
-) -> bytes:
-    """What stands before the payload in an IPv4 or IPv6 packet with one TCP segment.
+class SegmentHeaders:
+    """What stands before the payload of each TCP segment from one end of a connection to the other.
 
-    ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``payload`` is at most 65,495
-    bytes, what the 16-bit length of an IPv4 packet leaves. Both checksums are right.
+    Both checksums are right. They are sums, so what all segments have in common is added up once.
     """
-    options = _SYN_OPTIONS if flags & SYN else b""
-    size = _TCP.size + len(options) + len(payload)
 
-    header = bytearray(
-        _TCP.pack(
-            source.port,
-            destination.port,
-            sequence % MODULUS,
-            acknowledgment % MODULUS,
-            (_TCP.size + len(options)) << 2,
-            flags,
-            _WINDOW,
+    __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
+
+    def __init__(self, source: Endpoint, destination: Endpoint) -> None:
+        self._source = source
+        self._target = destination
+        self._is_ipv4 = len(source.address) == 4  # noqa: PLR2004 - bytes of an IPv4 address
+        addresses = word_sum(source.address + destination.address)
+        self._tcp_sum = addresses + _PROTOCOL_TCP + source.port + destination.port + _WINDOW
+        self._ip_sum = addresses + 0x4500 + _DONT_FRAGMENT + (_TTL << 8 | _PROTOCOL_TCP)
+
+    def make(
+        self,
+        sequence: int,
+        acknowledgment: int,
+        flags: int,
+        payload: bytes | memoryview = b"",
+        identification: int = 0,
+    ) -> bytes:
+        """The IPv4 or IPv6 header and the TCP header of one segment.
+
+        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``payload`` is at most 65,495
+        bytes, what the 16-bit length of an IPv4 packet leaves.
+        """
+        sequence %= MODULUS
+        acknowledgment %= MODULUS
+        options = _SYN_OPTIONS if flags & SYN else b""
+        size = _TCP_BYTES + len(options) + len(payload)
+        offset = (_TCP_BYTES + len(options)) << 2
+        total = self._tcp_sum + size + (offset << 8 | flags)
+        # 2**16 is 1 modulo 65535, so both halves of a number need no taking apart.
+        total += sequence + acknowledgment + word_sum(payload)
+        if options:
+            total += word_sum(options)
+        (source, near), (target, far) = self._source, self._target
+        tcp = near, far, sequence, acknowledgment, offset, flags, _WINDOW, -total % 0xFFFF, 0
+        if not self._is_ipv4:
+            head = _OVER_IPV6.pack(6 << 28, size, _PROTOCOL_TCP, _TTL, source, target, *tcp)
+            return head + options
+        length, identification = _IPV4_BYTES + size, identification & 0xFFFF
+        checksum = -(self._ip_sum + length + identification) % 0xFFFF
+        head = _OVER_IPV4.pack(
+            0x45,
             0,
-            0,
+            length,
+            identification,
+            _DONT_FRAGMENT,
+            _TTL,
+            _PROTOCOL_TCP,
+            checksum,
+            source,
+            target,
+            *tcp,
         )
-    )
-    header += options
-    pseudo = source.address + destination.address + _PSEUDO_END.pack(size, _PROTOCOL_TCP)
-    checksum = -(_word_sum(pseudo + header) + _word_sum(payload)) % 0xFFFF
-    _CHECKSUM.pack_into(header, _TCP_CHECKSUM_AT, checksum)
-    around = _ipv4_header if len(source.address) == 4 else _ipv6_header  # noqa: PLR2004 - bytes of an IPv4 address
-    return around(source, destination, size, identification) + header
+        return head + options
 
 
 def tcp_packet(
@@ -143,37 +162,6 @@ def tcp_packet(
     payload: bytes = b"",
     identification: int = 0,
 ) -> bytes:
-    """An IPv4 or IPv6 packet with one TCP segment: `tcp_headers` and the payload."""
-    headers = tcp_headers(
-        source,
-        destination,
-        sequence=sequence,
-        acknowledgment=acknowledgment,
-        flags=flags,
-        payload=payload,
-        identification=identification,
-    )
-    return headers + payload
-
-
-def _ipv4_header(source: Endpoint, destination: Endpoint, size: int, identification: int) -> bytes:
-    header = bytearray(
-        _IPV4.pack(
-            0x45,
-            0,
-            _IPV4.size + size,
-            identification & 0xFFFF,
-            _DONT_FRAGMENT,
-            _TTL,
-            _PROTOCOL_TCP,
-            0,
-            source.address,
-            destination.address,
-        )
-    )
-    _CHECKSUM.pack_into(header, _IPV4_CHECKSUM_AT, internet_checksum(header))
-    return bytes(header)
-
-
-def _ipv6_header(source: Endpoint, destination: Endpoint, size: int, _identification: int) -> bytes:
-    return _IPV6.pack(6 << 28, size, _PROTOCOL_TCP, _TTL, source.address, destination.address)
+    """An IPv4 or IPv6 packet with one TCP segment: `SegmentHeaders` and the payload."""
+    headers = SegmentHeaders(source, destination)
+    return headers.make(sequence, acknowledgment, flags, payload, identification) + payload

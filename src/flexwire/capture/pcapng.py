@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.model import FRAME_COMMENTS
-from flexwire.capture.packets import Endpoint, endpoints, tcp_headers
+from flexwire.capture.packets import Endpoint, SegmentHeaders, endpoints
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     ENHANCED_PACKET,
@@ -22,7 +22,7 @@ from flexwire.kernels.capture.packets_layout import (
     SECTION,
 )
 from flexwire.storage.private import create_private_file, make_private_directory
-from flexwire.wire.segment_layout import ACK, FIN, MODULUS, PSH, RST, SYN
+from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _Bytes = bytes | memoryview
 # The headers, the payload of the TCP segment, and the options of the block that holds both.
 _Packet = tuple[bytes, memoryview, bytes]
 
-SEGMENT_BYTES = 32 * 1024
+SEGMENT_BYTES = 60 * 1024
 """Payload bytes in one written segment: under the 65,495 that an IP packet can hold."""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
@@ -49,7 +49,9 @@ _MICROSECONDS = 6
 # Type and length of the block; interface, both halves of the time, captured and original length.
 _PACKET_HEAD = struct.Struct("<7I")
 _BLOCK_END = struct.Struct("<I")
-_PACKETS_TOGETHER = 32  # 1 MiB of a long frame
+_PACKETS_TOGETHER = 17  # 1 MiB of a long frame
+# Pieces of so many bytes are written as they are; what is shorter is joined, which takes less.
+_LONG = 16 * 1024
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound: block, options, IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
@@ -73,9 +75,9 @@ _BEGINS_FRAME = {
 }
 
 
-def _file_header(comment: bytes) -> bytes:
+def _file_header(comments: Sequence[bytes]) -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
-    section += option(OPTION_COMMENT, comment) if comment else b""
+    section += b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
     section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
     # A snaplen of 0 says that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
@@ -97,14 +99,30 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
         size,
         size,
     )
-    return head, headers, payload, bytes(padding), options, _BLOCK_END.pack(length)
+    return head + headers, payload, bytes(padding) + options + _BLOCK_END.pack(length)
 
 
-def _write_whole(file: FileIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
+def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
+    """Write pieces one after the other, and give how many bytes they are."""
+    size = left = sum(map(len, pieces))
+    if size < _LONG:
+        pieces = [b"".join(pieces)]
+    while left:
         # An unbuffered write may take a part only, when the disk fills up for instance.
-        view = view[file.write(view) :]
+        written = os.writev(file.fileno(), pieces)
+        left -= written
+        pieces = _after(pieces, written) if left else ()
+    return size
+
+
+def _after(pieces: Sequence[_Bytes], written: int) -> list[_Bytes]:
+    """What is left of pieces once so many bytes of them are written."""
+    rest: list[_Bytes] = []
+    for piece in pieces:
+        if written < len(piece):
+            rest.append(memoryview(piece)[written:])
+        written = max(0, written - len(piece))
+    return rest
 
 
 def _is_deleted(file: FileIO) -> bool:
@@ -128,7 +146,7 @@ class PcapngWriter:
     writers may share a directory: numbers go on after the highest in it. Files are their owner's
     alone to read, and so is the directory if it is created here. With a ``keep`` limit the oldest
     finished files of this writer are removed to make room, and stand in ``kept.removed``. Each file
-    has the ``comment``.
+    has the ``comment``, or several.
 
     The first payload of each stream in each file has a comment that says that a frame begins
     there, so each file gives its frames without the others. A stream that is not frames, TLS for
@@ -147,13 +165,13 @@ class PcapngWriter:
         *,
         prefix: str = "tap",
         max_bytes: int = 64 * 1024 * 1024,
-        keep: KeepLimit = NO_LIMIT,
-        comment: bytes = b"",
+        keep: KeepLimit | KeptFiles = NO_LIMIT,
+        comment: bytes | tuple[bytes, ...] = (),
     ) -> None:
         self.directory = directory
         self.prefix = prefix
         self.max_bytes = max_bytes
-        self.kept = KeptFiles(keep)
+        self.kept = keep if isinstance(keep, KeptFiles) else KeptFiles(keep)
         self.paths: list[Path] = []
         """The files of this writer, without those that it has removed."""
         self.lost_frames = 0
@@ -161,7 +179,7 @@ class PcapngWriter:
         self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0
-        self._header = _file_header(comment)
+        self._header = _file_header((comment,) if isinstance(comment, bytes) else comment)
         self._header_size = len(self._header)
         self._number = self._highest_number()
         self._next_file()
@@ -184,7 +202,7 @@ class PcapngWriter:
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
-        sides = (_Side(near, first), _Side(far, second))
+        sides = _Side.between(near, far, first), _Side.between(far, near, second)
         for side in sides:
             side.sends_frames = has_frames
         connection = TappedConnection(self, *sides)
@@ -246,9 +264,7 @@ class PcapngWriter:
             self.paths.remove(path)
 
     def _append(self, file: FileIO, pieces: list[_Bytes]) -> None:
-        data = b"".join(pieces)
-        _write_whole(file, data)
-        self._size += len(data)
+        self._size += _write_whole(file, pieces)
 
     def close(self) -> None:
         """Close the file; connections still open end without FIN, as they do in any capture."""
@@ -284,7 +300,7 @@ class PcapngWriter:
             reason = f"cannot create the next file: {error.strerror or error}"
             raise CaptureError(reason, source=str(self.directory)) from error
         try:
-            _write_whole(file, self._header)
+            _write_whole(file, [self._header])
         except OSError as error:
             with suppress(OSError):
                 file.close()
@@ -343,12 +359,16 @@ class PcapngWriter:
 class _Side:
     """One end of a tapped connection."""
 
-    endpoint: Endpoint
+    headers: SegmentHeaders  # of what it sends
     sequence: int  # of the next byte that it sends
     acknowledged: int = 0  # what the other side has said it received
     packets: int = 0
     sends_frames: bool = True  # whether all that it sent until now were whole frames
     told_in: int = 0  # the number of the file that says where a frame of it begins
+
+    @classmethod
+    def between(cls, own: Endpoint, other: Endpoint, sequence: int) -> Self:
+        return cls(SegmentHeaders(own, other), sequence)
 
 
 def _are_frames(data: bytes) -> bool:
@@ -404,7 +424,7 @@ class TappedConnection:
         if direction == "response":
             sender, receiver = receiver, sender
         count = -(-len(data) // SEGMENT_BYTES)
-        said = b"".join(option(OPTION_COMMENT, comment) for comment in comments)
+        said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
         estimate = len(data) + len(said) + (count + 1) * _PACKET_OVERHEAD
         end = sender.sequence + len(data)
         begins = _BEGINS_FRAME[direction] if sender.sends_frames else b""
@@ -492,13 +512,11 @@ class TappedConnection:
         if flags & ACK:
             receiver.acknowledged = receiver.sequence
         sender.packets += 1
-        headers = tcp_headers(
-            sender.endpoint,
-            receiver.endpoint,
-            sequence=sender.sequence % MODULUS,
-            acknowledgment=receiver.sequence % MODULUS if flags & ACK else 0,
-            flags=flags,
-            payload=payload,
-            identification=sender.packets,
+        headers = sender.headers.make(
+            sender.sequence,
+            receiver.sequence if flags & ACK else 0,
+            flags,
+            payload,
+            sender.packets,
         )
         return headers, payload, options

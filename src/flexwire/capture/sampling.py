@@ -21,6 +21,7 @@ from flexwire.capture.files import (
 from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import BufferedReader
 
 MOST_HEAD_BYTES: Final = 4096
@@ -44,20 +45,24 @@ def share_in(file: BufferedReader[Any]) -> float | None:
 
     What is damaged says none, and whatever reads it next finds the damage.
     """
+    return next((one for said in comments_in(file) if (one := _parsed(said)) is not None), None)
+
+
+def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
+    """The comments on the first section header of an open file, without reading on."""
     try:
         head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
     except DAMAGE:
-        return None
+        return
     order = BYTE_ORDERS.get(head[8:12])
     if not head.startswith(SECTION_MAGIC) or order is None:
-        return None
+        return
     (length,) = struct.unpack(f"{order}I", head[4:8])
     # The block's length stands at its end again.
     with suppress(DamagedError):
         for code, value in options_in(head[: max(0, length - 4)], _OPTIONS_AT, order):
-            if code == OPTION_COMMENT and (share := _parsed(value)) is not None:
-                return share
-    return None
+            if code == OPTION_COMMENT:
+                yield value
 
 
 def _parsed(comment: bytes) -> float | None:

@@ -62,7 +62,7 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.report.sampled_facts import least_share, sampled_notes
+    from flexwire.report.sampled_facts import part_columns, sampled_notes
     from flexwire.spark.answers.again import answers_of, sampled_in
     from flexwire.spark.answers.asking import ALL
     from flexwire.spark.answers.writing import to_send
@@ -75,7 +75,7 @@ def answers(
     sampled = sampled_in(out)
     for note in sampled_notes(sampled):
         print(note, file=sys.stderr)
-    given = [to_send(one, least_share(sampled)) for one in given]
+    given = [to_send(one, part_columns(sampled)) for one in given]
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":

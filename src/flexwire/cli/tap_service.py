@@ -11,6 +11,7 @@ from flexwire.cli.options import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.capture.filtering import CaptureFilter
     from flexwire.net import MetricsPort
     from flexwire.net.ports import PortRange
 
@@ -43,6 +44,36 @@ _OPTIONS = (
         "capture says so, and every report of it.",
     ),
     click.option(
+        "--processes",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        help="Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
+        "and --metrics are for all of them.",
+    ),
+    click.option(
+        "--only-api",
+        "only_apis",
+        metavar="NAME",
+        multiple=True,
+        help="Capture only requests of this API, by name (Produce) or api key, and their "
+        "responses; again for more. The capture says so, and every report of it.",
+    ),
+    click.option(
+        "--only-client-id",
+        "only_client_ids",
+        metavar="TEXT",
+        multiple=True,
+        help="The same by client id; * stands for any text.",
+    ),
+    click.option(
+        "--only-topic",
+        "only_topics",
+        metavar="TEXT",
+        multiple=True,
+        help="The same by the topics that requests name; * stands for any text.",
+    ),
+    click.option(
         "--ports",
         metavar="FIRST-LAST",
         help="Give each broker a port of these, the same whenever the tap is started again with "
@@ -72,10 +103,11 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     """What the options say, as arguments of `flexwire.net.run_tap`."""
     from flexwire.capture.kept_files import KeepLimit
 
-    rotate, keep_mib = told.pop("rotate"), told.pop("keep_mib")
-    if keep_mib is not None and keep_mib < 2 * rotate:
+    rotate, keep_mib, processes = told.pop("rotate"), told.pop("keep_mib"), told["processes"]
+    if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
-            f"--keep-mib is to hold two files of --rotate {rotate} at least, got {keep_mib}"
+            f"--keep-mib is to hold {processes + 1} files of --rotate {rotate} at least, got "
+            f"{keep_mib}"
         )
     if keep_addresses and told["ports"] is not None:
         raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
@@ -84,9 +116,23 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
         "max_bytes": rotate * _MIB,
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
         "sample": told.pop("sample"),
+        "only": _only(told),
+        "processes": told.pop("processes"),
         "ports": _ports(told.pop("ports")),
         "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
     }
+
+
+def _only(told: dict[str, Any]) -> CaptureFilter:
+    from flexwire.capture.filtering import CaptureFilter
+    from flexwire.errors import ArgumentError
+    from flexwire.net.filtering import parse_api
+
+    try:
+        apis = tuple(map(parse_api, told.pop("only_apis")))
+        return CaptureFilter(apis, told.pop("only_client_ids"), told.pop("only_topics"))
+    except ArgumentError as error:
+        raise InputError(f"--only-…: {error}") from None
 
 
 def _ports(text: str | None) -> PortRange | None:

@@ -107,15 +107,16 @@ def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]
 def addresses_in(message: Message, places: tuple[AddressPlace, ...]) -> Iterator[Address]:
     """The addresses of a decoded response, in the order of the places."""
     for place in places:
-        for struct in _structs(message, place.path):
+        for struct in structs_at(message, place.path):
             yield Address(struct, place)
 
 
-def _structs(struct: Any, path: tuple[str, ...]) -> Iterator[Any]:
+def structs_at(struct: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """The structures at a path of attributes; of a list each, and none where nothing is."""
     if not path:
         yield struct
         return
-    found = getattr(struct, path[0])
+    found = getattr(struct, path[0], None)
     for inner in found if isinstance(found, list) else [found]:
         if inner is not None:
-            yield from _structs(inner, path[1:])
+            yield from structs_at(inner, path[1:])

@@ -7,12 +7,11 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.net.ends import FLUSH_SECONDS, End
 from flexwire.net.handshakes import HANDSHAKE_SECONDS, why
-from flexwire.net.relay import FLUSH_SECONDS
 
 if TYPE_CHECKING:
     from flexwire.net.host_port import HostPort
-    from flexwire.net.relay import Streams
     from flexwire.net.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")
@@ -23,24 +22,24 @@ CONNECT_SECONDS: Final = 10.0
 class Brokers:
     """Connects to brokers, with TLS where `tls` is set, each by its own name.
 
-    ``limit`` is how much is read ahead. `names` are those of addresses that are not a broker's
+    `names` are those of addresses that are not a broker's
     advertised ones, for its certificate.
     """
 
-    def __init__(self, statistics: TapStatistics, limit: int) -> None:
+    def __init__(self, statistics: TapStatistics) -> None:
         self.tls: ssl.SSLContext | None = None
         self.names: dict[HostPort, str] = {}
         self._statistics = statistics
-        self._limit = limit
         # Addresses that could not be reached when last tried, and how often since they could.
         self._unreachable: dict[HostPort, int] = {}
 
-    async def connect(self, address: HostPort) -> Streams | None:
-        """Streams to a broker, or None where it cannot be reached, which is counted and logged."""
+    async def connect(self, address: HostPort) -> End | None:
+        """The end at a broker, or None where it cannot be reached, which is counted and logged."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS + (HANDSHAKE_SECONDS if self.tls else 0)):
-                broker = await asyncio.open_connection(
-                    *address, limit=self._limit, **self._secured(address)
+                loop = asyncio.get_running_loop()
+                _, broker = await loop.create_connection(
+                    lambda: End(over_tls=self.tls is not None), *address, **self._secured(address)
                 )
         except (OSError, ValueError) as error:  # an impossible host is a ValueError
             self._failed(address, error)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.net.handshakes import HANDSHAKE_SECONDS
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.net.host_port import HostPort
-    from flexwire.net.relay import Streams
 
 log = logging.getLogger("flexwire.tap")
 
@@ -76,24 +75,20 @@ async def resolved(address: HostPort) -> str:
 
 
 async def begin(
-    client: socket.socket, tls: ssl.SSLContext | None, limit: int, patience: float
-) -> Streams:
-    """Streams over a socket that was accepted, once its handshake is over where there is ``tls``.
+    client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
+) -> asyncio.Transport:
+    """Connect a protocol to a socket that was accepted, with a handshake where there is ``tls``.
 
-    ``limit`` is how much is read ahead, and ``patience`` how long a peer may take to end TLS.
-    Raises `OSError` (an `ssl.SSLError` too) where the handshake fails; the socket is then closed.
+    ``patience`` is how long a peer may take to end TLS. Raises `OSError` (an `ssl.SSLError` too)
+    where the handshake fails; the socket is then closed.
     """
+    secured: dict[str, Any] = {}
+    if tls is not None:
+        secured = {
+            "ssl": tls,
+            "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+            "ssl_shutdown_timeout": patience,
+        }
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=limit, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    if tls is None:
-        transport, _ = await loop.connect_accepted_socket(lambda: protocol, client)
-    else:
-        transport, _ = await loop.connect_accepted_socket(
-            lambda: protocol,
-            client,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            ssl_shutdown_timeout=patience,
-        )
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, client, **secured)
+    return transport

@@ -17,7 +17,6 @@ from flexwire.errors import TapError
 from flexwire.net.host_port import HostPort
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import CONTENT_TYPE
-from flexwire.net.relay import close_stream
 
 if TYPE_CHECKING:
     import socket
@@ -106,14 +105,18 @@ class MetricsPort:
     async def _answer(self, client: socket.socket) -> None:
         # A monitor that leaves early, sends too much or takes too long gets nothing more.
         with suppress(OSError, EOFError, asyncio.LimitOverrunError):
-            reader, writer = await begin(client, None, MOST_HEAD_BYTES, _CLOSE_SECONDS)
+            loop = asyncio.get_running_loop()
+            reader = asyncio.StreamReader(MOST_HEAD_BYTES, loop)
+            protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+            transport = await begin(client, protocol, None, _CLOSE_SECONDS)
+            writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
                 async with asyncio.timeout(self._seconds):
                     head = await reader.readuntil(_HEAD_ENDS)
                     writer.write(self._answer_to(head))
                     await writer.drain()
             finally:
-                await close_stream(writer, _CLOSE_SECONDS)
+                await _close(writer)
 
     def _answer_to(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b"\r\n")[0].partition(b" ")
@@ -132,3 +135,16 @@ class MetricsPort:
 def _response(status: str, body: bytes = b"", fields: str = "") -> bytes:
     head = f"HTTP/1.1 {status}\r\n{fields}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     return head.encode() + body
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close, once what was written is sent; drop a peer that does not take it in time."""
+    writer.close()
+    closed = asyncio.ensure_future(writer.wait_closed())
+    try:
+        await asyncio.wait({closed}, timeout=_CLOSE_SECONDS)
+    finally:
+        if not closed.done():
+            writer.transport.abort()
+        with suppress(OSError):
+            await closed

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from flexwire.codec import message
 from flexwire.net.addresses import addresses_in, response_places
 from flexwire.net.host_port import HostPort
 from flexwire.protocol import RequestFrame, parse_response
 
-Route = Callable[[HostPort], Awaitable[HostPort]]
+Route = Callable[[HostPort], HostPort]
 
 
 def may_advertise(request: RequestFrame) -> bool:
@@ -18,7 +18,7 @@ def may_advertise(request: RequestFrame) -> bool:
     return bool(response_places(name, request.api_version))
 
 
-async def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
+def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
     """Give the response's payload with each address replaced by ``route`` of it.
 
     None when no address changes: the payload then goes on as it is. The header and what follows
@@ -34,7 +34,7 @@ async def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes 
         old = address.value
         if old is None:
             continue
-        new = await route(old)
+        new = route(old)
         if new != old:
             address.replace(new)
             changed = True

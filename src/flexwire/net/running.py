@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from flexwire.capture.filtering import CaptureFilter
     from flexwire.capture.kept_files import KeepLimit
     from flexwire.net.host_port import HostPort
     from flexwire.net.metrics import MetricsPort
@@ -44,6 +45,8 @@ class TapOptions(TypedDict, total=False):
     keep: KeepLimit
     ports: PortRange | None
     sample: float
+    only: CaptureFilter
+    processes: int
 
 
 async def run_tap(  # the parts of a program
@@ -88,7 +91,7 @@ async def run_tap(  # the parts of a program
         finally:
             if metrics is not None:
                 await metrics.close()
-    return tap.stats
+    return tap.counts()
 
 
 @contextmanager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from flexwire.capture.kept_files import KeptFiles
 
 
 @dataclass(slots=True)
@@ -85,6 +88,10 @@ class TapStatistics:
     """Frames that passed over them; of what is not frames, pieces."""
     unsampled_bytes: int = 0
     """The bytes of both."""
+    filtered_frames: int = 0
+    """Frames that were passed on and not captured, as a filter asks for."""
+    filtered_bytes: int = 0
+    """Their bytes."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
 
@@ -93,6 +100,18 @@ class TapStatistics:
         for reason in reasons:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
+
+    def count_removed(self, kept: KeptFiles) -> None:
+        """Count capture files that made room for later ones."""
+        for file in kept.removed:
+            self.removed_files += 1
+            self.removed_frames += file.frames
+            self.removed_bytes += file.size
+        kept.removed.clear()
+
+    def __add__(self, other: TapStatistics) -> TapStatistics:
+        """Both counts together."""
+        return TapStatistics(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def is_captured(self) -> bool:

@@ -14,15 +14,18 @@ elsewhere; here only where it takes one to say whether the request is answered.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 from flexwire.codec import message
-from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT, InFlight
 from flexwire.protocol.requests import RequestFrame, read_request
 from flexwire.protocol.responses import parse_correlation_id
 from flexwire.protocol.sasl import Authentication, SaslExchange
+from flexwire.schema.catalog import catalog
+from flexwire.wire.reader import Reader
 
 ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
 """The one request that may expect no response, and its field which then is 0."""
@@ -222,7 +225,7 @@ def expects_response(request: RequestFrame, payload: bytes) -> bool:
 
     A Produce request that does not decode counts as one that is answered.
     """
-    if request.message_name != ASKS_FOR_RESPONSE[0]:
+    if request.message_name != ASKS_FOR_RESPONSE[0] or _says_otherwise(request, payload):
         return True
     kind = message(request.message_name)
     try:
@@ -231,3 +234,16 @@ def expects_response(request: RequestFrame, payload: bytes) -> bool:
     except (CodecError, UnknownMessageError):
         return True
     return bool(produce.acks != 0)
+
+
+def _says_otherwise(request: RequestFrame, payload: bytes) -> bool:
+    """Whether the field that is to be 0 is not: all that comes after it then changes nothing."""
+    if request.api_version not in catalog().entry(request.message_name).versions:
+        return False
+    reader = Reader(payload, request.body_offset)
+    with suppress(DecodeError):
+        for field in message(request.message_name).definition.schema(request.api_version).inline:
+            value = field.type.read(reader)
+            if field.name == ASKS_FOR_RESPONSE[1]:
+                return bool(value != 0)
+    return False

@@ -7,7 +7,7 @@ For bytes that arrive in order and without gaps, as from a socket. A capture may
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from flexwire.errors import FrameError
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -31,6 +31,25 @@ def begins_with_length(data: bytes) -> bool:
     if len(data) < PREFIX_LENGTH:
         return False
     return bool(_LENGTH.unpack_from(data)[0] == len(data) - PREFIX_LENGTH)
+
+
+def framed(payload: bytes) -> bytes:
+    r"""A frame: the payload after its length.
+
+    >>> framed(b"hi")
+    b'\x00\x00\x00\x02hi'
+    """
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class Frames(NamedTuple):
+    """Frames that came together: as they stood on the connection, and the payload of each."""
+
+    whole: bytes
+    payloads: list[bytes]
+
+
+_NOTHING: Final = Frames(b"", [])
 
 
 class FrameSplitter:
@@ -62,33 +81,47 @@ class FrameSplitter:
 
         Raises `FrameError` when the very next length cannot be a frame's.
         """
+        return self.cut(data).payloads
+
+    def cut(self, data: bytes) -> Frames:
+        """Do what `feed` does, and give the frames as they stood too.
+
+        Those that came whole are not copied.
+        """
         if self.error is not None:
             # Kept out of what is pending: after an error nothing here is bounded by a frame.
             raise self.error
-        self._add(data)
-        if self._length < self._wanted:
-            return []
-        buffer = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+        if self._parts:
+            self._add(data)
+            if self._length < self._wanted:
+                return _NOTHING
+            data = b"".join(self._parts)
         payloads = []
         start = 0
         self._wanted = PREFIX_LENGTH
-        while len(buffer) - start >= PREFIX_LENGTH:
-            (length,) = _LENGTH.unpack_from(buffer, start)
+        while len(data) - start >= PREFIX_LENGTH:
+            (length,) = _LENGTH.unpack_from(data, start)
             if not 0 <= length <= self.limit:
                 self.error = FrameError(self._refusal(length))
                 break
             end = start + PREFIX_LENGTH + length
-            if end > len(buffer):
+            if end > len(data):
                 self._wanted = end - start
                 break
-            payloads.append(bytes(buffer[start + PREFIX_LENGTH : end]))
+            payloads.append(data[start + PREFIX_LENGTH : end])
             start = end
-        if start:
-            self._parts = [bytes(buffer[start:])] if start < len(buffer) else []
-            self._length -= start
+        self._hold(data, start)
         if self.error is not None and not payloads:
             raise self.error
-        return payloads
+        return Frames(data if start == len(data) else data[:start], payloads)
+
+    def _hold(self, data: bytes, start: int) -> None:
+        """Keep what follows the frames that were cut from ``data``, which has all that came."""
+        if start or not self._parts:
+            self._parts.clear()
+            self._length = 0
+            if start < len(data):
+                self._add(data[start:])
 
     def _add(self, data: bytes) -> None:
         self._length += len(data)

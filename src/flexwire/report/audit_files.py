@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flexwire.report.sampled_facts import SHARE_COLUMN, least_share
+from flexwire.report.sampled_facts import part_columns
 from flexwire.report.spreadsheet import to_csv
 
 if TYPE_CHECKING:
@@ -84,11 +84,10 @@ _RENAMED = frozenset(
 
 
 def audit_csv(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
-    """The findings as CSV; where captures are ``sampled``, each says of which share it is."""
-    share = least_share(sampled)
-    names = COLUMNS if share is None else (*COLUMNS, SHARE_COLUMN)
-    rows = (list(audit_row(finding).values()) for finding in audit.findings)
-    return to_csv(names, rows if share is None else ([*row, share] for row in rows))
+    """The findings as CSV; where captures are ``sampled``, each says of which part it is."""
+    part = part_columns(sampled)
+    rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
+    return to_csv((*COLUMNS, *part), rows)
 
 
 def audit_json(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:

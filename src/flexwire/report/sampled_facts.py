@@ -1,4 +1,4 @@
-"""What the facts say of captures that hold a part of the connections."""
+"""What the facts say of captures that hold a part of the connections, or of their frames."""
 
 from __future__ import annotations
 
@@ -16,29 +16,56 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Capture files that hold a ``share`` of all connections, above 0 and below 1, and how many."""
+    """Capture files that hold a ``share`` of all connections, above 0, and how many they are.
+
+    With ``only`` they hold some of these connections' frames: in words, those of which APIs, client
+    ids and topics.
+    """
 
     share: float
     files: int
+    only: str = ""
+
+    @property
+    def told(self) -> str:
+        """Of what they hold which part, in words.
+
+        >>> Sampled(0.1, 1).told, Sampled(1.0, 1, "topics orders").told
+        ('10 % of all connections', 'of all frames only those of topics orders')
+        """
+        share = f"{share_text(self.share)} of all connections"
+        if not self.only:
+            return share
+        frames = f"only those of {self.only}"
+        return f"of all frames {frames}" if self.share == 1 else f"{share} and {frames}"
 
 
-def sampled_files(shares: Iterable[float]) -> tuple[Sampled, ...]:
-    """The files of each share, the smallest share first, and of many shares the smallest."""
-    every = sorted(Counter(shares).items())
-    return tuple(Sampled(share, files) for share, files in every[:_SHARES_SHOWN])
+def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[Sampled, ...]:
+    """The files of each share and filter, the smallest share first, and of many the smallest."""
+    every = sorted(Counter(parts).items())
+    return tuple(Sampled(share, files, only) for (share, only), files in every[:_SHARES_SHOWN])
 
 
-SHARE_COLUMN: Final = "share_of_connections"
-"""What rows that are sent round say in a column of their own: which part of all they are about."""
+_SHARE: Final = "share_of_connections"
+_ONLY: Final = "only_frames_of"
 
 
-def least_share(sampled: Iterable[Sampled]) -> float | None:
-    """The smallest share that any capture holds; None where all hold all connections.
+def part_columns(sampled: Iterable[Sampled]) -> dict[str, float | str]:
+    """What rows that are sent round say in columns of their own: which part of all they are about.
 
-    >>> least_share([Sampled(0.1, 2), Sampled(0.5, 1)]), least_share([])
-    (0.1, None)
+    The smallest share of connections that any capture holds, and which frames; nothing where all
+    hold all.
+
+    >>> part_columns([Sampled(0.1, 2), Sampled(0.5, 1)]), part_columns([])
+    ({'share_of_connections': 0.1}, {})
+    >>> part_columns([Sampled(1.0, 2, "topics orders")])
+    {'only_frames_of': 'topics orders'}
     """
-    return min((one.share for one in sampled), default=None)
+    given = list(sampled)
+    share = min((one.share for one in given), default=1.0)
+    only = " | ".join(dict.fromkeys(one.only for one in given if one.only))
+    said: dict[str, float | str] = {_SHARE: share} if share < 1 else {}
+    return said | ({_ONLY: only} if only else {})
 
 
 def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
@@ -49,7 +76,7 @@ def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
     """
     return tuple(
         f"{plural(one.files, 'capture')} {'holds' if one.files == 1 else 'hold'} "
-        f"{share_text(one.share)} of all connections: counts, bytes, the audit and all answers "
+        f"{one.told}: counts, bytes, the audit and all answers "
         "are about these alone."
         for one in sampled
     )

@@ -32,7 +32,7 @@ from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import least_share, sampled_files, sampled_notes
+from flexwire.report.sampled_facts import part_columns, sampled_files, sampled_notes
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -83,7 +83,7 @@ from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.private import make_private_directory
-from flexwire.tables.inputs import shares_of
+from flexwire.tables.inputs import parts_of
 from flexwire.tables.pieces import COMPRESSED
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
@@ -92,6 +92,7 @@ from flexwire.tables.survey import Asked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from flexwire.capture.filtering import Part
     from flexwire.capture.request_log.reading import LogFile
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
@@ -418,10 +419,10 @@ class _Job:
 
     def write_tables(
         self, files: list[Source]
-    ) -> tuple[AnalysisSums | None, Unreadable, Sequence[float]]:
+    ) -> tuple[AnalysisSums | None, Unreadable, Sequence[Part]]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
-        What was left out are files, and connections of which files say that they hold a share.
+        What was left out are files, and connections and frames that files say they do not hold.
 
         By columns, range by range; by objects where that is asked for, and where so many files
         overlap in time that they cannot be merged. Objects sum up nothing.
@@ -433,10 +434,10 @@ class _Job:
         if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
             if not found.is_crowded:
-                return sums, found.unreadable, found.shares
+                return sums, found.unreadable, found.parts
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files), shares_of(files)
+        return None, self._write_by_objects(files), parts_of(files)
 
     def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(_size, files))
@@ -512,8 +513,8 @@ class _Job:
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
-        sums, unreadable, shares = self.write_tables(files)
-        sampled = sampled_files(shares)
+        sums, unreadable, parts = self.write_tables(files)
+        sampled = sampled_files(parts)
         is_crowded = sums is None and not self.how.by_objects
         notes = (_BY_OBJECTS,) if is_crowded else gzip_note(files)
         notes += sampled_notes(sampled)
@@ -558,8 +559,8 @@ class _Job:
             tables = with_internal(opened, self.spark, logs)
             told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
-        share = least_share(facts.sampled)
-        write_answers(self.place.files, given, grows=self.how.format == DELTA, share=share)
+        part = part_columns(facts.sampled)
+        write_answers(self.place.files, given, grows=self.how.format == DELTA, part=part)
         return replace(
             facts,
             answers=tuple(one.facts() for one in given),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from flexwire.capture.filtering import Part
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
@@ -65,7 +66,7 @@ class Surveyed:
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
-    ``shares`` are those of all connections in files that do not hold all.
+    ``parts`` are what files hold that do not hold all connections and frames.
     """
 
     ranges: int
@@ -75,7 +76,7 @@ class Surveyed:
     unreadable: Unreadable
     reason: str | None = None
     source: str = ""
-    shares: tuple[float, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def surveyed(
@@ -222,7 +223,7 @@ def _surveyed(survey: Survey) -> Surveyed:
         packets,
         survey.span_us,
         unreadable,
-        shares=tuple(survey.shares),
+        parts=tuple(survey.parts),
     )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.

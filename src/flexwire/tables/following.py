@@ -223,7 +223,7 @@ class CaptureFollower:
 
 
 SAMPLED: Final = (
-    "it holds a part of all connections, as it says: set acceptSampled to true to read it, and do "
+    "it holds a part of what passed, as it says: set acceptSampled to true to read it, and do "
     "not take what is counted for the whole"
 )
 """Why a capture is not read unasked."""
@@ -259,7 +259,7 @@ class _Files:
                     if not self._skips:
                         raise look.error
                     _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
-                if look.share is not None and not self._takes_sampled:
+                if look.part is not None and not self._takes_sampled:
                     raise CaptureError(SAMPLED, source=file.name)
                 first_us = None if look.error is not None else look.first_us
                 self._begins[file.name] = file.size, first_us

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.files import open_capture, packets_of
+from flexwire.capture.filtering import Part, part_in
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
-from flexwire.capture.sampling import share_in
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.ranges import PIECE_BYTES
 from flexwire.storage.urls import scheme_of
@@ -38,14 +38,14 @@ _LOOKS_AT_ONCE = 16
 class Look:
     """When the first segment of a file was captured, or why the file gives none.
 
-    Without any it is that of a packet, or 0. ``share`` is that of all connections, where the file
-    says that it does not hold all.
+    Without any it is that of a packet, or 0. ``part`` is what the file holds, where it
+    says that this is not all.
     """
 
     source: Source
     first_us: int = 0
     error: CaptureError | None = None
-    share: float | None = None
+    part: Part | None = None
 
 
 def opener(sources: Iterable[Source], among: int = 1) -> Opener:
@@ -83,37 +83,37 @@ def looks(sources: Iterable[Source]) -> list[Look]:
         return list(pool.map(_look, every))
 
 
-def shares_of(sources: Iterable[Source]) -> list[float]:
-    """The share of all connections in each file that says that it does not hold all of them."""
+def parts_of(sources: Iterable[Source]) -> list[Part]:
+    """What each file holds that says that it does not hold all connections and frames."""
     found = []
     for source in sources:
         with suppress(CaptureError), open_capture(source.name, opener([source])) as (file, _):
-            share = share_in(file)
-            if share is not None:
-                found.append(share)
+            part = part_in(file)
+            if part is not None:
+                found.append(part)
     return found
 
 
 def _look(source: Source) -> Look:
     try:
-        packet_us, segment_us, share = _first_us(source, min(LOOK_BYTES, source.size))
+        packet_us, segment_us, part = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
             # What comes before all segments may be long.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return Look(source, error=error)
     first_us = (packet_us or 0) if segment_us is None else segment_us
-    return Look(source, first_us, share=share)
+    return Look(source, first_us, part=part)
 
 
-def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, float | None]:
+def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Part | None]:
     """When the first packet, and the first segment, of a part of a file was captured.
 
-    And which share of connections it says that it holds.
+    And what it says that it holds of all connections and frames.
     """
     first_us = None
     with open_capture(source.name, _opener([source], stop)) as (file, _):
-        share = share_in(file)
+        part = part_in(file)
         for packet in packets_of(source.name, file):
             if not isinstance(packet, CapturedPacket):
                 continue
@@ -123,8 +123,8 @@ def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, float 
                 read_segment(packet)
             except (Skipped, UnreadablePacketError):
                 continue
-            return first_us, packet.timestamp_us, share
-    return first_us, None, share
+            return first_us, packet.timestamp_us, part
+    return first_us, None, part
 
 
 def _first_segment_us(source: Source) -> int | None:

@@ -77,7 +77,7 @@ def looked_at(
     survey.notes += [
         FileNotes(one.source.name, error=one.error) for one in found if one.error is not None
     ]
-    survey.shares = [one.share for one in found if one.share is not None]
+    survey.parts = [one.part for one in found if one.part is not None]
     readable = [one for one in found if one.error is None]
     readable.sort(key=lambda one: (one.first_us, one.source.name))
     return readable

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.segments import Position
     from flexwire.capture.columns.turns import Turns
     from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.filtering import Part
     from flexwire.errors import CaptureError
     from flexwire.storage.source import Source
 
@@ -124,8 +125,8 @@ class Survey:
     capture ``is_merged``. Where it ``is_crowded`` these are too many, and nothing was found out.
     ``span_us`` is the time from
     the first frame of Kafka's to the last. ``redone`` segments were read once more, because what
-    had been supposed of them was not so. ``shares`` are those of all connections in files that say
-    that they do not hold all.
+    had been supposed of them was not so. ``parts`` are what files hold that say that they do not
+    hold all.
     """
 
     ranges: int = 0
@@ -135,7 +136,7 @@ class Survey:
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
     unreadable: list[CaptureError] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     redone: int = field(default=0, compare=False)
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from flexwire.report.sampled_facts import SHARE_COLUMN
 from flexwire.spark.answers import LOG_ANSWERS
 from flexwire.spark.publishing.staging import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
@@ -24,7 +23,7 @@ from flexwire.spark.tables import FORMAT
 from flexwire.tables.reading import MARKER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from flexwire.spark.answers.asking import Given
     from flexwire.spark.publishing.places import Place
@@ -32,29 +31,31 @@ if TYPE_CHECKING:
 _OF_LOGS: Final = frozenset(one.name for one in LOG_ANSWERS)
 
 
-def to_send(given: Given, share: float | None) -> Given:
-    """An answer as it is sent round: where it is about a ``share`` of all connections, rows say so.
+def to_send(given: Given, part: Mapping[str, float | str]) -> Given:
+    """An answer as it is sent round: where it is about a ``part`` of what passed, rows say so.
 
     Answers of logs are about all that the logs have.
     """
-    if share is None or given.answer.asks or given.answer.name in _OF_LOGS:
+    if not part or given.answer.asks or given.answer.name in _OF_LOGS:
         return given
-    rows = given.rows.append_column(SHARE_COLUMN, pa.repeat(share, len(given.rows)))
+    rows = given.rows
+    for name, said in part.items():
+        rows = rows.append_column(name, pa.repeat(said, len(rows)))
     return replace(given, rows=rows)
 
 
 def write_answers(
-    place: Place, given: Iterable[Given], *, grows: bool, share: float | None = None
+    place: Place, given: Iterable[Given], *, grows: bool, part: Mapping[str, float | str]
 ) -> None:
     """Write them, and whose their directory is; ``grows`` where the tables are Delta's.
 
-    ``share`` is that of all connections in captures that do not hold all of them.
+    ``part`` is what is said of captures that do not hold all that passed (`part_columns`).
     """
     # What has it, a later analysis may replace.
     place.write(f"{ANSWERS}/{MARKER}", json.dumps({"format": FORMAT}).encode() + b"\n")
     for one in given:
         name = one.answer.name
-        place.write(f"{ANSWERS}/{name}.csv", to_send(one, share).csv().encode())
+        place.write(f"{ANSWERS}/{name}.csv", to_send(one, part).csv().encode())
         directory = ANSWERS if grows else f"tables/{ANSWERS}/{name}"
         rows = one.rows
         write_one_file(place, f"{directory}/{name}.parquet", rows.schema, rows.to_batches())

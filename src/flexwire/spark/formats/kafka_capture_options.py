@@ -41,7 +41,7 @@ ACCEPTED: Final = {
     "includeRecordBytes": "`true` gives messages the bytes of their records, and not their sizes",
     "showCredentials": "`true` shows what may be credentials",
     "skipUnreadable": "`true` reads the rest where files are not captures",
-    "acceptSampled": "`true` reads captures that hold a part of all connections, as they say",
+    "acceptSampled": "`true` reads captures that hold a part of what passed, as they say",
     "catalog": "a directory that `flexwire schema import` wrote, with message specs of one's own",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
     "maxBytesPerTrigger": "of a stream: how many bytes of files a batch has at the most",

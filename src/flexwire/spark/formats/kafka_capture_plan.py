@@ -105,8 +105,8 @@ def _surveyed(asked: Asked, kept: Kept) -> Survey:
     survey = Surveyor(asked, kept.keep).run()
     unreadable = Unreadable.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
-    if survey.shares and not asked.takes_sampled:
-        (note, *_) = sampled_notes(sampled_files(survey.shares))
+    if survey.parts and not asked.takes_sampled:
+        (note, *_) = sampled_notes(sampled_files(survey.parts))
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
     if survey.is_crowded:
         raise CaptureError(

@@ -1,0 +1,370 @@
+"""Connections through the tap, from the socket that was accepted to the end of their capture."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter, filter_comment
+from flexwire.capture.kept_files import NO_LIMIT, KeepLimit, KeptFiles
+from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.sampling import sampling_comment
+from flexwire.errors import CaptureError
+from flexwire.net.brokers import Brokers
+from flexwire.net.ends import FLUSH_SECONDS, End
+from flexwire.net.filtering import FrameFilter, TopicNames, WhenKept
+from flexwire.net.handshakes import outcome, why
+from flexwire.net.host_port import HostPort, is_address, is_unspecified
+from flexwire.net.listening import begin
+from flexwire.net.passing import AsTheyCome, Passing, Stamped
+from flexwire.net.recording import Recorder
+from flexwire.net.relay import Relay
+from flexwire.net.sampling import Uncaptured, is_drawn
+from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
+from flexwire.net.stamping import Stamper, Stamping
+from flexwire.net.statistics import TapStatistics
+from flexwire.protocol import DEFAULT_FRAME_LIMIT
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from flexwire.capture.pcapng import TappedConnection
+
+log = logging.getLogger("flexwire.tap")
+
+DEFAULT_FILE_BYTES: Final = 64 * 1024 * 1024
+# Different reasons why connections ended that are logged; the counts go on.
+_MOST_SAID: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a tap carries connections and captures them, as `flexwire.net.Tap` takes it."""
+
+    listen: HostPort
+    upstream: HostPort
+    out: Path
+    max_bytes: int = DEFAULT_FILE_BYTES
+    prefix: str = "tap"
+    frame_limit: int = DEFAULT_FRAME_LIMIT
+    security: TapSecurity = PLAIN
+    advertised_host: str | None = None
+    keep_addresses: bool = False
+    stamping: Stamping | None = None
+    keep: KeepLimit = NO_LIMIT
+    sample: float = 1.0
+    only: CaptureFilter = ALL_FRAMES
+
+    @property
+    def comments(self) -> tuple[bytes, ...]:
+        """What each capture file says of itself."""
+        share = (sampling_comment(self.sample),) if self.sample < 1 else ()
+        return (*share, filter_comment(self.only)) if self.only else share
+
+
+class Carries(Protocol):
+    """What takes clients on: this process, or several of its own."""
+
+    async def start(self, host: str) -> None:
+        """Be ready; clients come to listeners at the ``host``."""
+
+    def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
+        """Carry a client that was accepted, the so many-th, to a broker and back."""
+
+    def rotate(self) -> None:
+        """Go on in the next capture file."""
+
+    async def close(self) -> None:
+        """End every connection and close the capture."""
+
+    @property
+    def stats(self) -> TapStatistics:
+        """What is counted."""
+
+    def counts(self) -> TapStatistics:
+        """What was counted until now, with what became of capture files."""
+
+    @property
+    def clients(self) -> int:
+        """How many hosts have an open connection."""
+
+    @property
+    def capture_paths(self) -> list[Path]:
+        """The capture files of this run that are there."""
+
+
+class _Client(NamedTuple):
+    """A client whose handshake is over."""
+
+    end: End
+    peer: HostPort
+    host: str
+    """By which it reaches the tap."""
+
+
+class Carrier:
+    """Carries connections in this process.
+
+    ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
+    ``on_end`` gets the number of each connection that has ended.
+    """
+
+    def __init__(
+        self,
+        how: Manner,
+        port_for: Callable[[HostPort], int | None],
+        kept: KeptFiles | None = None,
+        on_end: Callable[[int], None] | None = None,
+    ) -> None:
+        self._stats = TapStatistics()
+        self._how = how
+        self._port_for = port_for
+        self._on_end = on_end
+        self._kept = KeptFiles(how.keep) if kept is None else kept
+        self._contexts = TapContexts(PLAIN)
+        # A certificate is for a name, which the address that it stands for is not.
+        named = how.security.listen is not None and not is_address(how.listen.host)
+        self._advertised_host = how.advertised_host or (how.listen.host if named else None)
+        self._host = ""
+        self._writer: PcapngWriter | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
+        self._waiting: set[socket.socket] = set()
+        self._closing = False
+        self._brokers = Brokers(self.stats)
+        self._topics = TopicNames()
+        self._said: set[str] = set()
+        # Open connections of each client's host.
+        self._clients: Counter[str] = Counter()
+
+    async def start(self, host: str) -> None:
+        """Read certificates and begin the capture; raises `TlsError` and `CaptureError`."""
+        how = self._how
+        self._host = host
+        self._contexts = TapContexts(how.security)
+        theirs = how.security.upstream
+        if theirs is not None and theirs.name is not None:
+            self._brokers.names[how.upstream] = theirs.name
+        self._brokers.tls = self._contexts.upstream
+        self._writer = PcapngWriter(
+            how.out,
+            prefix=how.prefix,
+            max_bytes=how.max_bytes,
+            keep=self._kept,
+            comment=how.comments,
+        )
+
+    @property
+    def stats(self) -> TapStatistics:
+        """What is counted while it runs."""
+        return self._stats
+
+    def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
+        """Carry a client; once the carrier closes, it is closed at once."""
+        if self._closing:
+            client.close()
+            return
+        self._waiting.add(client)
+        task = asyncio.create_task(self._connection(client, upstream, number))
+        self._connections.add(task)
+        task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """End every connection and close the capture; a second call does nothing."""
+        self._closing = True
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        for client in self._waiting:
+            client.close()
+        self._waiting.clear()
+        self._brokers.close()
+        if self._writer is not None:
+            self._writer.close()
+            self._count_files(self._writer)
+
+    def rotate(self) -> None:
+        """Go on in the next capture file, so that those until now are finished."""
+        if self._writer is None:
+            return
+        try:
+            ended = self._writer.rotate()
+        except CaptureError as error:
+            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says all
+            return
+        if ended:
+            log.info("the capture goes on in %s", self._writer.paths[-1].name)
+
+    def counts(self) -> TapStatistics:
+        """`stats` as they are now, with what became of capture files."""
+        if self._writer is not None:
+            self._count_files(self._writer)
+        return self.stats
+
+    @property
+    def clients(self) -> int:
+        """How many hosts have an open connection."""
+        return len(self._clients)
+
+    @property
+    def capture_paths(self) -> list[Path]:
+        """The capture files written so far, without those that made room for later ones."""
+        return [] if self._writer is None else list(self._writer.paths)
+
+    def _count_files(self, writer: PcapngWriter) -> None:
+        self.stats.count_removed(writer.kept)
+        lost, writer.lost_frames = writer.lost_frames, 0
+        if lost:
+            self.stats.capture_failures += lost
+            log.error("%d frames were in capture files that are gone", lost)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._connections.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.stats.failures += 1
+            log.error("a connection was closed by a defect in the tap", exc_info=error)
+
+    async def _connection(self, accepted: socket.socket, upstream: HostPort, number: int) -> None:
+        self._waiting.discard(accepted)
+        self.stats.connections += 1
+        self.stats.open_connections += 1
+        try:
+            client = await self._begin(accepted)
+            if client is not None:
+                await self._with_client(client, upstream, number)
+        finally:
+            self.stats.open_connections -= 1
+            if self._on_end is not None:
+                self._on_end(number)
+
+    async def _with_client(self, client: _Client, upstream: HostPort, number: int) -> None:
+        host = client.peer.host
+        self._clients[host] += 1
+        try:
+            broker = await self._brokers.connect(upstream)
+            if broker is None:
+                return
+            try:
+                await self._relay(client, broker, upstream, number)
+            finally:
+                await broker.close(self._patience)
+        finally:
+            self._clients[host] -= 1
+            if not self._clients[host]:
+                del self._clients[host]
+            await client.end.close(self._patience)
+
+    async def _begin(self, client: socket.socket) -> _Client | None:
+        """A client, once its handshake is over; None where that failed."""
+        tls = self._contexts.listen
+        try:
+            # Asked for now: a transport with TLS has forgotten it when it is closed.
+            near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
+        except OSError:
+            client.close()
+            return None  # it left at once
+        try:
+            end = End(over_tls=tls is not None)
+            await begin(client, end, tls, FLUSH_SECONDS)
+            return _Client(end, near, self._host_for(end, own))
+        except OSError as error:
+            kind = outcome(error)
+            setattr(self.stats, kind, getattr(self.stats, kind) + 1)
+            self._say_once(f"{near.host}: closed, as TLS could not be begun: {why(error)}")
+            return None
+
+    def _say_once(self, told: str) -> None:
+        """Log what clients repeat many times a second; how often it came is in the counts."""
+        level = logging.DEBUG
+        if told not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(told)
+            level = logging.WARNING
+        log.log(level, "%s", told)
+
+    @property
+    def _patience(self) -> float:
+        return 0.0 if self._closing else FLUSH_SECONDS
+
+    async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
+        peer = broker.known("peername")
+        if peer is None or self._writer is None:
+            # The broker left before its name was asked.
+            self.stats.unreachable += 1
+            return
+        near, far = client.peer, _host_port(peer)
+        name = f"{near} → {upstream}"
+        try:
+            capture = self._begin_capture(self._writer, near, far)
+        except CaptureError as error:
+            # Better no connection than one whose missing start shows nowhere.
+            self.stats.not_captured += 1
+            log.error("%s: closed, as it cannot be captured: %s", name, error)  # noqa: TRY400  # the reason says all
+            return
+
+        def route(address: HostPort) -> HostPort:
+            return address if self._how.keep_addresses else self._route(address, client.host)
+
+        passing: Passing = AsTheyCome()
+        if self._how.stamping is not None:
+            passing = Stamped(Stamper(self._how.stamping, str(near), number), self.stats)
+        relay = Relay(
+            client.end,
+            broker,
+            self._recorder(capture, name),
+            passing,
+            route=route,
+            statistics=self.stats,
+            frame_limit=self._how.frame_limit,
+            name=name,
+        )
+        await relay.run()
+        if relay.refused is not None:
+            self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
+        if relay.asked_for_tickets and not self._how.keep_addresses:
+            self._say_once(
+                "a client asks for GSSAPI, which holds only where the tap has the broker's own "
+                "name (--keep-addresses): its ticket is for the name that it connects to"
+            )
+
+    def _begin_capture(
+        self, writer: PcapngWriter, near: HostPort, far: HostPort
+    ) -> TappedConnection | Uncaptured | WhenKept:
+        if not is_drawn(self._how.sample):
+            self.stats.unsampled_connections += 1
+            return Uncaptured(self.stats)
+        if self._how.only:
+            return WhenKept(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
+        return writer.open_connection(near, far)
+
+    def _recorder(self, capture: TappedConnection | Uncaptured | WhenKept, name: str) -> Recorder:
+        kept = None
+        if isinstance(capture, WhenKept):
+            kept = FrameFilter(self._how.only, self._topics, self.stats)
+        withholds = self._how.security.withholds
+        return Recorder(capture, self.stats, name, withholds=withholds, kept=kept)
+
+    def _route(self, address: HostPort, host: str) -> HostPort:
+        """The tap's own address for a broker's, at the host by which the client reaches the tap."""
+        port = self._port_for(address)
+        if port is None:
+            self.stats.not_rerouted += 1
+            return address
+        return HostPort(host, port)
+
+    def _host_for(self, client: End, own: HostPort) -> str:
+        if self._advertised_host is not None:
+            return self._advertised_host
+        asked = self._contexts.name_asked_for(client.known("ssl_object"))
+        if asked is not None:
+            return asked
+        return own.host if is_unspecified(self._host) else self._host
+
+
+def _host_port(name: Any) -> HostPort:
+    # A link-local IPv6 address carries its interface, which a packet has no place for.
+    return HostPort(name[0].partition("%")[0], name[1])

@@ -1,0 +1,168 @@
+"""Both ends of a connection through the tap: what comes is taken at once, what waits is bounded.
+
+asyncio's streams wake a task for every piece that comes, copy it into a buffer and out again. Here
+whoever relays is called with the piece itself. An end that takes no more stops the other from being
+read, so that no more waits here than one piece each way beside what the sockets hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FLUSH_SECONDS: Final = 5.0
+"""A peer that reads nothing keeps what was sent to it in a buffer; this is how long it may."""
+
+
+class Calls(NamedTuple):
+    """What is called with all that an end says, in its order."""
+
+    said: Callable[[bytes], None]
+    """Bytes came."""
+    ended: Callable[[], None]
+    """No more will come."""
+    lost: Callable[[Exception], None]
+    """The connection is gone, and not by a regular end."""
+
+
+class End(asyncio.Protocol):
+    """One end of a connection, with TLS or without.
+
+    What comes before anybody is called waits: one piece, as nothing more is then read. TLS ends in
+    both directions at once.
+    """
+
+    def __init__(self, *, over_tls: bool = False) -> None:
+        self.error: Exception | None = None
+        """By what the connection was lost."""
+        self.has_ended = False
+        """Whether it has said that no more will come."""
+        self.is_full = False
+        """Whether more was written than should wait."""
+        self._over_tls = over_tls
+        self._transport: asyncio.Transport | None = None
+        self._gone = asyncio.get_running_loop().create_future()
+        self._calls: Calls | None = None
+        self._other: End | None = None
+        self._is_ignored = False
+        self._early: list[bytes] = []
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """What asyncio has for it, from the moment when there is a connection."""
+        if self._transport is None:
+            raise ConnectionError("there is no connection")
+        return self._transport
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return (self._over_tls and self.has_ended) or self.transport.is_closing()
+
+    def call(self, calls: Calls, other: End) -> None:
+        """Have all that comes told from now on; what is written here comes from the ``other``."""
+        self._calls, self._other = calls, other
+        early, self._early = self._early, []
+        for data in early:
+            calls.said(data)
+        if self.error is not None:
+            calls.lost(self.error)
+        elif self.has_ended:
+            calls.ended()
+        else:
+            self.hold(is_held=other.is_full)
+
+    def hold(self, *, is_held: bool) -> None:
+        """Read no more while ``is_held``: what came goes to where no more is taken."""
+        if self._calls is None:
+            return
+        if is_held:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def ignore(self) -> None:
+        """Have nobody called any more, whatever comes until it is closed."""
+        self._calls = None
+        self._is_ignored = True
+        # TLS ends when what came before its end was read.
+        self.transport.resume_reading()
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep until the other side takes it; nothing once the connection is gone."""
+        if data and not self.is_closing:
+            self.transport.write(data)
+
+    def can_half_close(self) -> bool:
+        """Whether one direction can end while the other goes on."""
+        return self.transport.can_write_eof()
+
+    def half_close(self) -> None:
+        """Say that no more will be written."""
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+
+    async def close(self, seconds: float) -> None:
+        """Close, once what was written is sent; drop a peer that does not take it in time."""
+        self.transport.close()
+        try:
+            await asyncio.wait({self._gone}, timeout=seconds)
+        finally:
+            if not self._gone.done():
+                self.transport.abort()
+            with suppress(OSError):
+                await self._gone
+
+    def known(self, name: str) -> Any:
+        """What asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
+        return self.transport.get_extra_info(name)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio has connected."""
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Asyncio has read."""
+        if self._calls is not None:
+            self._calls.said(data)
+        elif not self._is_ignored:
+            self._early.append(data)
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Asyncio has read to the end; True keeps the other direction."""
+        self._end()
+        return not self._over_tls
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Asyncio has closed, because of ``exc`` if it is there."""
+        if exc is None:
+            self._end()
+        else:
+            self.error = exc
+            if self._calls is not None:
+                self._calls.lost(exc)
+        self._gone.set_result(None)
+
+    def pause_writing(self) -> None:
+        """Asyncio keeps more than it should of what was written."""
+        self.is_full = True
+        if self._other is not None:
+            self._other.hold(is_held=self.is_full)
+
+    def resume_writing(self) -> None:
+        """Asyncio has sent most of it."""
+        self.is_full = False
+        if self._other is not None:
+            self._other.hold(is_held=self.is_full)
+
+    def _end(self) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            if self._calls is not None:
+                self._calls.ended()

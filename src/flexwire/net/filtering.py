@@ -1,0 +1,216 @@
+"""Which frames a tap captures where not all are: those of some APIs, client ids or topics.
+
+What is left out of a connection's capture leaves no gap in it: what is captured reads as if nothing
+else had been said. So a request and its response are captured or left out together. Whatever is not
+understood is captured, for nobody can say what it is about, and SASL's frames are: a reader has to
+know of them what later bytes are. A request is about the topics that it names.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cache
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+from flexwire.codec import message
+from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
+from flexwire.net.addresses import structs_at
+from flexwire.protocol import parse_response
+from flexwire.protocol.apis import api_name
+from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from flexwire.protocol.sasl import is_sasl
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.tables.entities import entity_paths, fields_with_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from flexwire.capture.filtering import CaptureFilter
+    from flexwire.capture.pcapng import Direction, TappedConnection
+    from flexwire.net.statistics import TapStatistics
+    from flexwire.protocol import RequestFrame, Turn
+
+# A cluster may have as many topics as it likes; each that a response names costs its name.
+_MOST_TOPICS: Final = 100_000
+_TOPIC: Final = "topics"
+_TOPIC_ID: Final = "TopicId"
+_NO_ID: Final = UUID(int=0)
+_UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
+
+
+class _Place(NamedTuple):
+    """A structure that names topics: how one comes to it, and its fields for name and id."""
+
+    path: tuple[str, ...]
+    name: str = ""
+    topic_id: str = ""
+
+
+class _Named(NamedTuple):
+    """A topic as a structure names it: by its name, its id, or both."""
+
+    name: str
+    topic_id: UUID
+
+
+class TopicNames:
+    """The topics of a cluster by their ids, as its responses say."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[UUID, str] = OrderedDict()
+
+    def learn(self, payload: bytes, request: RequestFrame) -> None:
+        """Take in a response: some name topics by both."""
+        name = request.message_name.removesuffix("Request") + "Response"
+        if not any(one.name and one.topic_id for one in topic_places(name)):
+            return
+        try:
+            frame = parse_response(payload, request.api_key, request.api_version)
+            body, _ = message(name).decode_prefix(payload, frame.body_version, frame.body_offset)
+        except _UNREADABLE:
+            return
+        for one in _named(body, name):
+            if one.name and one.topic_id != _NO_ID:
+                self._known[one.topic_id] = one.name
+                if len(self._known) > _MOST_TOPICS:
+                    self._known.popitem(last=False)
+
+    def of(self, one: _Named) -> str | None:
+        """The name of a topic, None where only an id is known."""
+        return one.name or self._known.get(one.topic_id)
+
+
+def parse_api(text: str) -> str:
+    """The name of an API that is given by name or api key; `ArgumentError` for others.
+
+    >>> parse_api("0"), parse_api("produce")
+    ('Produce', 'Produce')
+    """
+    known = {str(key): api_name(key) for key in catalog().api_keys()}
+    known |= {name.lower(): name for name in known.values()}
+    if text.lower() not in known:
+        raise ArgumentError(f"expected an API by name or key, as Produce or 0, got {text!r}")
+    return known[text.lower()]
+
+
+class FrameFilter:
+    """What one connection's capture has of its frames."""
+
+    def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: TapStatistics) -> None:
+        self._only = only
+        self._topics = topics
+        self._statistics = statistics
+        # Pairs of requests that were left out, whose responses are still to come.
+        self._left_out: OrderedDict[int, None] = OrderedDict()
+        # Whether a request of an API was taken that named topics; some later ones name none.
+        self._has_taken: dict[int, bool] = {}
+
+    def kept(self, frames: Frames, turns: Sequence[Turn]) -> tuple[Frames, list[bool]]:
+        """The frames that are captured, and of all whether they are."""
+        takes = [self._takes(*one) for one in zip(frames.payloads, turns, strict=True)]
+        if all(takes):
+            return frames, takes
+        kept = list(compress(frames.payloads, takes))
+        whole = b"".join(map(framed, kept))
+        self._statistics.filtered_frames += len(takes) - len(kept)
+        self._statistics.filtered_bytes += len(frames.whole) - len(whole)
+        return Frames(whole, kept), takes
+
+    def _takes(self, payload: bytes, turn: Turn) -> bool:
+        request = turn.request
+        if turn.kind == "response" and request is not None:
+            if self._only.topics:
+                self._topics.learn(payload, request)
+            if turn.pair is None or turn.pair not in self._left_out:
+                return True
+            del self._left_out[turn.pair]
+            return False
+        if turn.kind != "request" or request is None or self._takes_request(payload, request):
+            return True
+        if turn.pair is not None:
+            self._left_out[turn.pair] = None
+            if len(self._left_out) > DEFAULT_IN_FLIGHT:
+                self._left_out.popitem(last=False)
+        return False
+
+    def _takes_request(self, payload: bytes, request: RequestFrame) -> bool:
+        if is_sasl(request):
+            return True
+        only = self._only
+        if not (only.takes_api(request.api_name) and only.takes_client(request.client_id)):
+            return False
+        return not only.topics or self._is_about(payload, request)
+
+    def _is_about(self, payload: bytes, request: RequestFrame) -> bool:
+        name = request.message_name
+        if not topic_places(name):
+            return False
+        try:
+            body, _ = message(name).decode_prefix(payload, request.api_version, request.body_offset)
+        except _UNREADABLE:
+            return True
+        topics = [self._topics.of(one) for one in _named(body, name)]
+        if not topics:
+            # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
+            return self._has_taken.get(request.api_key, True)
+        takes = any(one is None or self._only.takes_topic(one) for one in topics)
+        self._has_taken[request.api_key] = takes or self._has_taken.get(request.api_key, False)
+        return takes
+
+
+class WhenKept:
+    """A connection's capture that begins with the first frame that is captured."""
+
+    def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
+        self._begin = begin
+        self._begun: TappedConnection | None = None
+
+    def send(
+        self,
+        direction: Direction,
+        data: bytes,
+        timestamp_us: int | None = None,
+        *,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        """Write what is captured; `CaptureError` also where the capture cannot begin."""
+        if not data:
+            return
+        if self._begun is None:
+            self._begun = self._begin(timestamp_us)
+        self._begun.send(direction, data, timestamp_us, frames=frames, comments=comments)
+
+    def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
+        """Write the end of what was begun."""
+        if self._begun is not None:
+            self._begun.close(reset=reset, by_broker=by_broker)
+
+
+@per_catalog
+@cache
+def topic_places(name: str) -> tuple[_Place, ...]:
+    """Where a message names topics, in any of its versions."""
+    ids = {
+        path[:-1]: path[-1]
+        for spec in catalog().entry(name).all_specs()
+        for path, one in fields_with_paths(spec.fields, spec.structs(), ())
+        if one.name == _TOPIC_ID and one.type.name == "uuid"
+    }
+    named = [path for path, kind in entity_paths(name) if kind == _TOPIC]
+    places = [_Place(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]
+    without_name = ids.keys() - {one.path for one in places}
+    return (*places, *(_Place(path, topic_id=ids[path]) for path in sorted(without_name)))
+
+
+def _named(body: Any, name: str) -> Iterator[_Named]:
+    for place in topic_places(name):
+        for struct in structs_at(body, place.path):
+            names = getattr(struct, place.name, None) if place.name else None
+            topic_id = getattr(struct, place.topic_id, _NO_ID) if place.topic_id else _NO_ID
+            for one in names if isinstance(names, list) else [names]:
+                if one or topic_id != _NO_ID:
+                    yield _Named(one or "", topic_id)

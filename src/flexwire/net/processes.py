@@ -1,0 +1,320 @@
+"""Several processes that carry connections behind one set of listeners, for several cores.
+
+The tap accepts, and hands each client's socket to the process with the fewest connections. It alone
+opens listeners, so that each broker has one port whichever process met it first, and it alone
+removes capture files, so that what is to be kept is a limit for all of them. Processes write files
+of their own, and say four times a second what they have counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import socket
+from collections import Counter, deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.capture.kept_files import NO_LIMIT, FinishedFile, KeptFiles
+from flexwire.errors import ArgumentError, CaptureError, TapError
+from flexwire.net.host_port import HostPort
+from flexwire.net.securing import TapContexts
+from flexwire.net.statistics import TapStatistics
+from flexwire.net.worker import MESSAGE_BYTES, work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.process import BaseProcess
+
+    from flexwire.net.carrying import Manner
+
+log = logging.getLogger("flexwire.tap")
+
+MOST_PROCESSES: Final = 64
+_START_SECONDS: Final = 60.0
+_CLOSE_SECONDS: Final = 20.0
+# A process that ends at once is not to be started again at once.
+_RESTART_SECONDS: Final = 5.0
+
+
+class _Process:
+    """One process, as the tap knows it."""
+
+    def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
+        self.process = process
+        self.control = control
+        self.ask = ask
+        self.counts = TapStatistics()
+        self.clients: dict[int, str] = {}
+        """The hosts of its open connections, by their numbers."""
+        self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone = asyncio.Event()
+        self.is_over = False
+
+
+class Processes:
+    """Carries connections in several processes; ``port_for`` as for `Carrier`."""
+
+    def __init__(self, how: Manner, count: int, port_for: Callable[[HostPort], int | None]) -> None:
+        keep = how.keep
+        if count > MOST_PROCESSES:
+            raise ArgumentError(f"expected at most {MOST_PROCESSES} processes, got {count}")
+        if keep.max_bytes is not None and keep.max_bytes < (count + 1) * how.max_bytes:
+            raise ArgumentError(
+                f"{count} processes write files of {how.max_bytes:,} bytes: expected to keep at "
+                f"least {(count + 1) * how.max_bytes:,} bytes, got {keep.max_bytes:,}"
+            )
+        if keep.max_files is not None and keep.max_files < count:
+            raise ArgumentError(f"expected to keep a file of each process, got {keep.max_files}")
+        self._how = how
+        self._count = count
+        self._port_for = port_for
+        self._host = ""
+        self._kept = KeptFiles(keep, growing=count)
+        self._paths: list[Path] = []
+        self._running: list[_Process] = []
+        # Counts of the tap itself, and of processes that have ended.
+        self._own = TapStatistics()
+        self._restarting: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._heard: dict[str, Callable[[_Process, Any], None]] = {
+            "counts": self._hear_counts,
+            "line": self._hear_line,
+            "ended": self._hear_ended,
+            "paths": self._hear_paths,
+            "finished": self._hear_finished,
+            "failed": self._hear_failed,
+            "ready": self._hear_ready,
+            "over": self._hear_over,
+        }
+
+    async def start(self, host: str) -> None:
+        """Start all; raises `TlsError`, `CaptureError`, and `TapError` where one does not come."""
+        self._host = host
+        TapContexts(self._how.security)
+        try:
+            await asyncio.gather(*(self._start_one() for _ in range(self._count)))
+        except BaseException:
+            await self.close()
+            raise
+
+    def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
+        """Hand a client to the process with the fewest; closed where there is none."""
+        ready = [one for one in self._running if one.ready.done()]
+        try:
+            host = client.getpeername()[0]
+        except OSError:
+            client.close()
+            return  # it left at once
+        if self._closing or not ready:
+            client.close()
+            self._own.failures += not self._closing
+            return
+        chosen = min(ready, key=lambda one: len(one.clients))
+        chosen.clients[number] = host
+        self._say(chosen, {"client": number, "upstream": upstream}, client)
+
+    def rotate(self) -> None:
+        """Have all go on in their next capture files."""
+        for one in self._running:
+            self._say(one, {"rotate": True})
+
+    async def close(self) -> None:
+        """End all, and wait until what they captured is written; a second call does nothing."""
+        self._closing = True
+        for task in self._restarting:
+            task.cancel()
+        await asyncio.gather(*self._restarting, return_exceptions=True)
+        running = list(self._running)
+        for one in running:
+            self._say(one, {"over": True})
+        if running:
+            ends = [asyncio.ensure_future(one.gone.wait()) for one in running]
+            await asyncio.wait(ends, timeout=_CLOSE_SECONDS)
+            for end in ends:
+                end.cancel()
+        for one in running:
+            if not one.gone.is_set():
+                one.process.kill()
+                self._end(one)
+            await asyncio.to_thread(one.process.join)
+
+    @property
+    def stats(self) -> TapStatistics:
+        """What was counted when the processes last said it."""
+        self._own.count_removed(self._kept)
+        found = self._own
+        for one in self._running:
+            found = found + one.counts
+        return found
+
+    def counts(self) -> TapStatistics:
+        """The same as `stats`."""
+        return self.stats
+
+    @property
+    def clients(self) -> int:
+        """How many hosts have an open connection."""
+        return len(Counter(host for one in self._running for host in one.clients.values()))
+
+    @property
+    def capture_paths(self) -> list[Path]:
+        """The capture files of all, without those that made room for later ones."""
+        return list(self._paths)
+
+    async def _start_one(self) -> None:
+        control, theirs = _pair()
+        ask, asking = _pair()
+        with_limit = self._how.keep != NO_LIMIT
+        process = multiprocessing.get_context("spawn").Process(
+            target=work,
+            args=(self._how, self._host, theirs, asking, log.getEffectiveLevel()),
+            kwargs={"with_limit": with_limit},
+            daemon=True,
+        )
+        await asyncio.to_thread(process.start)
+        theirs.close()
+        asking.close()
+        one = _Process(process, control, ask)
+        self._running.append(one)
+        if self._closing:
+            process.kill()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(control, self._hear, one)
+        loop.add_reader(ask, self._answer, one)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await asyncio.shield(one.ready)
+        except TimeoutError:
+            raise TapError(
+                f"a process of the tap was not ready after {_START_SECONDS:g} s"
+            ) from None
+
+    def _say(
+        self, one: _Process, message: dict[str, Any], client: socket.socket | None = None
+    ) -> None:
+        one.waiting.append((json.dumps(message).encode(), client))
+        self._send(one)
+
+    def _send(self, one: _Process) -> None:
+        """Send what waits; the rest once the process has taken that."""
+        loop = asyncio.get_running_loop()
+        while one.waiting and not one.gone.is_set():
+            data, client = one.waiting[0]
+            try:
+                socket.send_fds(one.control, [data], [] if client is None else [client.fileno()])
+            except BlockingIOError:
+                loop.add_writer(one.control, self._send, one)
+                return
+            except OSError:
+                break  # that it is gone is read
+            one.waiting.popleft()
+            if client is not None:
+                client.close()
+        if not one.gone.is_set():
+            loop.remove_writer(one.control)
+
+    def _hear(self, one: _Process) -> None:
+        try:
+            data = one.control.recv(MESSAGE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._end(one)
+            return
+        kind, said = json.loads(data)
+        self._heard[kind](one, said)
+
+    def _hear_counts(self, one: _Process, said: dict[str, int]) -> None:
+        one.counts = TapStatistics(**said)
+
+    def _hear_line(self, _: _Process, said: tuple[int, str]) -> None:
+        log.log(said[0], "%s", said[1])
+
+    def _hear_ended(self, one: _Process, said: list[int]) -> None:
+        for number in said:
+            one.clients.pop(number, None)
+
+    def _hear_paths(self, _: _Process, said: list[str]) -> None:
+        self._paths += map(Path, said)
+
+    def _hear_finished(self, _: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
+        for path, (device, inode), size, frames in said:
+            self._kept.add(FinishedFile(Path(path), (device, inode), size, frames))
+        for gone in self._kept.make_room(self._count * self._how.max_bytes):
+            self._paths.remove(gone)
+
+    def _hear_failed(self, one: _Process, said: tuple[str, str]) -> None:
+        kind = CaptureError if said[0] == "capture" else TapError
+        one.ready.set_exception(kind(said[1]))
+
+    def _hear_ready(self, one: _Process, _: None) -> None:
+        one.ready.set_result(None)
+
+    def _hear_over(self, one: _Process, _: None) -> None:
+        one.is_over = True
+
+    def _answer(self, one: _Process) -> None:
+        try:
+            data = one.ask.recv(MESSAGE_BYTES)
+            if data:
+                one.ask.send(json.dumps(self._port_for(HostPort(*json.loads(data)))).encode())
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(one.ask)
+
+    def _end(self, one: _Process) -> None:
+        """A process has said all that it will say."""
+        loop = asyncio.get_running_loop()
+        for channel in (one.control, one.ask):
+            loop.remove_reader(channel)
+            loop.remove_writer(channel)
+            channel.close()
+        for _, client in one.waiting:
+            if client is not None:
+                client.close()
+        self._running.remove(one)
+        if not one.is_over:
+            one.counts.open_connections = 0
+            self._own.unended += len(one.clients)
+        self._own = self._own + one.counts
+        one.gone.set()
+        if not one.ready.done():
+            one.ready.set_exception(TapError("a process of the tap ended before it was ready"))
+        elif not one.is_over and not self._closing:
+            self._own.failures += 1
+            log.error(
+                "a process of the tap ended, and %d connections with it; another takes its place",
+                len(one.clients),
+            )
+            task = asyncio.create_task(self._restart())
+            self._restarting.add(task)
+            task.add_done_callback(self._restarting.discard)
+
+    async def _restart(self) -> None:
+        while True:
+            await asyncio.sleep(_RESTART_SECONDS)
+            try:
+                await self._start_one()
+            except (TapError, CaptureError) as error:
+                log.error("a process of the tap is missing: %s", error)  # noqa: TRY400  # the reason says all
+            else:
+                return
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """A channel of whole messages; this side of it does not wait."""
+    try:
+        own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except (OSError, AttributeError) as error:
+        raise TapError(f"this system has no channels for several processes: {error}") from error
+    own.setblocking(False)
+    return own, theirs

@@ -1,0 +1,119 @@
+"""What the capture gets of one connection: frames as their senders sent them, and all else.
+
+Credentials are not in it where they are withheld, and what cannot be written is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+from itertools import compress
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import CaptureError
+from flexwire.net.withholding import withheld, withheld_rest
+from flexwire.protocol.credentials import filler
+from flexwire.protocol.frames import framed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flexwire.capture.pcapng import Direction, TappedConnection
+    from flexwire.net.filtering import FrameFilter, WhenKept
+    from flexwire.net.sampling import Uncaptured
+    from flexwire.net.statistics import TapStatistics
+    from flexwire.protocol import Turn
+    from flexwire.protocol.frames import Frames
+
+log = logging.getLogger("flexwire.tap")
+
+# The comments of so many requests stand on one packet.
+_COMMENTED_TOGETHER: Final = 64
+
+
+class Recorder:
+    """Writes one connection to its capture, and counts what could not be written.
+
+    A capture that fails cuts nobody off: a full disk must not keep clients from their brokers.
+    """
+
+    def __init__(
+        self,
+        capture: TappedConnection | Uncaptured | WhenKept,
+        statistics: TapStatistics,
+        name: str,
+        *,
+        withholds: bool,
+        kept: FrameFilter | None = None,
+    ) -> None:
+        self._capture = capture
+        self._statistics = statistics
+        self._name = name
+        self._withholds = withholds
+        self._kept = kept
+
+    def frames(
+        self,
+        direction: Direction,
+        frames: Frames,
+        turns: Sequence[Turn],
+        at_us: int,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        """Write frames that came together, and what their conversation says they are."""
+        if self._kept is not None:
+            frames, takes = self._kept.kept(frames, turns)
+            turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
+        whole, payloads = frames
+        if not payloads:
+            return
+        if self._withholds:
+            shown = [withheld(*both) for both in zip(payloads, turns, strict=True)]
+            hidden = sum(map(operator.is_not, shown, payloads))
+            if hidden:
+                self._statistics.withheld += hidden
+                whole, payloads = b"".join(map(framed, shown)), shown
+        if not any(comments):
+            # Frames that came together are written together: one call of the system for all.
+            self._write(direction, whole, at_us, len(payloads))
+            return
+        for start in range(0, len(payloads), _COMMENTED_TOGETHER):
+            part = slice(start, start + _COMMENTED_TOGETHER)
+            data = b"".join(map(framed, payloads[part]))
+            said = [one for one in comments[part] if one]
+            self._write(direction, data, at_us, len(payloads[part]), said)
+
+    def piece(self, direction: Direction, data: bytes, at_us: int, *, may_be_secret: bool) -> None:
+        """Write bytes that are not frames."""
+        hidden = self._withholds and may_be_secret
+        self._write(direction, filler(len(data)) if hidden else data, at_us)
+
+    def broken_off(self, direction: Direction, data: bytes) -> None:
+        """Write what there is of a frame that will not be whole."""
+        self._statistics.broken_off += 1
+        log.info("%s: a %s broke off", self._name, direction)
+        if self._withholds:
+            data = withheld_rest(data, is_request=direction == "request")
+        self._write(direction, data)
+
+    def close(self, *, reset: bool, by_broker: bool) -> None:
+        """Write how the connection ended."""
+        try:
+            self._capture.close(reset=reset, by_broker=by_broker)
+        except CaptureError as error:
+            self._statistics.unended += 1
+            log.error("%s: its end is not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all
+
+    def _write(
+        self,
+        direction: Direction,
+        data: bytes,
+        at_us: int | None = None,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        try:
+            self._capture.send(direction, data, at_us, frames=frames, comments=comments)
+        except CaptureError as error:
+            self._statistics.capture_failures += frames
+            log.error("%s: not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all

@@ -1,0 +1,217 @@
+"""One of a tap's processes: carries the clients that are handed to it, and says what it counts.
+
+It listens nowhere. Sockets of clients come over one channel, and all else that its tap and it have
+to say; over another it asks for the port of a broker that it has not met, and waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import signal
+import socket
+from typing import TYPE_CHECKING, Final
+
+from flexwire.capture.kept_files import NO_LIMIT, KeptFiles
+from flexwire.errors import CaptureError, FlexwireError
+from flexwire.net.carrying import Carrier
+from flexwire.net.host_port import HostPort
+from flexwire.net.memory import keep_freed_memory
+
+if TYPE_CHECKING:
+    from flexwire.capture.kept_files import FinishedFile
+    from flexwire.net.carrying import Manner
+
+log = logging.getLogger("flexwire.tap")
+
+MESSAGE_BYTES: Final = 64 * 1024
+"""No message between a tap and its processes is longer."""
+_TELL_SECONDS: Final = 0.25
+# The tap answers at once, unless it is gone or stuck.
+_ASK_SECONDS: Final = 10.0
+# So many paths and numbers are well below the most bytes of a message.
+_TOLD_TOGETHER: Final = 100
+_MOST_LINES: Final = 1000
+_MOST_CHARACTERS: Final = 8000
+
+
+class ToldFiles(KeptFiles):
+    """Remembers which files are finished, for the tap: the limit is that of all its processes."""
+
+    def __init__(self) -> None:
+        super().__init__(NO_LIMIT)
+        self.finished: list[FinishedFile] = []
+
+    def add(self, file: FinishedFile) -> None:
+        """Take in a file that is finished."""
+        self.finished.append(file)
+
+
+class _Lines(logging.Handler):
+    """Keeps what is logged for the tap, whose log it is; beyond a bound it counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[int, str]] = []
+        self._lost = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        if len(self.lines) < _MOST_LINES:
+            self.lines.append((record.levelno, self.format(record)[:_MOST_CHARACTERS]))
+        else:
+            self._lost += 1
+
+    def taken(self) -> list[tuple[int, str]]:
+        """What was kept since it was last asked."""
+        lines, self.lines = self.lines, []
+        if self._lost:
+            lines.append((logging.WARNING, f"{self._lost} more lines were not logged"))
+            self._lost = 0
+        return lines
+
+
+class Worker:
+    """Carries what comes over ``control``, until it says that it is over or breaks off."""
+
+    def __init__(
+        self,
+        how: Manner,
+        control: socket.socket,
+        ask: socket.socket,
+        lines: _Lines,
+        *,
+        with_limit: bool,
+    ) -> None:
+        self._control = control
+        self._ask = ask
+        self._lines = lines
+        self._ports: dict[HostPort, int] = {}
+        self._files = ToldFiles() if with_limit else None
+        self._carrier = Carrier(how, self._port_for, self._files, self._note_end)
+        self._ended: list[int] = []
+        self._told_paths = 0
+        self._is_over = asyncio.Event()
+
+    async def run(self, host: str) -> None:
+        """Carry until it is over; then all is captured and told."""
+        try:
+            await self._carrier.start(host)
+        except FlexwireError as error:
+            kind = "capture" if isinstance(error, CaptureError) else "tap"
+            await self._say("failed", (kind, str(error)))
+            await self._say("over")
+            return
+        loop = asyncio.get_running_loop()
+        self._control.setblocking(False)
+        loop.add_reader(self._control, self._hear)
+        await self._say("ready")
+        try:
+            while not self._is_over.is_set():
+                await self._tell()
+                try:
+                    async with asyncio.timeout(_TELL_SECONDS):
+                        await self._is_over.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            loop.remove_reader(self._control)
+            await self._carrier.close()
+            await self._tell()
+            await self._say("over")
+
+    def _hear(self) -> None:
+        try:
+            data, files, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, files = b"", []
+        if not data:
+            # The tap is gone, and with it all listeners.
+            self._is_over.set()
+            return
+        said = json.loads(data)
+        if "client" in said:
+            client = socket.socket(fileno=files[0])
+            client.setblocking(False)
+            self._carrier.take(client, HostPort(*said["upstream"]), said["client"])
+        elif "rotate" in said:
+            self._carrier.rotate()
+        else:
+            self._is_over.set()
+
+    def _note_end(self, number: int) -> None:
+        self._ended.append(number)
+
+    def _port_for(self, address: HostPort) -> int | None:
+        port = self._ports.get(address)
+        if port is None:
+            port = self._asked(address)
+            if port is not None:
+                self._ports[address] = port
+        return port
+
+    def _asked(self, address: HostPort) -> int | None:
+        try:
+            self._ask.send(json.dumps(address).encode())
+            port: int | None = json.loads(self._ask.recv(MESSAGE_BYTES))
+        except OSError as error:
+            log.error("no listener for %s: the tap does not answer: %s", address, error)  # noqa: TRY400  # the reason says all
+            return None
+        return port
+
+    async def _tell(self) -> None:
+        """Say what was counted, and what has happened to files and connections."""
+        for level, line in self._lines.taken():
+            await self._say("line", (level, line))
+        counts = self._carrier.counts()
+        await self._say("counts", dataclasses.asdict(counts))
+        paths = self._carrier.capture_paths
+        while self._told_paths < len(paths):
+            some = paths[self._told_paths : self._told_paths + _TOLD_TOGETHER]
+            self._told_paths += len(some)
+            await self._say("paths", [str(path) for path in some])
+        while self._files is not None and self._files.finished:
+            some_files = self._files.finished[:_TOLD_TOGETHER]
+            del self._files.finished[:_TOLD_TOGETHER]
+            await self._say("finished", [(str(path), *rest) for path, *rest in some_files])
+        while self._ended:
+            ended, self._ended = self._ended[:_TOLD_TOGETHER], self._ended[_TOLD_TOGETHER:]
+            await self._say("ended", ended)
+
+    async def _say(self, kind: str, said: object = None) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(
+                self._control, json.dumps((kind, said)).encode()
+            )
+        except OSError:
+            self._is_over.set()
+
+
+def work(
+    how: Manner,
+    host: str,
+    control: socket.socket,
+    ask: socket.socket,
+    level: int,
+    *,
+    with_limit: bool,
+) -> None:
+    """Be one of a tap's processes."""
+    # Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    lines = _Lines()
+    lines.setFormatter(logging.Formatter("%(message)s"))
+    logging.basicConfig(handlers=[lines], level=level)
+    keep_freed_memory()
+    ask.settimeout(_ASK_SECONDS)
+
+    async def job() -> None:
+        control.setblocking(False)
+        await Worker(how, control, ask, lines, with_limit=with_limit).run(host)
+
+    asyncio.run(job())

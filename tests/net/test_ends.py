@@ -1,0 +1,161 @@
+"""An end of a connection tells all that comes, in its order, and holds no more than it must."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.net.ends import Calls, End
+from tests.net.broker import connected, run, serving, settled, tapped
+from tests.net.test_relay import asking
+from tests.protocol.payloads import frame
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is asked of it."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__()
+        self.end = end
+        self._reads = True
+        self.written = b""
+        self.closed = False
+        end.connection_made(self)
+
+    def pause_reading(self) -> None:
+        self._reads = False
+
+    def resume_reading(self) -> None:
+        self._reads = True
+
+    def is_read(self) -> bool:
+        return self._reads
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Heard:
+    """What an end has told."""
+
+    def __init__(self) -> None:
+        self.all: list[object] = []
+        self.calls = Calls(self.all.append, lambda: self.all.append("ended"), self.all.append)
+
+
+def two(*, over_tls: bool = False) -> tuple[Wire, Wire]:
+    return Wire(End(over_tls=over_tls)), Wire(End())
+
+
+def test_what_comes_early_waits_and_nothing_more_is_read() -> None:
+    async def job() -> None:
+        one, other = two()
+        one.end.data_received(b"early")
+        assert not one.is_read()
+        one.end.eof_received()
+        heard = Heard()
+        one.end.call(heard.calls, other.end)
+        assert heard.all == [b"early", "ended"]
+        # The end is told once, whatever comes of it.
+        one.end.connection_lost(None)
+        assert heard.all == [b"early", "ended"]
+
+    run(job())
+
+
+def test_a_connection_that_is_lost_early_is_told_as_lost() -> None:
+    async def job() -> None:
+        one, other = two()
+        error = ConnectionResetError()
+        one.end.connection_lost(error)
+        heard = Heard()
+        one.end.call(heard.calls, other.end)
+        assert heard.all == [error]
+
+    run(job())
+
+
+def test_an_end_that_is_full_stops_the_other_until_it_is_not() -> None:
+    async def job() -> None:
+        one, other = two()
+        # Full before anybody is told anything.
+        other.end.pause_writing()
+        one.end.data_received(b"x")
+        one.end.call(Heard().calls, other.end)
+        assert not one.is_read()
+        other.end.call(Heard().calls, one.end)
+        other.end.resume_writing()
+        assert one.is_read()
+        other.end.pause_writing()
+        assert (one.is_read(), other.is_read()) == (False, True)
+
+    run(job())
+
+
+def test_an_end_that_is_ignored_tells_nothing_and_is_read_to_its_end() -> None:
+    async def job() -> None:
+        one, other = two()
+        heard = Heard()
+        one.end.call(heard.calls, other.end)
+        other.end.call(Heard().calls, one.end)
+        other.end.pause_writing()
+        one.end.ignore()
+        assert one.is_read()
+        one.end.data_received(b"late")
+        one.end.connection_lost(OSError())
+        other.end.pause_writing()
+        assert heard.all == []
+        assert one.is_read()
+
+    run(job())
+
+
+@pytest.mark.parametrize("over_tls", [True, False])
+def test_only_without_tls_can_be_written_to_what_has_ended(over_tls: bool) -> None:  # noqa: FBT001  # a case of the test
+    async def job() -> None:
+        one, _ = two(over_tls=over_tls)
+        assert one.end.eof_received() is not over_tls
+        one.end.write(b"more")
+        assert one.end.is_closing is over_tls
+        assert one.written == (b"" if over_tls else b"more")
+
+    run(job())
+
+
+def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> None:
+    piece = frame(asking(bytes(1 << 20)))
+    may_read = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await may_read.wait()
+        for _n in range(64):
+            await reader.readexactly(len(piece))
+
+    async def job() -> None:
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path) as tap,
+            connected(tap.listen_address) as client,
+        ):
+            sending = asyncio.ensure_future(client.send(piece * 64))
+            before = -1
+            while before != tap.stats.request_bytes or not before:
+                before = tap.stats.request_bytes
+                await asyncio.sleep(0.1)
+            assert tap.stats.request_bytes < 32 << 20
+            may_read.set()
+            await sending
+            await settled(lambda: tap.stats.requests == 64)
+
+    run(job())

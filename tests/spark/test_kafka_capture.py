@@ -162,9 +162,12 @@ def test_every_option_says_what_it_says() -> None:
         brokers="[::1]:9092", capturedRelease="3.9.2", includeRecordBytes="true",
         showCredentials="TRUE", skipUnreadable="true", maxPartitionBytes="1m",
         maxBytesPerTrigger="2m", maxFilesPerTrigger="3", failOnDataLoss="false",
+        acceptSampled="true",
     )  # fmt: skip
     how = asked.asked
     assert how.brokers == Brokers.parse([9092, 9094, 9095], ["[::1]:9092"])
+    assert how.takes_sampled
+    assert not options("/a").asked.takes_sampled
     assert (how.release, how.show_credentials, how.skip_unreadable) == ("3.9.2", True, True)
     assert (how.record_bytes, how.range_bytes) == (True, 1 << 20)
     assert asked.wanted.client_ids == {"a", "b"}
@@ -187,7 +190,7 @@ def test_every_option_says_what_it_says() -> None:
         ({"capturedRelease": "0.1"}, "0.1"),
         ({"brokers": "kafka:9092"}, "expected the address and port of a broker"),
         ({"ports": "70000"}, "a port is a number from 1 to 65535, got 70000"),
-        ({"opt": "1"}, "there is no option opt; those there are: brokers, capturedRelease"),
+        ({"opt": "1"}, "there is no option opt; those there are: acceptSampled, brokers"),
     ],
 )
 def test_what_an_option_does_not_take_is_refused(given: dict[str, str], reason: str) -> None:

@@ -271,8 +271,8 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
     assert "Captures here hold a part of what passed." in words
-    assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections and only" in words
-    assert "only those of topics a. Every count" in words
+    assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections, and" in words
+    assert "and of their frames only those of topics a. Every count" in words
     assert page.index("hold a part") < page.index('class="figures"')
     assert "hold a part" not in Page(render(SAMPLE)).words()
 

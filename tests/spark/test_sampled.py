@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 
+from flexwire.capture.filtering import CaptureFilter, filter_comment
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment
 from flexwire.cli.app import app
@@ -27,17 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 NOTE = (
-    "1 capture holds 12.5 % of all connections: counts, bytes, the audit and all answers are "
-    "about these alone."
+    "1 capture holds 12.5 % of all connections, and of their frames only those of topics orders: "
+    "counts, bytes, the audit and all answers are about these alone."
 )
 
-PART = [{"share": 0.125, "files": 1, "only": ""}]
+ONLY = CaptureFilter(topics=("orders",))
+PART = [{"share": 0.125, "files": 1, "only": "topics orders"}]
 
 
 def sampled(directory: Path) -> Path:
     """A whole capture, and beside it one that holds a share."""
     capture(directory)
-    with PcapngWriter(directory, prefix="part", comment=sampling_comment(0.125)) as writer:
+    comment = sampling_comment(0.125), filter_comment(ONLY)
+    with PcapngWriter(directory, prefix="part", comment=comment) as writer:
         connection = writer.open_connection(("10.0.0.8", 50000), ("10.0.0.1", 9092))
         payload = request(made("HeartbeatRequest"), 4, 1, client_id="drawn")
         connection.send("request", len(payload).to_bytes(4, "big") + payload)
@@ -55,9 +58,9 @@ def test_a_part_is_never_taken_for_the_whole(
     given = ["chargeback"] if by_objects else []
     files = sampled(tmp_path / "capture")
     told = analyze([files], out, spark=spark, by_objects=by_objects, answers=given)
-    assert told.facts.sampled == (Sampled(0.125, 1),)
+    assert told.facts.sampled == (Sampled(0.125, 1, "topics orders"),)
     assert NOTE in told.notes
-    assert "1 file: <bdi>12.5 % of all connections</bdi>." in " ".join(
+    assert "1 file: <bdi>12.5 % of all connections, and of their" in " ".join(
         told.report.read_text().split()
     )
     assert json.loads((out / "audit.json").read_text())["sampled"] == PART

@@ -36,8 +36,8 @@ class Sampled:
         share = f"{share_text(self.share)} of all connections"
         if not self.only:
             return share
-        frames = f"only those of {self.only}"
-        return f"of all frames {frames}" if self.share == 1 else f"{share} and {frames}"
+        frames = f"frames only those of {self.only}"
+        return f"of all {frames}" if self.share == 1 else f"{share}, and of their {frames}"
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[Sampled, ...]:

@@ -49,7 +49,8 @@ class AnswerFacts:
     ``shown`` has a value for each of ``columns``, the most important row first. The whole is the
     table and the CSV of the same ``name``, but for ``left_out`` rows that neither has. Where the
     picture is over time, ``moments`` are the values that it shows, of all rows: a moment and its
-    ``picture.parts``, or else its ``picture.value``.
+    ``picture.parts``, or else its ``picture.value``. State is ``as_of`` a moment, empty where that
+    is the end of logs.
     """
 
     name: str
@@ -62,6 +63,7 @@ class AnswerFacts:
     shown: tuple[tuple[Any, ...], ...]
     left_out: int = 0
     moments: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    as_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

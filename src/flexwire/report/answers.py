@@ -42,6 +42,7 @@ class Part:
     table: Table | None = None
     whole: str = ""
     failed: str = ""
+    as_of: str = ""
 
 
 def parts(
@@ -91,6 +92,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
         _legend(answer),
         replace(table, more=0),
         _whole(answer, len(table.rows)),
+        as_of=answer.as_of,
     )
 
 

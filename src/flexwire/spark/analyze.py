@@ -43,14 +43,15 @@ from flexwire.spark.answers import (
     gather_audit,
     tables_to_audit,
 )
-from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import internal_topics, with_internal
+from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
+from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
+from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from flexwire.report.log_facts import LogFacts
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
     from flexwire.spark.publishing.staging import Staging
@@ -190,6 +192,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     labels: str | Path | None = None,
     timezone: str = "UTC",
     keys: Iterable[str | Path] = (),
+    as_of: Moment | None = None,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -213,17 +216,17 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ``by_objects`` reads as the reference does, far slower. Key logs in ``keys`` open TLS.
 
     ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
-    default those about logs, if there are any. Each is a table, ``OUT/answers/NAME.csv`` and a part
-    of the report; one that fails is in ``facts.unanswered``. The file ``labels`` (client ids to
-    teams) asks those that it is for.
+    default those about logs. Each is a table, ``OUT/answers/NAME.csv`` and a part of the report, or
+    in ``facts.unanswered``. ``labels`` (client ids to teams) asks those that it is for. State is
+    that of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = _asked(answers, labels, timezone)
-    how = _How(*flags, *given, *to_format(format, append), *asked, keys=to_key_logs(keys))
+    asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, to_key_logs(keys))
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -273,7 +276,9 @@ class _How:
     append: bool
     answers: tuple[Answer, ...] | None
     zone: Zone
-    keys: tuple[str, ...] = ()
+    are_named: bool
+    as_of: AsOf
+    keys: tuple[str, ...]
 
 
 def _run(
@@ -285,6 +290,7 @@ def _run(
     how: _How,
 ) -> Analysis:
     to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
+    check_moment(how.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
     if how.by_objects:
@@ -543,24 +549,26 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers, internal = self.how.answers, internal_topics(logs)
+        answers = self.how.answers
         if answers is None:
             answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
-        answers = tuple(one for one in answers if not one.asks or internal.intersection(one.asks))
+        lacking = without_logs(answers, logs, are_named=self.how.are_named)
+        answers = tuple(one for one in answers if one.name not in lacking)
+        unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
-            return facts
+            return replace(facts, unanswered=unasked)
         written = staged(self.place)
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            tables = with_internal(opened, self.spark, logs)
-            told = [ask_or_tell(one, tables, memory) for one in answers]
+            with with_internal(opened, self.spark, logs, self.how.as_of) as tables:
+                told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         write_answers(self.place.files, given, grows=self.how.format == DELTA)
         return replace(
             facts,
-            answers=tuple(one.facts() for one in given),
-            unanswered=tuple(one for one in told if isinstance(one, Unanswered)),
+            answers=tuple(one.facts(self.how.as_of.told) for one in given),
+            unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
 
     def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:

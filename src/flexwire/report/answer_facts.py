@@ -68,8 +68,12 @@ class AnswerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question that was asked and found no answer, because something failed; and what."""
+    """A question that was asked and found no answer, because something failed; and what.
+
+    It ``can_ask`` the tables again where they have what it is about.
+    """
 
     name: str
     question: str
     reason: str
+    can_ask: bool = True

@@ -43,6 +43,7 @@ class Part:
     whole: str = ""
     failed: str = ""
     as_of: str = ""
+    can_ask: bool = True
 
 
 def parts(
@@ -76,7 +77,7 @@ def _label(name: str) -> str:
 
 
 def _failed(one: Unanswered) -> Part:
-    return Part(one.name, _label(one.name), one.question, failed=one.reason)
+    return Part(one.name, _label(one.name), one.question, failed=one.reason, can_ask=one.can_ask)
 
 
 def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:

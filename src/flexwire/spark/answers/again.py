@@ -77,7 +77,9 @@ def notes_of(out: str | Path) -> tuple[str, ...]:
         facts = Facts.from_json(json.loads(output_of(out).read("facts.json")))
     except (ValueError, FlexwireError):
         return ()  # of an older release
-    return sampled_notes(facts.sampled)
+    moments = {one.as_of for one in facts.answers if one.as_of}
+    state = tuple(f"What is said of internal topics is as of {one}." for one in sorted(moments))
+    return (*sampled_notes(facts.sampled), *state)
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:

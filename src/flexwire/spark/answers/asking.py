@@ -220,4 +220,5 @@ def ask_or_tell(
         reason = str(analysis_error(answer.name, error, memory))
     except Exception as error:  # noqa: BLE001 - whatever fails in one, the tables are not lost by it
         reason = f"{answer.name}: {type(error).__name__}: {error}"
-    return Unanswered(answer.name, answer.question, shorten(reason, _LONGEST_TEXT * 4))
+    reason = shorten(reason, _LONGEST_TEXT * 4)
+    return Unanswered(answer.name, answer.question, reason, can_ask=not answer.asks)

@@ -31,7 +31,7 @@ _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in f
 # A producer has offsets of its own, and a broker gives others.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
-_ROW: Final = ("message", "type", "version", *_ABOUT)
+_ROW: Final = ("message", "type", *_ABOUT)
 _NOT_READ: Final = "of bytes that do not read"
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic"),
@@ -41,7 +41,7 @@ COLUMNS = (
            f"{_NOT_READ}, and of batches that were withheld or cut off"),
     Column("type", pa.int32(), "its type, or the api key of its message", "with ``message``, "
            "unless the bytes say it"),
-    Column("version", pa.int32(), "the version of its value", "with ``type``, and of tombstones"),
+    Column("versions", pa.list_(pa.int32()), "the versions of their values"),
     Column("group", pa.string(), "the group that it is about", "of records of no group"),
     Column("transactional_id", pa.string(), "the transactional id that it is about",
            "of records of no transaction"),
@@ -83,6 +83,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame:
     has_error = F.col("error").isNotNull()
     each = every.withColumn("has_error", has_error).groupBy("topic", "source", *_ROW, "has_error")
     return each.agg(
+        F.array_sort(F.collect_set("version")).alias("versions"),
         F.count_distinct("partition").alias("partitions"),
         F.count("*").alias("records"),
         F.count_if("is_tombstone").alias("tombstones"),
@@ -138,13 +139,14 @@ ANSWER = Answer(
     "commit for each record); many records of one group's members are rebalances.",
     "a kind of record, and what it is about",
     COLUMNS,
-    ("-records", "topic", "source", "message", "type", "version", "group", "transactional_id"),
+    ("-records", "topic", "source", "message", "type", "group", "transactional_id"),
     (
         ShownColumn("topic", "Topic", is_about=True),
         ShownColumn("message", "Record", is_about=True),
         ShownColumn("group", "Group", is_about=True),
         ShownColumn("transactional_id", "Transactional id", is_about=True),
         ShownColumn("source", "Carried by"),
+        ShownColumn("versions", "Versions"),
         ShownColumn("partitions", "Partitions", "count"),
         ShownColumn("records", "Records", "count"),
         ShownColumn("tombstones", "Tombstones", "count"),

@@ -72,13 +72,10 @@ def _opened(logs: InternalLogs) -> DataFrame | None:
 
     None where it is not known up to where their logs are to be read.
     """
-    if logs.as_of.of(_TOPIC):
+    batches = logs.written(_TOPIC)
+    if batches is None:
         return None
-    of_transactions = logs.batches.where("is_transactional")
-    if logs.as_of.time is not None:
-        ends = logs.ends(_TOPIC)
-        of_transactions = of_transactions.join(ends, ["topic", "partition"])
-        of_transactions = of_transactions.where("base_offset < end_offset")
+    of_transactions = batches.where("is_transactional")
     is_end: SparkColumn = F.col("is_control")
     ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
     data = of_transactions.where(~is_end).join(ends, [*_KEY], "left")

@@ -209,6 +209,18 @@ class InternalLogs:
         end = F.greatest("written", "base").alias("end_offset")
         return bases.join(written, [*_PLACE], "left").select(*_PLACE, end)
 
+    def written(self, of: InternalTopic) -> DataFrame | None:
+        """The batches that begin before the moment that the log of ``of`` is read up to.
+
+        None where offsets say it, as then it is not known of other logs.
+        """
+        if self.as_of.of(of):
+            return None
+        if self.as_of.time is None:
+            return self.batches
+        both = self.batches.join(self.ends(of), [*_PLACE])
+        return both.where("base_offset < end_offset").drop("end_offset")
+
     def _ends_at(self, time: datetime) -> list[tuple[str, int, int]]:
         later = round((time + _MILLISECOND).timestamp() * 1000)
         query, found = LogQuery(ending_timestamp=later), []
@@ -242,14 +254,13 @@ def without_logs(
     internal, found = internal_topics(files), {}
     for one in answers:
         if one.asks and not internal.intersection(one.asks):
-            topics = " and ".join(one.asks)
-            lacks = f"no log of {topics} is among the paths, and what was captured is not its state"
+            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
         elif one.of_logs and not files:
             lacks = "no log segment is among the paths"
         else:
             continue
-        reason = f"{one.name}: {lacks}"
-        found[one.name] = Unanswered(one.name, one.question, reason) if are_named else None
+        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
+        found[one.name] = told if are_named else None
     return found
 
 

@@ -57,7 +57,12 @@ def unused_groups(tables: AnalysisTables) -> DataFrame:
         named = shared.join(logs.topic_names(), "topic_id", "left")
         topic = F.coalesce("topic", "topic_id").alias("topic")
         time = F.col("write_time").alias("time")
-        settled = F.col("is_known").alias("is_settled")
+        # Of a group that no record of a group names it is not known who is in it, unless all of
+        # these were read.
+        is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
+        settled = (F.col("is_known") & is_named).alias("is_settled")
+        of_groups = every.select(F.col("group").alias("of_group"))
+        named = named.join(of_groups, F.col("group_id") == F.col("of_group"), "left")
         share = named.select(F.col("group_id").alias("group"), topic, "partition", time, settled)
         places = places.unionByName(share)
     used = places.groupBy("group").agg(

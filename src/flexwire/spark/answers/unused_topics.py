@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "where no log of it was read"
+_NOT_READ: Final = "where no log of it was read, and as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic"),
     Column("partitions", pa.int64(), "its partitions, or those whose log was read where the "
            "cluster's metadata was not"),
-    Column("bytes", pa.int64(), "the bytes of its logs that were read, to their end", _NOT_READ),
+    Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ),
     Column("last_record_time", _TIME, "the latest timestamp of its records",
            f"{_NOT_READ}, or has none"),
     Column("groups", pa.int64(), "the groups that have committed an offset of it, without members "
@@ -40,6 +40,10 @@ COLUMNS = (
     Column("is_known", pa.bool_(), "whether surely no group reads it: false where not all "
            "partitions of __consumer_offsets were read, or not known to be"),
 )  # fmt: skip
+
+
+# What the batches of a topic say of it.
+_WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
 def unused_topics(tables: AnalysisTables) -> DataFrame:
@@ -92,10 +96,12 @@ def _wanted(logs: InternalLogs) -> DataFrame:
 
 def _topics(logs: InternalLogs) -> DataFrame:
     """All topics: those of the cluster's metadata, and those whose logs were read."""
-    of_logs = logs.batches.groupBy("topic").agg(
+    batches = logs.written(_TOPIC)
+    is_known = batches is not None
+    batches = logs.batches if batches is None else batches
+    of_logs = batches.groupBy("topic").agg(
         F.count_distinct("partition").alias("read"),
-        F.sum("size").alias("bytes"),
-        F.max("newest_time").alias("last_record_time"),
+        *(F.when(F.lit(is_known), F.expr(one)).alias(name) for name, one in _WRITTEN.items()),
     )
     try:
         placed = logs.partitions()

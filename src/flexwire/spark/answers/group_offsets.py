@@ -79,7 +79,6 @@ ANSWER = Answer(
         ShownColumn("end_offset", "End", "count"),
         ShownColumn("lag", "Lag", "count"),
         ShownColumn("pending", "Pending", "count"),
-        ShownColumn("metadata", "Metadata"),
         ShownColumn("commit_time", "Committed", "moment"),
         ShownColumn("is_known", "Known", "flag"),
     ),

@@ -93,7 +93,7 @@ ANSWER = Answer(
     "Which groups does nobody use?",
     "Groups without a member, those that have been idle for longest first.",
     "Ask the owners of those that have been idle for weeks, and delete them (kafka-consumer-groups "
-    "--delete, kafka-share-groups --delete): their commits keep topics looking used.",
+    "--delete, kafka-share-groups --delete).",
     "a group",
     COLUMNS,
     ("-idle_us", "group"),

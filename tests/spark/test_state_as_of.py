@@ -13,10 +13,9 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.records import Record
-from flexwire.report import render
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import ANSWERS, STATE_ANSWERS
-from flexwire.spark.answers.again import notes_of
+from flexwire.spark.answers.again import answers_of, notes_of
 from flexwire.spark.answers.asking import ask, chosen
 from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.spark.answers.internal_logs import with_internal
@@ -255,15 +254,18 @@ def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> No
     assert logs.rows(END, "unread_state") == {"unread_state": []}
 
 
-def test_the_report_says_the_moment(spark: SparkSession, tmp_path: Path) -> None:
+def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark is not None
     groups(tmp_path / "data", is_whole=True)
-    out = tmp_path / "out"
-    done = analyze([tmp_path / "data"], out, spark=spark, answers=["group_state"], as_of=AT)
-    moment = "2023-11-14 22:13:21 UTC"
-    assert f"As of {moment}." in render(done.facts)
-    assert notes_of(out) == (f"What is said of internal topics is as of {moment}.",)
-    found = {row["group"] for row in done.output.table("answers/group_state").to_pylist()}
-    assert found == {"slow", "done", "within", "live"}
+    out, moment = tmp_path / "out", "2023-11-14 22:13:21 UTC"
+    command = ["analyze", str(tmp_path / "data"), "--out", str(out), "--answers", "group_state"]
+    result = CliRunner().invoke(app, [*command, "--as-of", "2023-11-14T22:13:21"])
+    note = f"What is said of internal topics is as of {moment}."
+    assert (result.exit_code, note in result.output) == (0, True)
+    assert notes_of(out) == (note,)
+    assert f"As of {moment}." in (out / "report.html").read_text()
+    [given] = answers_of(out, ["group_state"])
+    assert {*given.rows["group"].to_pylist()} == {"slow", "done", "within", "live"}
 
 
 def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:

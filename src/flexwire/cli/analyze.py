@@ -219,6 +219,7 @@ def _tell(done: Analysis, out: str) -> None:
     if done.facts.request_logs is not None:
         print(_of_request_logs(done.facts.request_logs))
     if not done.facts.has_traffic:
+        _tell_notes(done)
         _tell_where(done, out)
         return
     size = "" if done.facts.request_logs is not None else f", {totals.bytes:,} bytes"
@@ -231,10 +232,14 @@ def _tell(done: Analysis, out: str) -> None:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
-    for note in done.notes:
-        print(note)
+    _tell_notes(done)
     print_audit(done.facts)
     _tell_where(done, out)
+
+
+def _tell_notes(done: Analysis) -> None:
+    for note in done.notes:
+        print(note)
 
 
 def _of_logs(logs: LogFacts) -> str:

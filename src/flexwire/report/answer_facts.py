@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
 # since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them;
@@ -64,6 +67,12 @@ class AnswerFacts:
     left_out: int = 0
     moments: tuple[tuple[int, tuple[float, ...]], ...] = ()
     as_of: str = ""
+
+
+def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
+    """Say of which moment answers about state are, where that is not the end of logs."""
+    moments = sorted({one.as_of for one in answers if one.as_of})
+    return tuple(f"What is said of internal topics is as of {one}." for one in moments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered
+from flexwire.report.answer_facts import Unanswered, moment_notes
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
 from flexwire.report.sampled_facts import sampled_files, sampled_notes
@@ -378,7 +378,7 @@ def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say which answers failed, and which have more rows than their tables."""
+    """Say of which moment answers are, which failed, and which have more rows than their tables."""
     failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
     cut = (
         f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
@@ -386,7 +386,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
         for one in facts.answers
         if one.left_out
     )
-    return (*failed, *cut)
+    return (*moment_notes(facts.answers), *failed, *cut)
 
 
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:

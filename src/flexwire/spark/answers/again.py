@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
+from flexwire.report.answer_facts import moment_notes
 from flexwire.report.facts import Facts
 from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
@@ -77,9 +78,7 @@ def notes_of(out: str | Path) -> tuple[str, ...]:
         facts = Facts.from_json(json.loads(output_of(out).read("facts.json")))
     except (ValueError, FlexwireError):
         return ()  # of an older release
-    moments = {one.as_of for one in facts.answers if one.as_of}
-    state = tuple(f"What is said of internal topics is as of {one}." for one in sorted(moments))
-    return (*sampled_notes(facts.sampled), *state)
+    return (*sampled_notes(facts.sampled), *moment_notes(facts.answers))
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.arguments import refuse
@@ -120,8 +121,9 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        name = f"cluster-{oldest}"
-        return replace(state, records=self._kept(name, lambda: state.records))
+        # Salts and keys are in them, which no file of Spark's may hold.
+        held = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        return replace(state, records=held)
 
     def view(self, of: InternalTopic, made: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
         """What a view makes of a log; None where that is not there."""

@@ -252,6 +252,9 @@ def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> No
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)
     assert gap["error"].startswith("compacted beyond the moment")
     assert logs.rows(END, "unread_state") == {"unread_state": []}
+    (tmp_path / "data" / "cleaner-offset-checkpoint").unlink()
+    [gap] = logs.rows(AsOf(AT), "unread_state")["unread_state"]
+    assert gap["error"].startswith("no cleaner-offset-checkpoint says")
 
 
 def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path) -> None:

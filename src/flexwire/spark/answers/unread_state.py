@@ -20,6 +20,7 @@ from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENT
 from flexwire.spark.internal_topics.share_state import RECORDS as OF_SHARES
 from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
 from flexwire.tables.schema import Column
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -38,6 +39,7 @@ _READS: Final = {
 _GAPS: Final = "topic string, partition int, first_offset bigint, error string"
 _FIRST: Final = ("first_offset", "error")
 _COMPACTED: Final = "compacted beyond the moment that is asked for"
+_NO_CHECKPOINT: Final = "no cleaner-offset-checkpoint says how far it was compacted"
 _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic"),
@@ -97,6 +99,10 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
     return unread.unionByName(lacking) if gaps else unread
 
 
+def _why(cleaned: int) -> str:
+    return _NO_CHECKPOINT if cleaned == INT64_MAX else _COMPACTED
+
+
 def _nulls() -> list[SparkColumn]:
     return [F.lit(None).cast("int").alias(name) for name in ("type", "version")]
 
@@ -104,7 +110,7 @@ def _nulls() -> list[SparkColumn]:
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
     """Where an earlier moment is asked for, of which compaction may have removed something."""
     return [
-        (topic.topic, partition, log.until[partition], _COMPACTED)
+        (topic.topic, partition, log.until[partition], _why(log.cleaned[partition]))
         for topic in _READS
         if (log := logs.log(topic)) is not None
         for partition in log.incomplete

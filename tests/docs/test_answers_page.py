@@ -34,10 +34,12 @@ is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV 
 column of texts that no row has.
 
 `--answers NAME,NAME` asks some, `--answers none` nothing. One that fails is said in the report
-and on the terminal, and all else is as it would be; where it was named, the exit code is 1. With
-Delta tables both are in the directory of the run, the table as answers/NAME.parquet: they are about
+and on the terminal, and all else is as it would be; where it was named, the exit code is 1. One
+that is named and asks of logs that were not given fails so too. With Delta tables both are in the
+directory of the run, the table as answers/NAME.parquet: they are about
 its input alone. Of internal topics `flexwire answers` prints what the analysis answered: their logs
-are in no table.
+are in no table. `--as-of` asks what they said at an earlier moment
+([internal-topics.md](internal-topics.md#in-an-analysis)).
 
 ```
 flexwire analyze CAPTURE --out OUT --answers all --labels teams.csv

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import ANSWERS, again, asking
-from flexwire.spark.answers.asking import Given, ask, ask_or_tell, chosen
+from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
+from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
+from flexwire.spark.answers.internal_logs import without_logs
 from flexwire.spark.answers.reading import open_tables
 from flexwire.tables.schema import schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
@@ -96,6 +97,27 @@ def test_one_that_fails_is_said_and_takes_nothing_with_it(
     assert [note for note in done.notes if note.startswith("Not answered: ")] == list(done.notes)
     assert not (done.report.parent / "answers" / "broken.csv").exists()
     assert done.output.table("frames").num_rows == 6
+
+
+@pytest.mark.spark
+def test_one_that_is_named_and_has_no_log_is_not_passed_over(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], tmp_path: Path
+) -> None:
+    assert spark is not None
+    files, out = told[0].report.parent.parent / "capture", tmp_path / "out"
+    command = ["analyze", str(files), "--out", str(out), "--answers", "group_state,storage,latency"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    for lacks in (
+        "group_state: no log of __consumer_offsets is among the paths",
+        "storage: no log segment is among the paths",
+    ):
+        assert f"Not answered: {lacks}" in result.output
+    assert sorted(one.name for one in (out / "answers").glob("*.csv")) == ["latency.csv"]
+    # Of all that there are, those are asked that can be.
+    for asked in ("all", None):
+        answers = ANSWERS if asked else LOG_ANSWERS
+        assert {*without_logs(answers, [], are_named=are_named(asked)).values()} == {None}
 
 
 @pytest.mark.spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from flexwire.capture.assembly import CapturedFrame
 from flexwire.capture.columns.turns_objects import FrameReader
 from flexwire.capture.columns.turns_outcomes import UNPAIRED
+from flexwire.net.passing import AsTheyCome
 from flexwire.net.relay import Relay
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
@@ -107,17 +109,18 @@ def in_memory(frames: list[Frame]) -> Joined:
 
 
 class Listener(Relay):
-    """A relay without streams, which notes what it makes of responses."""
+    """A relay without sockets, which notes what it makes of responses."""
 
     def __init__(self) -> None:
-        async def route(address: Any) -> Any:
+        def route(address: Any) -> Any:
             raise AssertionError(f"no address is in these messages, got {address}")
 
-        nothing: Any = (None, None)
+        self.client, self.broker = Mock(), Mock()
         super().__init__(
-            nothing,
-            nothing,
-            self,  # type: ignore[arg-type]  # it captures nothing
+            self.client,
+            self.broker,
+            Mock(),
+            AsTheyCome(),
             route=route,
             statistics=TapStatistics(),
             frame_limit=1 << 20,
@@ -125,26 +128,24 @@ class Listener(Relay):
         )
         self.answered: list[int | None] = []
 
-    def send(self, direction: str, data: bytes, **_: Any) -> None:
-        """Capture nothing."""
-
-    def _answered(self, turn: Turn) -> Any:
-        found = super()._answered(turn)
+    def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
+        found = turn.request
         self.answered.append(None if found is None else int(found.client_id or 0))
-        return found
+        return super()._rewritten(payload, turn)
 
 
 def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
-    listener = Listener()
-
-    async def pass_on() -> None:
+    async def pass_on() -> Listener:
+        listener = Listener()
         for direction, payload in frames:
             if direction == "request":
-                listener._take_requests(frame(payload))
+                listener._take_requests(frame(payload), 0)
             else:
-                assert await listener._take_responses(frame(payload)) == frame(payload)
+                listener._take_responses(frame(payload), 0)
+                assert listener.client.write.call_args.args == (frame(payload),)
+        return listener
 
-    asyncio.run(pass_on())
+    listener = asyncio.run(pass_on())
     places = [place for place, one in enumerate(frames) if one.direction == "response"]
     return dict(zip(places, listener.answered, strict=True))
 

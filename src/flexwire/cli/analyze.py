@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flexwire.report.log_facts import LogFacts
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.analyze import Analysis
+    from flexwire.spark.internal_topics.as_of import Moment
 
 
 def _ends(
@@ -33,6 +34,20 @@ def _ends(
         return tuple(map(parse_end, brokers))
     except CaptureError as error:
         raise click.BadParameter(error.reason, context, option) from None
+
+
+def _moment(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> Moment | None:
+    if not texts:
+        return None
+    from flexwire.errors import ArgumentError
+    from flexwire.spark.internal_topics.as_of import parse_moment
+
+    try:
+        return parse_moment(texts)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 @click.command()
@@ -106,6 +121,15 @@ def _ends(
     default="UTC",
     show_default=True,
     help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
+)
+@click.option(
+    "--as-of",
+    metavar="MOMENT",
+    multiple=True,
+    callback=_moment,
+    help="Of logs of internal topics: what groups, transactions and the cluster were then, and not "
+    "at the end of the logs. A time (2026-11-22T10:00Z), or TOPIC-PARTITION=OFFSET of internal "
+    "topics, which can be given several times.",
 )
 @click.option(
     "--keys",
@@ -195,6 +219,7 @@ def _tell(done: Analysis, out: str) -> None:
     if done.facts.request_logs is not None:
         print(_of_request_logs(done.facts.request_logs))
     if not done.facts.has_traffic:
+        _tell_notes(done)
         _tell_where(done, out)
         return
     size = "" if done.facts.request_logs is not None else f", {totals.bytes:,} bytes"
@@ -207,10 +232,14 @@ def _tell(done: Analysis, out: str) -> None:
         print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
-    for note in done.notes:
-        print(note)
+    _tell_notes(done)
     print_audit(done.facts)
     _tell_where(done, out)
+
+
+def _tell_notes(done: Analysis) -> None:
+    for note in done.notes:
+        print(note)
 
 
 def _of_logs(logs: LogFacts) -> str:

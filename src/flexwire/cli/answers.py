@@ -62,8 +62,8 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.report.sampled_facts import part_columns, sampled_notes
-    from flexwire.spark.answers.again import answers_of, sampled_in
+    from flexwire.report.sampled_facts import part_columns
+    from flexwire.spark.answers.again import answers_of, notes_of, sampled_in
     from flexwire.spark.answers.asking import ALL
     from flexwire.spark.answers.writing import to_send
 
@@ -72,10 +72,10 @@ def answers(
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    sampled = sampled_in(out)
-    for note in sampled_notes(sampled):
+    for note in notes_of(out):
         print(note, file=sys.stderr)
-    given = [to_send(one, part_columns(sampled)) for one in given]
+    part = part_columns(sampled_in(out))
+    given = [to_send(one, part) for one in given]
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":

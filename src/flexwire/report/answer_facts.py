@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
 # since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them;
@@ -49,7 +52,8 @@ class AnswerFacts:
     ``shown`` has a value for each of ``columns``, the most important row first. The whole is the
     table and the CSV of the same ``name``, but for ``left_out`` rows that neither has. Where the
     picture is over time, ``moments`` are the values that it shows, of all rows: a moment and its
-    ``picture.parts``, or else its ``picture.value``.
+    ``picture.parts``, or else its ``picture.value``. State is ``as_of`` a moment, empty where that
+    is the end of logs.
     """
 
     name: str
@@ -62,12 +66,23 @@ class AnswerFacts:
     shown: tuple[tuple[Any, ...], ...]
     left_out: int = 0
     moments: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    as_of: str = ""
+
+
+def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
+    """Say of which moment answers about state are, where that is not the end of logs."""
+    moments = sorted({one.as_of for one in answers if one.as_of})
+    return tuple(f"What is said of internal topics is as of {one}." for one in moments)
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question that was asked and found no answer, because something failed; and what."""
+    """A question that was asked and found no answer, because something failed; and what.
+
+    It ``can_ask`` the tables again where they have what it is about.
+    """
 
     name: str
     question: str
     reason: str
+    can_ask: bool = True

@@ -42,6 +42,8 @@ class Part:
     table: Table | None = None
     whole: str = ""
     failed: str = ""
+    as_of: str = ""
+    can_ask: bool = True
 
 
 def parts(
@@ -75,7 +77,7 @@ def _label(name: str) -> str:
 
 
 def _failed(one: Unanswered) -> Part:
-    return Part(one.name, _label(one.name), one.question, failed=one.reason)
+    return Part(one.name, _label(one.name), one.question, failed=one.reason, can_ask=one.can_ask)
 
 
 def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
@@ -91,6 +93,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
         _legend(answer),
         replace(table, more=0),
         _whole(answer, len(table.rows)),
+        as_of=answer.as_of,
     )
 
 

@@ -29,7 +29,7 @@ from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered
+from flexwire.report.answer_facts import Unanswered, moment_notes
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
 from flexwire.report.sampled_facts import part_columns, sampled_files, sampled_notes
@@ -43,14 +43,15 @@ from flexwire.spark.answers import (
     gather_audit,
     tables_to_audit,
 )
-from flexwire.spark.answers.asking import Given, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import internal_topics, with_internal
+from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
+from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
+from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from flexwire.report.log_facts import LogFacts
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
     from flexwire.spark.publishing.staging import Staging
@@ -191,6 +193,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     labels: str | Path | None = None,
     timezone: str = "UTC",
     keys: Iterable[str | Path] = (),
+    as_of: Moment | None = None,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -214,17 +217,17 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ``by_objects`` reads as the reference does, far slower. Key logs in ``keys`` open TLS.
 
     ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
-    default those about logs, if there are any. Each is a table, ``OUT/answers/NAME.csv`` and a part
-    of the report; one that fails is in ``facts.unanswered``. The file ``labels`` (client ids to
-    teams) asks those that it is for.
+    default those about logs. Each is a table, ``OUT/answers/NAME.csv`` and a part of the report, or
+    in ``facts.unanswered``. ``labels`` (client ids to teams) asks those that it is for. State is
+    that of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked = _asked(answers, labels, timezone)
-    how = _How(*flags, *given, *to_format(format, append), *asked, keys=to_key_logs(keys))
+    asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, to_key_logs(keys))
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -274,7 +277,9 @@ class _How:
     append: bool
     answers: tuple[Answer, ...] | None
     zone: Zone
-    keys: tuple[str, ...] = ()
+    are_named: bool
+    as_of: AsOf
+    keys: tuple[str, ...]
 
 
 def _run(
@@ -286,6 +291,7 @@ def _run(
     how: _How,
 ) -> Analysis:
     to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
+    check_moment(how.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
     if how.by_objects:
@@ -375,7 +381,7 @@ def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say which answers failed, and which have more rows than their tables."""
+    """Say of which moment answers are, which failed, and which have more rows than their tables."""
     failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
     cut = (
         f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
@@ -383,7 +389,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
         for one in facts.answers
         if one.left_out
     )
-    return (*failed, *cut)
+    return (*moment_notes(facts.answers), *failed, *cut)
 
 
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
@@ -546,25 +552,27 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers, internal = self.how.answers, internal_topics(logs)
+        answers = self.how.answers
         if answers is None:
             answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
-        answers = tuple(one for one in answers if not one.asks or internal.intersection(one.asks))
+        lacking = without_logs(answers, logs, are_named=self.how.are_named)
+        answers = tuple(one for one in answers if one.name not in lacking)
+        unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
-            return facts
+            return replace(facts, unanswered=unasked)
         written = staged(self.place)
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            tables = with_internal(opened, self.spark, logs)
-            told = [ask_or_tell(one, tables, memory) for one in answers]
+            with with_internal(opened, self.spark, logs, self.how.as_of) as tables:
+                told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         part = part_columns(facts.sampled)
         write_answers(self.place.files, given, grows=self.how.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts() for one in given),
-            unanswered=tuple(one for one in told if isinstance(one, Unanswered)),
+            answers=tuple(one.facts(self.how.as_of.told) for one in given),
+            unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
 
     def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.spark.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
+from flexwire.spark.answers.captured_internal_records import captured_internal_records
 from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
 from flexwire.spark.answers.chargeback import chargeback, read_labels
 from flexwire.spark.answers.client_metrics import ANSWER as CLIENT_METRICS
 from flexwire.spark.answers.client_metrics import client_metrics
+from flexwire.spark.answers.cluster_acls import ANSWER as CLUSTER_ACLS
+from flexwire.spark.answers.cluster_acls import cluster_acls
 from flexwire.spark.answers.cluster_brokers import ANSWER as CLUSTER_BROKERS
 from flexwire.spark.answers.cluster_brokers import cluster_brokers
+from flexwire.spark.answers.cluster_configs import ANSWER as CLUSTER_CONFIGS
+from flexwire.spark.answers.cluster_configs import cluster_configs
+from flexwire.spark.answers.cluster_credentials import ANSWER as CLUSTER_CREDENTIALS
+from flexwire.spark.answers.cluster_credentials import cluster_credentials
 from flexwire.spark.answers.cluster_features import ANSWER as CLUSTER_FEATURES
 from flexwire.spark.answers.cluster_features import cluster_features
+from flexwire.spark.answers.cluster_history import ANSWER as CLUSTER_HISTORY
+from flexwire.spark.answers.cluster_history import cluster_history
+from flexwire.spark.answers.cluster_partitions import ANSWER as CLUSTER_PARTITIONS
+from flexwire.spark.answers.cluster_partitions import cluster_partitions
+from flexwire.spark.answers.cluster_quotas import ANSWER as CLUSTER_QUOTAS
+from flexwire.spark.answers.cluster_quotas import cluster_quotas
 from flexwire.spark.answers.cluster_topics import ANSWER as CLUSTER_TOPICS
 from flexwire.spark.answers.cluster_topics import cluster_topics
 from flexwire.spark.answers.cluster_voters import ANSWER as CLUSTER_VOTERS
@@ -21,6 +35,10 @@ from flexwire.spark.answers.connections import connections
 from flexwire.spark.answers.errors import ANSWER as ERRORS
 from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.group_members import ANSWER as GROUP_MEMBERS
+from flexwire.spark.answers.group_members import group_members
+from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
+from flexwire.spark.answers.group_offsets import group_offsets
 from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.spark.answers.group_state import group_state
 from flexwire.spark.answers.groups import ANSWER as GROUPS
@@ -40,6 +58,8 @@ from flexwire.spark.answers.savings import ANSWER as SAVINGS
 from flexwire.spark.answers.savings import savings
 from flexwire.spark.answers.share_deliveries import ANSWER as SHARE_DELIVERIES
 from flexwire.spark.answers.share_deliveries import share_deliveries
+from flexwire.spark.answers.share_state import ANSWER as SHARE_STATE
+from flexwire.spark.answers.share_state import share_state
 from flexwire.spark.answers.sizes import ANSWER as SIZES
 from flexwire.spark.answers.sizes import sizes
 from flexwire.spark.answers.storage import ANSWER as STORAGE
@@ -50,6 +70,10 @@ from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
 from flexwire.spark.answers.tiered_storage import tiered_storage
 from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
 from flexwire.spark.answers.unread_state import unread_state
+from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
+from flexwire.spark.answers.unused_groups import unused_groups
+from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
+from flexwire.spark.answers.unused_topics import unused_topics
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
@@ -73,15 +97,24 @@ __all__ = [
     "audit",
     "audit_rows",
     "audit_tables",
+    "captured_internal_records",
     "chargeback",
     "client_metrics",
+    "cluster_acls",
     "cluster_brokers",
+    "cluster_configs",
+    "cluster_credentials",
     "cluster_features",
+    "cluster_history",
+    "cluster_partitions",
+    "cluster_quotas",
     "cluster_topics",
     "cluster_voters",
     "connections",
     "errors",
     "gather_audit",
+    "group_members",
+    "group_offsets",
     "group_state",
     "groups",
     "hanging_transactions",
@@ -92,6 +125,7 @@ __all__ = [
     "read_labels",
     "savings",
     "share_deliveries",
+    "share_state",
     "sizes",
     "slowest",
     "storage",
@@ -99,15 +133,28 @@ __all__ = [
     "tagged_fields",
     "tiered_storage",
     "unread_state",
+    "unused_groups",
+    "unused_topics",
 ]
 
 STATE_ANSWERS: tuple[Answer, ...] = (
     GROUP_STATE,
+    GROUP_OFFSETS,
+    GROUP_MEMBERS,
+    SHARE_STATE,
+    UNUSED_GROUPS,
+    UNUSED_TOPICS,
     HANGING_TRANSACTIONS,
     CLUSTER_TOPICS,
+    CLUSTER_PARTITIONS,
+    CLUSTER_HISTORY,
     CLUSTER_BROKERS,
     CLUSTER_FEATURES,
     CLUSTER_VOTERS,
+    CLUSTER_CONFIGS,
+    CLUSTER_QUOTAS,
+    CLUSTER_ACLS,
+    CLUSTER_CREDENTIALS,
     TIERED_STORAGE,
     UNREAD_STATE,
 )
@@ -129,6 +176,7 @@ ANSWERS: tuple[Answer, ...] = (
     LAG,
     SHARE_DELIVERIES,
     CLIENT_METRICS,
+    CAPTURED_INTERNAL_RECORDS,
     *LOG_ANSWERS,
     *STATE_ANSWERS,
 )

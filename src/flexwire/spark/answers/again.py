@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
+from flexwire.report.answer_facts import moment_notes
 from flexwire.report.facts import Facts
+from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
@@ -72,12 +74,25 @@ def answers_of(
 
 
 def sampled_in(out: str | Path) -> tuple[Sampled, ...]:
-    """Which captures of the analysis in ``out`` hold a part of all connections."""
+    """Which captures of the analysis in ``out`` hold a part of all that passed."""
+    facts = _facts(out)
+    return () if facts is None else facts.sampled
+
+
+def notes_of(out: str | Path) -> tuple[str, ...]:
+    """What a user should hear of the analysis in ``out`` before its answers."""
+    facts = _facts(out)
+    if facts is None:
+        return ()
+    return (*sampled_notes(facts.sampled), *moment_notes(facts.answers))
+
+
+def _facts(out: str | Path) -> Facts | None:
+    """The facts of an analysis; None of one that an older release made."""
     try:
-        facts = Facts.from_json(json.loads(output_of(out).read("facts.json")))
+        return Facts.from_json(json.loads(output_of(out).read("facts.json")))
     except (ValueError, FlexwireError):
-        return ()  # of an older release
-    return facts.sampled
+        return None
 
 
 def _kept(answer: Answer, found: Output) -> Given | None:

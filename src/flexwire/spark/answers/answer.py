@@ -30,7 +30,8 @@ class Answer:
     where large values come first and nulls last. ``shown`` are some of them. An answer without a
     row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
     what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
-    them is among the logs of an analysis, which alone can: their state is in no table.
+    them is among the logs of an analysis, which alone can: their state is in no table. One
+    ``of_logs`` has nothing to say without log segments.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Answer:
     picture: Picture | None = None
     labelled: Callable[[str | Path], Ask] | None = None
     asks: tuple[str, ...] = ()
+    of_logs: bool = False
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

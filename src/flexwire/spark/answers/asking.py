@@ -78,6 +78,15 @@ def chosen(
     return tuple(found) if labels is None else _labelled(found, labels)
 
 
+def are_named(asked: object) -> bool:
+    """Whether answers are asked for one by one, so that none may be passed over.
+
+    >>> are_named("all"), are_named(None), are_named(["latency"])
+    (False, False, True)
+    """
+    return asked is not None and asked not in (ALL, NONE)
+
+
 def parse_names(text: str) -> str | list[str]:
     """What `chosen` takes, as a command has it.
 
@@ -114,8 +123,8 @@ class Given:
         batches = (zip(*one.to_pydict().values(), strict=True) for one in self.rows.to_batches())
         return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
 
-    def facts(self) -> AnswerFacts:
-        """What the report says of it."""
+    def facts(self, as_of: str = "") -> AnswerFacts:
+        """What the report says of it; state is ``as_of`` a moment, or of the end of logs."""
         answer = self.answer
         shown = tuple(one for one in answer.shown if self._is_seen(one))
         names = [one.name for one in shown]
@@ -132,6 +141,7 @@ class Given:
             tuple(tuple(map(_told, row)) for row in rows),
             self.count - len(self.rows),
             self._moments(),
+            as_of if answer.asks else "",
         )
 
     def _is_seen(self, column: ShownColumn) -> bool:
@@ -210,4 +220,5 @@ def ask_or_tell(
         reason = str(analysis_error(answer.name, error, memory))
     except Exception as error:  # noqa: BLE001 - whatever fails in one, the tables are not lost by it
         reason = f"{answer.name}: {type(error).__name__}: {error}"
-    return Unanswered(answer.name, answer.question, shorten(reason, _LONGEST_TEXT * 4))
+    reason = shorten(reason, _LONGEST_TEXT * 4)
+    return Unanswered(answer.name, answer.question, reason, can_ask=not answer.asks)

@@ -13,7 +13,6 @@ from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import listeners
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics.cluster_brokers import brokers
-from flexwire.spark.internal_topics.cluster_partitions import partitions
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -42,15 +41,16 @@ COLUMNS = (
 
 
 def cluster_brokers(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each broker of the cluster, as its metadata's log has it at its end.
+    """Give a row for each broker of the cluster, as its metadata's log has it.
 
     A broker that is not registered has a row where partitions name it as a replica.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
-    if state is None:
+    logs = tables.internal
+    state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
+    if state is None or placed is None:
         return no_rows(tables.frames, COLUMNS)
-    placed = partitions(state).select(F.explode("replicas").alias("broker"), "leader", "isr")
-    each = placed.groupBy("broker").agg(
+    replicas = placed.select(F.explode("replicas").alias("broker"), "leader", "isr")
+    each = replicas.groupBy("broker").agg(
         F.count_if(F.col("leader") == F.col("broker")).alias("leads"),
         F.count("*").alias("replicas"),
         F.count_if(~F.array_contains("isr", F.col("broker"))).alias("out_of_isr"),
@@ -64,8 +64,7 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     "cluster_brokers",
     "Which brokers does the cluster have, and what does each hold?",
-    "Brokers as the cluster's metadata has them at the end of its log, those that are fenced or "
-    "out of an ISR first.",
+    "Brokers as the cluster's metadata has them, those that are fenced or out of an ISR first.",
     "Start a fenced broker that should run, or move its replicas and unregister it; spread leaders "
     "where one broker leads far more than others.",
     "a broker",

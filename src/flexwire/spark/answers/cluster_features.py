@@ -36,8 +36,8 @@ COLUMNS = (
 def cluster_features(tables: AnalysisTables) -> DataFrame:
     """Give a row for each feature, metadata.version among them, that is on or could be.
 
-    Levels are as of the end of the log of the cluster's metadata. Brokers register what they
-    support, and controllers do from metadata.version 3.7 on.
+    Levels are those of the log of the cluster's metadata. Brokers register what they support, and
+    controllers do from metadata.version 3.7 on.
     """
     state = None if tables.internal is None else tables.internal.cluster()
     if state is None:
@@ -60,8 +60,8 @@ def cluster_features(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     "cluster_features",
     "Which features does the cluster have on, and which could it?",
-    "The levels of features as the cluster's metadata has them at the end of its log, and the "
-    "highest that all brokers and controllers support.",
+    "The levels of features as the cluster's metadata has them, and the highest that all brokers "
+    "and controllers support.",
     "After an upgrade of all brokers, finish it: kafka-features upgrade raises metadata.version "
     "and the others; a level that rose cannot always go down again.",
     "a feature",

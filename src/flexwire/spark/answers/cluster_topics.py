@@ -12,7 +12,6 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics.cluster_configs import configs
-from flexwire.spark.internal_topics.cluster_partitions import partitions
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -35,16 +34,17 @@ COLUMNS = (
 
 
 def cluster_topics(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each topic of the cluster, as its metadata's log has it at its end.
+    """Give a row for each topic of the cluster, as its metadata's log has it.
 
-    It is exact as of that log's end; where the quorum has several voters its last records may not
+    It is exact as of that moment; where the quorum has several voters its last records may not
     have been committed.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
-    if state is None:
+    logs = tables.internal
+    state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
+    if state is None or placed is None:
         return no_rows(tables.frames, COLUMNS)
     wanted = F.size(F.array_except("replicas", "adding_replicas"))
-    each = partitions(state).groupBy("topic", "topic_id")
+    each = placed.groupBy("topic", "topic_id")
     found = each.agg(
         F.count("*").alias("partitions"),
         F.max(wanted).cast("bigint").alias("replicas"),
@@ -67,7 +67,7 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     "cluster_topics",
     "Which topics does the cluster have, and are their replicas in sync?",
-    "Topics as the cluster's metadata has them at the end of its log, those with partitions "
+    "Topics as the cluster's metadata has them, those with partitions "
     "offline or under-replicated first.",
     "Look for a broker that is fenced or slow where partitions are under-replicated; elect "
     "preferred leaders (kafka-leader-election) where many are not preferred.",

@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def cluster_voters(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each voter of the quorum, as its log has it at its end.
+    """Give a row for each voter of the quorum, as its log has it.
 
     From kraft.version 1 on records say it. Static voters are in the configuration of controllers,
     and records have the ids of those that the last leader took for voters.
@@ -52,7 +52,7 @@ def cluster_voters(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     "cluster_voters",
     "Which controllers vote on the cluster's metadata?",
-    "The voters of the quorum at the end of its log: a majority of them has to run.",
+    "The voters of the quorum by its log: a majority of them has to run.",
     "Have three or five; from kraft.version 1 on kafka-metadata-quorum adds and removes them.",
     "a voter",
     COLUMNS,

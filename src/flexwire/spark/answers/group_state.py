@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _NO_COMMIT: Final = "where the group has committed nothing"
 COLUMNS = (
     Column("group", pa.string(), "the group"),
@@ -39,11 +40,13 @@ COLUMNS = (
     Column("idle_us", pa.int64(), "how long before the last record of any internal topic it "
            "committed or changed last, in microseconds",
            "of a group with members, and where no time is known"),
+    Column("is_known", pa.bool_(), "whether all of it is known: false where compaction removed "
+           "what was there at an earlier moment, if anything was"),
 )  # fmt: skip
 
 
 def group_state(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each group and topic, as coordinators had it at the end of the log.
+    """Give a row for each group and topic, as coordinators had it.
 
     It is read from the log of `__consumer_offsets`, and exact for each group whose partition of
     that is among the logs: of one broker alone these are some of them. Commits that were deleted
@@ -51,10 +54,11 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     groups have is not in this log. A lag below 0 is of a topic that was made anew, or cut off.
     """
     logs = tables.internal
-    log = None if logs is None else logs.log(InternalTopic.CONSUMER_OFFSETS)
-    if logs is None or log is None:
+    commits = None if logs is None else logs.view(_TOPIC, last_commits)
+    every = None if logs is None else logs.view(_TOPIC, groups)
+    if logs is None or commits is None or every is None:
         return no_rows(tables.frames, COLUMNS)
-    each = lag(last_commits(log), logs.ends())
+    each = lag(commits, logs.ends(_TOPIC))
     has_commit = F.col("offset").isNotNull()
     committed = each.groupBy("group", "topic").agg(
         F.count_if(has_commit).alias("partitions"),
@@ -63,23 +67,29 @@ def group_state(tables: AnalysisTables) -> DataFrame:
         F.count_if(has_commit & F.col("lag").isNull()).alias("without_end"),
         F.sum(F.size("pending")).cast("bigint").alias("pending"),
         F.max("commit_time").alias("last_commit_time"),
+        F.bool_and("is_known").alias("has_commits"),
     )
-    known = groups(log).select("group", "type", F.col("members").cast("bigint"), "time")
+    known = every.select(
+        *("group", "type", F.col("members").cast("bigint"), "time"),
+        F.col("is_known").alias("has_group"),
+    )
     both = committed.join(known, "group", "full").na.fill(
         0, ["partitions", "without_end", "pending"]
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
-    newest = F.lit(logs.newest()).cast("timestamp")
+    newest = F.lit(logs.newest(_TOPIC)).cast("timestamp")
     since = F.unix_micros(newest) - F.unix_micros(F.greatest("last_commit_time", "time"))
     idle = F.when(is_empty & since.isNotNull(), F.greatest(since, F.lit(0))).alias("idle_us")
-    return both.select(*(one.name for one in COLUMNS[:-1]), idle)
+    is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
+    made = both.withColumn("is_known", is_known)
+    return made.select(*(one.name for one in COLUMNS[:-2]), idle, "is_known")
 
 
 ANSWER = Answer(
     "group_state",
     "Where are groups, and which are not in use?",
-    "Groups as their coordinators had them at the end of the log: commits, and the lag to the ends "
-    "of the logs that were read; idle are those without members.",
+    "Groups as their coordinators had them: commits, and the lag to the ends of the logs that were "
+    "read; idle are those without members.",
     "Look at a large lag of a group with members first: add members, or see why they are slow; "
     "delete groups that have been idle for long (kafka-consumer-groups --delete).",
     "a group and topic",
@@ -100,5 +110,5 @@ ANSWER = Answer(
     ),
     group_state,
     Picture("Lag, by group and topic", "lag"),
-    asks=(InternalTopic.CONSUMER_OFFSETS.topic,),
+    asks=(_TOPIC.topic,),
 )

@@ -13,7 +13,6 @@ from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import hanging_transactions as hanging
 from flexwire.spark.internal_topics import transactions
-from flexwire.spark.internal_topics.cluster_partitions import partitions
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.TRANSACTIONS
 _NOBODY: Final = "where no coordinator whose log was read has it"
 _KEY: Final = ("topic", "partition", "producer_id")
 COLUMNS = (
@@ -51,23 +51,30 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame:
 
     A coordinator aborts what is past its timeout; one that did not is there. And a partition may
     have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
-    of any internal topic was written. Logs that were copied one after the other, while a broker
-    ran, may show one that hangs and does not.
+    of any internal topic was written, or the moment that is asked for. Logs that were copied one
+    after the other, while a broker ran, may show one that hangs and does not. As of offsets of
+    coordinators' logs those that no coordinator knows are not there.
     """
     logs = tables.internal
-    log = None if logs is None else logs.log(InternalTopic.TRANSACTIONS)
-    now = None if logs is None else logs.newest()
-    if logs is None or log is None or now is None:
+    known = None if logs is None else logs.view(_TOPIC, transactions)
+    now = None if logs is None else logs.newest(_TOPIC)
+    if logs is None or known is None or now is None:
         return no_rows(tables.frames, COLUMNS)
-    found = hanging(transactions(log), now, _opened(logs.batches))
-    is_known = F.col("state").isNotNull() | F.lit(_has_all(logs))
+    found = hanging(known, now, _opened(logs))
+    is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     open_us = F.unix_micros(F.lit(now)) - F.unix_micros("open_since")
     made = found.withColumns({"open_us": open_us, "is_known": is_known})
     return made.select(*(one.name for one in COLUMNS))
 
 
-def _opened(batches: DataFrame) -> DataFrame:
-    """What partitions have open, by the headers of their batches, as `open_transactions` gives."""
+def _opened(logs: InternalLogs) -> DataFrame | None:
+    """What partitions have open, by the headers of their batches, as `open_transactions` gives.
+
+    None where it is not known up to where their logs are to be read.
+    """
+    batches = logs.written(_TOPIC)
+    if batches is None:
+        return None
     of_transactions = batches.where("is_transactional")
     is_end: SparkColumn = F.col("is_control")
     ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
@@ -80,16 +87,6 @@ def _opened(batches: DataFrame) -> DataFrame:
     is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
     found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
     return found.select(*_KEY, "first.*")
-
-
-def _has_all(logs: InternalLogs) -> bool:
-    """Whether the log of each partition of coordinators is there; the cluster's says how many."""
-    topic, state = InternalTopic.TRANSACTIONS.topic, logs.cluster()
-    if state is None:
-        return False
-    rows = partitions(state).where(F.col("topic") == topic).select("partition").collect()
-    there = {one.partition for one in logs.directories[topic].values()}
-    return bool(rows) and {row.partition for row in rows} <= there
 
 
 ANSWER = Answer(
@@ -116,5 +113,5 @@ ANSWER = Answer(
     ),
     hanging_transactions,
     Picture("How long it was open", "open_us"),
-    asks=(InternalTopic.TRANSACTIONS.topic,),
+    asks=(_TOPIC.topic,),
 )

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.arguments import refuse
 from flexwire.capture.logs.finding import logs_among
 from flexwire.capture.logs.names import LOG, Partition, is_set_aside, parse_directory, parse_file
+from flexwire.capture.logs.planning import between
+from flexwire.capture.logs.positions import end_offset
 from flexwire.capture.logs.query import LogQuery
+from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Unanswered
 from flexwire.spark.internal_topics import open_log
+from flexwire.spark.internal_topics.as_of import END, AsOf
 from flexwire.spark.internal_topics.cluster import ClusterState, cluster_state
+from flexwire.spark.internal_topics.cluster_partitions import partitions
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.reading import AnalysisTables
     from flexwire.spark.internal_topics import InternalLog
     from flexwire.storage.source import Source
@@ -29,19 +40,27 @@ if TYPE_CHECKING:
 TOPICS: Final = frozenset(one.topic for one in InternalTopic)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE: Final = ("topic", "partition")
+_ENDS: Final = "topic string, partition int, end_offset bigint"
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics where the logs of an analysis have them.
+    """Opens internal topics where the logs of an analysis have them, and gives what they add up to.
 
     A state needs all of a log, so whatever lies in the directory of one of the ``files`` is read.
-    ``batches`` is the table of batches, which says what ordinary topics have.
+    ``batches`` is the table of batches, which says what ordinary topics have. All is as of one
+    moment, ``as_of``; at another than the end not all may be known, and `incomplete` says where.
+
+    Several answers ask for the same views: these are kept in Spark until `release`.
     """
 
     spark: SparkSession
     files: Sequence[Source]
     batches: DataFrame
+    as_of: AsOf = END
+    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _logs: dict[InternalTopic, InternalLog] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def directories(self) -> dict[str, dict[str, Partition]]:
@@ -52,34 +71,136 @@ class InternalLogs:
         return found
 
     def log(self, of: InternalTopic) -> InternalLog | None:
-        """Open one, up to its end; None where it is not there."""
+        """Open one; None where it is not there.
+
+        Raises `CaptureError` where a log ends before the offset that is asked for.
+        """
         if of.topic not in self.directories:
             return None
-        return open_log(self.spark, [*self.directories[of.topic]], of.topic)
+        if of not in self._logs:
+            paths, offsets = [*self.directories[of.topic]], self.as_of.of(of)
+            if offsets:
+                self._check(of, offsets)
+            self._logs[of] = open_log(
+                self.spark, paths, of.topic, offsets=offsets, time=self.as_of.time
+            )
+        return self._logs[of]
 
-    def cluster(self) -> ClusterState | None:
-        """The cluster's state at the end of its metadata's log; None where there is no log of it.
+    def _check(self, of: InternalTopic, offsets: Mapping[int, int]) -> None:
+        logs = logs_among(self.files, LogQuery(topics={of.topic}))
+        ends = {one.partition.partition: end_offset(one.segments[-1]) for one in logs}
+        for number, offset in offsets.items():
+            end = ends.get(number)
+            if end is None or offset > end:
+                has = "is not among the logs" if end is None else f"ends at {end}"
+                reason = f"the state as of offset {offset} is not known: the log {has}"
+                raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
-        Of several controllers' and brokers' logs it is the one that ends last.
+    def cluster(self, *, oldest: bool = False) -> ClusterState | None:
+        """The cluster's state; None where there is no log of its metadata.
+
+        Of several controllers' and brokers' logs it is the one that ends last. With ``oldest`` it
+        begins as early as it is known, for what happened.
         """
-        return self._cluster
+        return self._history if oldest else self._cluster
 
     @cached_property
     def _cluster(self) -> ClusterState | None:
-        topic = InternalTopic.METADATA.topic
-        if topic not in self.directories:
+        return self._state(oldest=False)
+
+    @cached_property
+    def _history(self) -> ClusterState | None:
+        return self._state(oldest=True)
+
+    def _state(self, *, oldest: bool) -> ClusterState | None:
+        topic = InternalTopic.METADATA
+        if topic.topic not in self.directories:
             return None
-        [log] = logs_among(self.files, LogQuery(topics={topic}))
-        return cluster_state(self.spark, log.directory)
+        [log] = logs_among(self.files, LogQuery(topics={topic.topic}))
+        offset = self.as_of.of(topic).get(log.partition.partition)
+        state = cluster_state(
+            self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
+        )
+        # Salts and keys are in them, which no file of Spark's may hold.
+        held = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        return replace(state, records=held)
 
-    def newest(self) -> datetime | None:
-        """When the last record of an internal topic was written, by a broker's clock."""
+    def view(self, of: InternalTopic, made: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
+        """What a view makes of a log; None where that is not there."""
+        log = self.log(of)
+        return None if log is None else self._kept(made.__name__, lambda: made(log))
+
+    def partitions(self) -> DataFrame | None:
+        """The cluster's partitions; None where there is no log of its metadata."""
+        state = self.cluster()
+        return None if state is None else self._kept("partitions", lambda: partitions(state))
+
+    def topic_names(self) -> DataFrame:
+        """The names of topics by ``topic_id``, as far as the cluster's metadata is there."""
+        try:
+            placed = self.partitions()
+        except CaptureError:
+            placed = None
+        if placed is None:
+            return self.spark.createDataFrame([], "topic_id string, topic string")
+        return placed.select("topic_id", "topic").distinct()
+
+    def _kept(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._held:
+            self._held[name] = made().persist()
+        return self._held[name]
+
+    def release(self) -> None:
+        """Have Spark forget what was kept."""
+        for one in self._held.values():
+            one.unpersist()
+        self._held.clear()
+
+    def has_all(self, of: InternalTopic) -> bool:
+        """Whether the log of each partition of a topic is there, with all that is needed of it.
+
+        The cluster's metadata says how many partitions it has.
+        """
+        log = self.log(of)
+        try:
+            placed = self.partitions()
+        except CaptureError:
+            # How it was at that moment is not known.
+            return False
+        if placed is None or log is None or log.incomplete:
+            return False
+        rows = placed.where(F.col("topic") == of.topic).select("partition").collect()
+        there = {one.partition for one in self.directories[of.topic].values()}
+        return bool(rows) and {row.partition for row in rows} <= there
+
+    def newest(self, of: InternalTopic) -> datetime | None:
+        """When it is by a broker's clock, for answers about the log of a topic.
+
+        At the end it is when the last record of any internal topic was written, at a time that
+        time, and where offsets are given for the topic the last record before these.
+        """
         ours = self.batches.where(F.col("topic").isin(*TOPICS))
+        offsets = self.as_of.of(of)
+        if offsets:
+            is_before = F.lit(False)
+            for number, offset in offsets.items():
+                is_before |= (F.col("partition") == number) & (F.col("last_offset") < offset)
+            ours = ours.where((F.col("topic") == of.topic) & is_before)
         [row] = ours.agg(F.unix_micros(F.max("newest_time"))).collect()
-        return None if row[0] is None else _EPOCH + timedelta(microseconds=row[0])
+        last = None if row[0] is None else _EPOCH + timedelta(microseconds=row[0])
+        time = self.as_of.time
+        return last if time is None or last is None else min(time, last)
 
-    def ends(self) -> DataFrame:
-        """The end of each partition's log: ``topic``, ``partition``, ``end_offset``."""
+    def ends(self, of: InternalTopic) -> DataFrame:
+        """The end of each partition's log: ``topic``, ``partition``, ``end_offset``.
+
+        It is as of the moment that the log of ``of`` is read up to. Of a partition whose end is not
+        known at that moment there is no row: of all where offsets say it.
+        """
+        if self.as_of.of(of):
+            return self.spark.createDataFrame([], _ENDS)
+        if self.as_of.time is not None:
+            return self.spark.createDataFrame(self._ends_at(self.as_of.time), _ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
         # A log whose records have all been deleted still says where it goes on.
         begun: dict[Partition, int] = {}
@@ -90,19 +211,74 @@ class InternalLogs:
         end = F.greatest("written", "base").alias("end_offset")
         return bases.join(written, [*_PLACE], "left").select(*_PLACE, end)
 
+    def written(self, of: InternalTopic) -> DataFrame | None:
+        """The batches that begin before the moment that the log of ``of`` is read up to.
+
+        None where offsets say it, as then it is not known of other logs.
+        """
+        if self.as_of.of(of):
+            return None
+        if self.as_of.time is None:
+            return self.batches
+        both = self.batches.join(self.ends(of), [*_PLACE])
+        return both.where("base_offset < end_offset").drop("end_offset")
+
+    def _ends_at(self, time: datetime) -> list[tuple[str, int, int]]:
+        later = round((time + _MILLISECOND).timestamp() * 1000)
+        query, found = LogQuery(ending_timestamp=later), []
+        for log in logs_among(self.files, query):
+            high = between(log, query).high
+            end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
+            # What was there before the log's first record has been deleted since.
+            if end > log.first or not log.first:
+                found.append((*log.partition, end))
+        return found
+
 
 def internal_topics(files: Sequence[Source]) -> frozenset[str]:
     """The internal topics that have a segment among the files of logs."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
+def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
+    """Refuse a moment where none of the files of logs is of an internal topic."""
+    if as_of != END and not internal_topics(files):
+        raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
+
+
+def without_logs(
+    answers: Sequence[Answer], files: Sequence[Source], *, are_named: bool
+) -> dict[str, Unanswered | None]:
+    """The answers, by name, that cannot be asked as their logs are not among the files.
+
+    Those that ``are_named`` say so; of all that there are, the others are passed over.
+    """
+    internal, found = internal_topics(files), {}
+    for one in answers:
+        if one.asks and not internal.intersection(one.asks):
+            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
+        elif one.of_logs and not files:
+            lacks = "no log segment is among the paths"
+        else:
+            continue
+        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
+        found[one.name] = told if are_named else None
+    return found
+
+
+@contextmanager
 def with_internal(
-    tables: AnalysisTables, spark: SparkSession, files: Sequence[Source]
-) -> AnalysisTables:
+    tables: AnalysisTables, spark: SparkSession, files: Sequence[Source], as_of: AsOf = END
+) -> Iterator[AnalysisTables]:
     """The tables with the internal topics among these files of logs, if there are some."""
     if tables.logs is None or not internal_topics(files):
-        return tables
-    return replace(tables, internal=InternalLogs(spark, files, tables.logs.batches))
+        yield tables
+        return
+    internal = InternalLogs(spark, files, tables.logs.batches, as_of)
+    try:
+        yield replace(tables, internal=internal)
+    finally:
+        internal.release()
 
 
 def listeners(endpoints: str) -> Column:

@@ -98,4 +98,5 @@ ANSWER = Answer(
     ),
     savings,
     Picture("What the best ways would save", "saved_bytes"),
+    of_logs=True,
 )

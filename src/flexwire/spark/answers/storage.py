@@ -166,4 +166,5 @@ ANSWER = Answer(
     ),
     storage,
     Picture("Bytes on disk, by topic", "bytes"),
+    of_logs=True,
 )

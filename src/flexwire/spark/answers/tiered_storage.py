@@ -39,37 +39,33 @@ COLUMNS = (
 
 
 def tiered_storage(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each topic with segments in tiered storage, at the end of their log.
+    """Give a row for each topic with segments in tiered storage, as their log has them.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
     logs = tables.internal
-    log = None if logs is None else logs.log(InternalTopic.REMOTE_LOG)
-    if log is None:
+    found = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
+    if found is None:
         return no_rows(tables.frames, COLUMNS)
     state, size = F.col("state"), F.coalesce("size_bytes", F.lit(0)).cast("bigint")
     is_copied, is_copying = state == _COPIED, state == _COPYING
-    return (
-        remote_segments(log)
-        .groupBy("topic", "topic_id")
-        .agg(
-            F.count_distinct("partition").alias("partitions"),
-            F.count_if(is_copied).alias("segments"),
-            F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),
-            F.count_if(is_copying).alias("copying"),
-            F.sum(F.when(is_copying, size).otherwise(0)).alias("copying_bytes"),
-            F.count_if(state == _DELETING).alias("deleting"),
-            F.count_if(~F.col("is_known")).alias("unknown"),
-            F.min("max_time").alias("oldest_time"),
-            F.max("max_time").alias("newest_time"),
-        )
+    return found.groupBy("topic", "topic_id").agg(
+        F.count_distinct("partition").alias("partitions"),
+        F.count_if(is_copied).alias("segments"),
+        F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),
+        F.count_if(is_copying).alias("copying"),
+        F.sum(F.when(is_copying, size).otherwise(0)).alias("copying_bytes"),
+        F.count_if(state == _DELETING).alias("deleting"),
+        F.count_if(~F.col("is_known")).alias("unknown"),
+        F.min("max_time").alias("oldest_time"),
+        F.max("max_time").alias("newest_time"),
     )
 
 
 ANSWER = Answer(
     "tiered_storage",
     "What is in tiered storage?",
-    "Segments by topic, as the log of remote segments has them at its end.",
+    "Segments by topic, as the log of remote segments has them.",
     "Copies that began and never finished take room that nobody counts: compare them with the "
     "store; set local.retention.ms where brokers keep much that is copied.",
     "a topic",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
@@ -16,28 +17,39 @@ from flexwire.spark.internal_topics import unreadable
 from flexwire.spark.internal_topics.groups import RECORDS as OF_GROUPS
 from flexwire.spark.internal_topics.last_commits import RECORDS as OF_COMMITS
 from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENTS
+from flexwire.spark.internal_topics.share_state import RECORDS as OF_SHARES
 from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
 from flexwire.tables.schema import Column
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.answers.reading import AnalysisTables
 
 # What each state is made of.
 _READS: Final = {
     InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
     InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
+    InternalTopic.SHARE_STATE: OF_SHARES,
     InternalTopic.REMOTE_LOG: OF_SEGMENTS,
 }
+_GAPS: Final = "topic string, partition int, first_offset bigint, error string"
+_FIRST: Final = ("first_offset", "error")
+_COMPACTED: Final = "compacted beyond the moment that is asked for"
+_NO_CHECKPOINT: Final = "no cleaner-offset-checkpoint says how far it was compacted"
 _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic"),
     Column("partition", pa.int32(), "the partition"),
     Column("type", pa.int32(), "the record's type", "where its bytes do not say it"),
     Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone"),
-    Column("records", pa.int64(), "how many do not decode"),
-    Column("first_offset", pa.int64(), "the offset of the first"),
+    Column("records", pa.int64(), "how many do not decode",
+           "of what compaction removed: how many these were is not known"),
+    Column("first_offset", pa.int64(), "the offset of the first; of what compaction removed the "
+           "moment that was asked for"),
     Column("error", pa.string(), "why that one does not"),
 )  # fmt: skip
 
@@ -46,7 +58,9 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
     """Give what no state knows of: a row for each partition, type and version that does not decode.
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
-    other answers about internal topics are exact but for what these records say.
+    other answers about internal topics are exact but for what these records say. As of an earlier
+    moment there is a row for each partition that has been compacted beyond it: what was there then,
+    and has no record any more, is in no answer.
     """
     logs = tables.internal
     if logs is None:
@@ -57,23 +71,50 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
         if log is not None:
             named = unreadable(log, records).withColumn("topic", F.lit(topic.topic))
             found.append(named.select(*_ROW))
-    state = logs.cluster()
+    gaps = _gaps(logs)
+    try:
+        state = logs.cluster()
+    except CaptureError as error:
+        state = None
+        gaps.append((InternalTopic.METADATA.topic, 0, None, str(error)))
     if state is not None:
         place = {"topic": F.lit(InternalTopic.METADATA.topic), "partition": F.lit(0)}
         found.append(state.unread().withColumns(place).select(*_ROW))
+    lacking = logs.spark.createDataFrame(gaps, _GAPS).select(
+        "topic", "partition", *_nulls(), F.lit(None).cast("bigint").alias("records"), *_FIRST
+    )
     if not found:
-        return no_rows(tables.frames, COLUMNS)
+        return lacking
     every = reduce(lambda one, other: one.unionByName(other), found)
     first = F.min_by(F.struct("offset", "error"), "offset").alias("first")
     each = every.groupBy("topic", "partition", "type", "version")
     made = each.agg(F.count("*").alias("records"), first)
-    return made.select(
+    unread = made.select(
         *("topic", "partition"),
         *(F.col(name).cast("int").alias(name) for name in ("type", "version")),
         "records",
         F.col("first.offset").alias("first_offset"),
         "first.error",
     )
+    return unread.unionByName(lacking) if gaps else unread
+
+
+def _why(cleaned: int) -> str:
+    return _NO_CHECKPOINT if cleaned == INT64_MAX else _COMPACTED
+
+
+def _nulls() -> list[SparkColumn]:
+    return [F.lit(None).cast("int").alias(name) for name in ("type", "version")]
+
+
+def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
+    """Where an earlier moment is asked for, of which compaction may have removed something."""
+    return [
+        (topic.topic, partition, log.until[partition], _why(log.cleaned[partition]))
+        for topic in _READS
+        if (log := logs.log(topic)) is not None
+        for partition in log.incomplete
+    ]
 
 
 ANSWER = Answer(

@@ -1,0 +1,106 @@
+"""Where share groups are, by the log of `__share_group_state`: `share_state`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics import share_state as state_of
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.SHARE_STATE
+COLUMNS = (
+    Column("group", pa.string(), "the share group"),
+    Column("topic", pa.string(), "the topic", "where the cluster's metadata does not name its id"),
+    Column("topic_id", pa.string(), "its id"),
+    Column("partition", pa.int32(), "the partition"),
+    Column("start_offset", pa.int64(), "below it all is done; -1 where nothing was read yet",
+           "where it is not known"),
+    Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read"),
+    Column("lag", pa.int64(), "from the one to the other, without those between that are done",
+           "with one of them, and where the log does not say how many are done"),
+    Column("done", pa.int64(), "how many from the start offset on are done",
+           "where the log does not say it, as before Kafka 4.2"),
+    Column("deliveries", pa.int32(), "how often the one that was delivered most often was, of the "
+           "batches that the state has", "where it has none"),
+    Column("batches", pa.int64(), "the batches that the state has, which share one fate",
+           "where it is not known"),
+    Column("snapshot_time", _TIME, "when the last snapshot was written",
+           "where no record says it"),
+    Column("is_known", pa.bool_(), "false where compaction removed what was there, or the snapshot "
+           "of updates is not in the log"),
+)  # fmt: skip
+
+
+def share_state(tables: AnalysisTables) -> DataFrame:
+    """Give a row for each partition of a share group, as its coordinator has it.
+
+    It is the last snapshot with the updates of its epoch. Who is in share groups is in
+    ``group_members``, where the log of `__consumer_offsets` was read.
+    """
+    logs = tables.internal
+    state = None if logs is None else logs.view(_TOPIC, state_of)
+    if logs is None or state is None:
+        return no_rows(tables.frames, COLUMNS)
+    ends = logs.ends(_TOPIC)
+    done = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
+    batches = F.col("state_batches")
+    lag = F.when(
+        F.col("start_offset") >= 0, F.col("end_offset") - F.col("start_offset") - F.col("done")
+    )
+    made = state.join(logs.topic_names(), "topic_id", "left").join(
+        ends, ["topic", "partition"], "left"
+    )
+    made = made.withColumns(
+        {
+            "group": F.col("group_id"),
+            "done": done.cast("bigint"),
+            "deliveries": F.array_max(
+                F.transform(batches, lambda one: one["delivery_count"].cast("int"))
+            ),
+            "batches": F.when(batches.isNotNull(), F.size(batches)).cast("bigint"),
+            "snapshot_time": F.col("write_time"),
+        }
+    ).withColumn("lag", lag)
+    return made.select(*(one.name for one in COLUMNS))
+
+
+ANSWER = Answer(
+    "share_state",
+    "Where are share groups?",
+    "What share coordinators have of each partition: where it starts, what is done after that, and "
+    "how often a batch was delivered.",
+    "Look at what was delivered often: a record that no member can process is given up after "
+    "group.share.delivery.count.limit deliveries.",
+    "a share group and partition",
+    COLUMNS,
+    ("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
+    (
+        ShownColumn("group", "Group", is_about=True),
+        ShownColumn("topic", "Topic", is_about=True),
+        ShownColumn("partition", "Partition", "id", is_about=True),
+        ShownColumn("start_offset", "Start", "count"),
+        ShownColumn("end_offset", "End", "count"),
+        ShownColumn("lag", "Lag", "count"),
+        ShownColumn("done", "Done after start", "count"),
+        ShownColumn("deliveries", "Deliveries, at most", "count"),
+        ShownColumn("batches", "Batches", "count"),
+        ShownColumn("snapshot_time", "Snapshot", "moment"),
+        ShownColumn("is_known", "Known", "flag"),
+    ),
+    share_state,
+    Picture("Lag, by share group and partition", "lag"),
+    asks=(_TOPIC.topic,),
+)

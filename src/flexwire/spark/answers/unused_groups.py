@@ -1,0 +1,111 @@
+"""Groups that nobody seems to need any more: `unused_groups`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics import groups, last_commits, share_state
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.spark.answers.reading import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
+COLUMNS = (
+    Column("group", pa.string(), "the group"),
+    Column("type", pa.string(), "classic, consumer, share or streams",
+           "of a group that only commits, and has no record of its own"),
+    Column("topics", pa.list_(pa.string()), "the topics that it has committed offsets of, or as a "
+           "share group has a state for"),
+    Column("partitions", pa.int64(), "how many of their partitions"),
+    Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
+           "where no record says it"),
+    Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
+           "or the moment that is asked for, in microseconds", "with ``last_time``"),
+)  # fmt: skip
+
+
+def unused_groups(tables: AnalysisTables) -> DataFrame:
+    """Give a row for each group that has no member and no commit pending.
+
+    One of which something is not known is not among them, since it may be in use. A consumer that
+    assigns partitions to itself is in no group's record and commits all the same: a group that has
+    been idle for a short time only may be one.
+    """
+    logs = tables.internal
+    commits = None if logs is None else logs.view(_TOPIC, last_commits)
+    every = None if logs is None else logs.view(_TOPIC, groups)
+    if logs is None or commits is None or every is None:
+        return no_rows(tables.frames, COLUMNS)
+    is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
+    places = commits.select(
+        *("group", "topic", "partition", F.col("commit_time").alias("time")),
+        is_settled.alias("is_settled"),
+    )
+    shared = logs.view(InternalTopic.SHARE_STATE, share_state)
+    if shared is not None:
+        named = shared.join(logs.topic_names(), "topic_id", "left")
+        topic = F.coalesce("topic", "topic_id").alias("topic")
+        time = F.col("write_time").alias("time")
+        # Of a group that no record of a group names it is not known who is in it, unless all of
+        # these were read.
+        is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
+        settled = (F.col("is_known") & is_named).alias("is_settled")
+        of_groups = every.select(F.col("group").alias("of_group"))
+        named = named.join(of_groups, F.col("group_id") == F.col("of_group"), "left")
+        share = named.select(F.col("group_id").alias("group"), topic, "partition", time, settled)
+        places = places.unionByName(share)
+    used = places.groupBy("group").agg(
+        F.array_sort(F.collect_set("topic")).alias("topics"),
+        F.count("*").alias("partitions"),
+        F.max("time").alias("used_time"),
+        F.bool_and("is_settled").alias("is_settled"),
+    )
+    both = every.join(used, "group", "full").na.fill(0, ["partitions"])
+    is_known = F.coalesce("is_known", F.lit(True)) & F.coalesce("is_settled", F.lit(True))
+    is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
+    last = F.greatest("used_time", "time")
+    now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
+    none = F.array().cast("array<string>")
+    made = both.where(is_known & is_empty).withColumns(
+        {
+            "topics": F.coalesce("topics", none),
+            "last_time": last,
+            "idle_us": F.greatest(now - F.unix_micros(last), F.lit(0).cast("bigint")),
+        }
+    )
+    idle = F.when(F.col("last_time").isNotNull(), F.col("idle_us"))
+    return made.withColumn("idle_us", idle).select(*(one.name for one in COLUMNS))
+
+
+ANSWER = Answer(
+    "unused_groups",
+    "Which groups does nobody use?",
+    "Groups without a member, those that have been idle for longest first.",
+    "Ask the owners of those that have been idle for weeks, and delete them (kafka-consumer-groups "
+    "--delete, kafka-share-groups --delete).",
+    "a group",
+    COLUMNS,
+    ("-idle_us", "group"),
+    (
+        ShownColumn("group", "Group", is_about=True),
+        ShownColumn("type", "Type"),
+        ShownColumn("topics", "Topics"),
+        ShownColumn("partitions", "Partitions", "count"),
+        ShownColumn("last_time", "Last used", "moment"),
+        ShownColumn("idle_us", "Idle", "us"),
+    ),
+    unused_groups,
+    Picture("How long groups have been idle", "idle_us"),
+    asks=(_TOPIC.topic,),
+)

@@ -1,0 +1,292 @@
+"""What analyses say of internal topics as of a moment is what the logs said that ended there."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
+from flexwire.errors import ArgumentError, CaptureError
+from flexwire.records import Record
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers import ANSWERS, STATE_ANSWERS
+from flexwire.spark.answers.again import answers_of, notes_of
+from flexwire.spark.answers.asking import ask, chosen
+from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
+from flexwire.spark.answers.internal_logs import with_internal
+from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.internal_topics.as_of import END, AsOf, parse_moment
+from flexwire.spark.paths import input_sources
+from flexwire.spark.settings import answering
+from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
+from tests.capture.made_metadata import batch, elected, value, write
+from tests.spark.internal_topics.made import MadeTopic, commit, keyed, written_transaction
+from tests.spark.test_state_answers import ORDERS, partition, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.storage.source import Source
+
+pytestmark = pytest.mark.spark
+# All that was written first is from before it, the last at that very time; then comes the rest.
+CUT, LATER = TIME + 1000, TIME + 5000
+AT = datetime.fromtimestamp(CUT / 1000, UTC)
+OFFSETS = "__consumer_offsets-0"
+PRODUCER = 7
+# Of the answers those that take most of the paths to a moment; the others in `make cluster`.
+SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_partitions")
+
+
+class Timed(MadeTopic):
+    """A log of an internal topic whose records have the time that is told."""
+
+    def put(self, time: int, key: bytes, data: bytes | None, producer: int = -1) -> int:
+        own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
+        record = Record(self.offset, time, key, data, [])
+        self.segment.add([record], **(own if producer >= 0 else {}))
+        self.offset += 1
+        return record.offset
+
+
+def groups(root: Path, *, is_whole: bool, cleaned: int = 0) -> None:
+    log = Timed("__consumer_offsets")
+    log.put(TIME, *commit(0, 4, "slow"))
+    log.put(TIME + 1, *commit(1, 9, "slow"))
+    log.put(TIME + 2, *commit(0, 12, "done"))
+    log.put(TIME + 3, *commit(0, 6, "within"), producer=PRODUCER)
+    member = {"group_id": "live", "member_id": "m"}
+    log.put(TIME + 4, *keyed(3, "ConsumerGroupMetadata", {"group_id": "live"}, {"epoch": 1}))
+    wanted = {"subscribed_topic_names": ["payments"], "client_id": "c", "client_host": "/h"}
+    log.put(CUT, *keyed(5, "ConsumerGroupMemberMetadata", member, wanted))
+    if is_whole:
+        log.put(LATER, *commit(0, 14, "slow"))
+        log.put(LATER, *commit(0, None, "done"))
+        log.put(LATER, *commit(0, 1, "new"))
+        log.segment.end(log.offset, PRODUCER, bytes.fromhex("00000001"), LATER)
+        log.offset += 1
+        log.put(LATER, *keyed(5, "ConsumerGroupMemberMetadata", member, None))
+    log.write(root, cleaned)
+
+
+def others(root: Path, *, is_whole: bool) -> None:
+    coordinators = Timed("__transaction_state")
+    coordinators.put(CUT, *written_transaction("t", 1, PRODUCER, {"orders": [0]}))
+    shares = Timed("__share_group_state")
+    key = {"group_id": "s", "topic_id": None, "partition": 0}
+    shares.put(CUT, *keyed(0, "ShareSnapshot", key | {"topic_id": uuid()}, {"start_offset": 3}))
+    if is_whole:
+        coordinators.put(LATER, *written_transaction("t", 4, PRODUCER, {}))
+        shares.put(LATER, *keyed(0, "ShareSnapshot", key | {"topic_id": uuid()}, None))
+    # Their checkpoints are beside them in another directory.
+    coordinators.write(root / "t")
+    shares.write(root / "s")
+
+
+def uuid() -> Any:
+    from uuid import UUID  # noqa: PLC0415 - one line of it
+
+    return UUID(int=48)
+
+
+def cluster(root: Path, *, is_whole: bool) -> None:
+    config = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms"}
+    first = [
+        registered(1, fenced=False),
+        registered(2, fenced=False),
+        value("TopicRecord", name="orders", topicId=ORDERS),
+        partition(ORDERS, isr=[1, 2]),
+        partition(ORDERS, partitionId=1, isr=[1, 2]),
+        value("ConfigRecord", **config, value="1"),
+    ]
+    made = elected(0, 1, time=TIME) + batch(1, first, time=CUT)
+    if is_whole:
+        change = {"partitionId": 1, "topicId": ORDERS, "isr": [2], "leader": 2}
+        then = [
+            value("PartitionChangeRecord", 2, **change),
+            value("ConfigRecord", **config, value="2"),
+            value("TopicRecord", name="empty", topicId="AAAAAAAAAAAAAAAAAAAAMg"),
+            partition("AAAAAAAAAAAAAAAAAAAAMg"),
+        ]
+        made += batch(1 + len(first), then, time=LATER)
+    write(root, {"0": made})
+
+
+def ordinary(root: Path, *, is_whole: bool) -> None:
+    for name in ("orders-0", "payments-0"):
+        segment = MadeSegment(0)
+        segment.add(plain(0, 10))
+        segment.add(plain(10, 2), producer_id=PRODUCER, producer_epoch=3, is_transactional=True)
+        # Some of this batch is from before.
+        around = [Record(12, CUT, b"k", b"v", []), Record(13, LATER, b"k", b"v", [])]
+        segment.add(around if is_whole else around[:1])
+        if is_whole:
+            segment.end(14, PRODUCER, bytes.fromhex("00000001"), LATER)
+            segment.add(plain(15, 10, LATER))
+        write_log(root / name, [segment])
+
+
+def made(root: Path, *, is_whole: bool) -> Path:
+    groups(root, is_whole=is_whole)
+    others(root, is_whole=is_whole)
+    cluster(root, is_whole=is_whole)
+    ordinary(root, is_whole=is_whole)
+    return root
+
+
+@dataclass(frozen=True)
+class Made:
+    """The tables of some logs, which are there to be asked of a moment."""
+
+    spark: SparkSession
+    tables: AnalysisTables
+    files: list[Source]
+
+    @classmethod
+    def of(cls, spark: SparkSession, root: Path) -> Made:
+        analyze([root / "data"], root / "out", spark=spark, answers="none")
+        files = list(input_sources([str(root / "data")]).logs)
+        return cls(spark, open_tables(spark, root / "out"), files)
+
+    @contextmanager
+    def asked(self, as_of: AsOf = END) -> Iterator[AnalysisTables]:
+        with (
+            answering(self.spark, is_small=True),
+            with_internal(self.tables, self.spark, self.files, as_of) as tables,
+        ):
+            yield tables
+
+    def rows(self, as_of: AsOf, *names: str) -> dict[str, list[dict[str, Any]]]:
+        with self.asked(as_of) as tables:
+            return {one.name: ask(one, tables).rows.to_pylist() for one in chosen(names, ANSWERS)}
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    root = tmp_path_factory.mktemp("whole")
+    made(root / "data", is_whole=True)
+    return Made.of(spark, root)
+
+
+@pytest.fixture(scope="module")
+def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    root = tmp_path_factory.mktemp("before")
+    made(root / "data", is_whole=False)
+    return Made.of(spark, root)
+
+
+def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the bytes of a batch that was going on, which is whole in one of two logs."""
+    return [{name: one for name, one in row.items() if name != "bytes"} for row in rows]
+
+
+def same(whole: Made, before: Made, *names: str) -> None:
+    then, expected = whole.rows(AsOf(AT), *names), before.rows(END, *names)
+    now = whole.rows(END, *names)
+    for name in names:
+        assert told(then[name]) == told(expected[name]), name
+        # Or the moment would be none.
+        assert name == "cluster_history" or now[name] != then[name], name
+
+
+def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -> None:
+    same(whole, before, *SOME)
+    rows = whole.rows(AsOf(AT), "group_offsets")["group_offsets"]
+    found = {(row["group"], row["partition"]): row for row in rows}
+    assert [*found] == [("slow", 0), ("done", 0), ("within", 0), ("slow", 1)]
+    # The record at offset 12 is the last that was not later.
+    assert (found["slow", 0]["end_offset"], found["slow", 0]["lag"]) == (13, 9)
+    within = found["within", 0]
+    assert (within["offset"], within["pending"], within["pending_offset"]) == (None, 1, 6)
+
+
+@pytest.mark.cluster
+def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, before: Made) -> None:
+    # Nothing is said of these, and of features and voters nothing changed.
+    still = {"tiered_storage", "unread_state", "cluster_quotas", "cluster_acls"}
+    still |= {"cluster_credentials", "cluster_features", "cluster_voters"}
+    names = [one.name for one in STATE_ANSWERS if one.name not in {*SOME, *still}]
+    same(whole, before, *names)
+    then = whole.rows(AsOf(AT), *still)
+    assert then == before.rows(END, *still)
+
+
+def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Made) -> None:
+    rows = whole.rows(AsOf.given({OFFSETS: 6}), "group_offsets")["group_offsets"]
+    expected = before.rows(END, "group_offsets")["group_offsets"]
+    unknown = {"end_offset": None, "lag": None}
+    key = ("group", "partition")
+    assert sorted(rows, key=lambda row: [row[one] for one in key]) == sorted(
+        ({**row, **unknown} for row in expected), key=lambda row: [row[one] for one in key]
+    )
+    [there] = whole.rows(AsOf.given({"__cluster_metadata-0": 5}), "cluster_topics").values()
+    assert [(row["topic"], row["partitions"]) for row in there] == [("orders", 1)]
+
+
+def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
+    for moment, match in (
+        ({OFFSETS: 12}, "offset 12 is not known: the log ends at 11"),
+        ({"__consumer_offsets-1": 0}, "offset 0 is not known: the log is not among the logs"),
+    ):
+        with whole.asked(AsOf.given(moment)) as tables, pytest.raises(CaptureError, match=match):
+            ask(GROUP_STATE, tables)
+
+
+def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    groups(tmp_path / "data", is_whole=True, cleaned=9)
+    logs = Made.of(spark, tmp_path)
+    found = logs.rows(AsOf(AT), "group_state", "unread_state")
+    known = {row["group"]: row["is_known"] for row in found["group_state"]}
+    # Of the last there is only a later commit, and another may have been before it.
+    assert known == {"slow": True, "done": True, "within": False, "live": True, "new": False}
+    [gap] = found["unread_state"]
+    assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)
+    assert gap["error"].startswith("compacted beyond the moment")
+    assert logs.rows(END, "unread_state") == {"unread_state": []}
+    (tmp_path / "data" / "cleaner-offset-checkpoint").unlink()
+    [gap] = logs.rows(AsOf(AT), "unread_state")["unread_state"]
+    assert gap["error"].startswith("no cleaner-offset-checkpoint says")
+
+
+def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark is not None
+    groups(tmp_path / "data", is_whole=True)
+    out, moment = tmp_path / "out", "2023-11-14 22:13:21 UTC"
+    command = ["analyze", str(tmp_path / "data"), "--out", str(out), "--answers", "group_state"]
+    result = CliRunner().invoke(app, [*command, "--as-of", "2023-11-14T22:13:21"])
+    note = f"What is said of internal topics is as of {moment}."
+    assert (result.exit_code, note in result.output) == (0, True)
+    assert notes_of(out) == (note,)
+    assert f"As of {moment}." in (out / "report.html").read_text()
+    [given] = answers_of(out, ["group_state"])
+    assert {*given.rows["group"].to_pylist()} == {"slow", "done", "within", "live"}
+
+
+def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
+    assert parse_moment([]) is None
+    assert parse_moment(["2023-11-14T22:13:21"]) == AT
+    expected = {"__consumer_offsets-3": 17}
+    assert parse_moment(["__consumer_offsets-3=17"]) == expected
+    assert AsOf.given(expected).told == "offset 17 of __consumer_offsets-3"
+    for texts in (["noon"], ["2023-11-14", "2023-11-15"], ["2023-11-14", "__consumer_offsets-3=1"]):
+        with pytest.raises(ArgumentError, match="as_of: expected one ISO 8601 time"):
+            parse_moment(texts)
+    naive = datetime(2023, 11, 14)  # noqa: DTZ001 - as it must not be
+    for wrong in (naive, {}, {"orders-0": 1}, {"__consumer_offsets": 1}, "noon", {OFFSETS: -1}):
+        with pytest.raises(ArgumentError, match="as_of: expected"):
+            AsOf.given(wrong)  # type: ignore[arg-type]  # what a caller may give
+    ordinary(tmp_path / "data", is_whole=True)
+    with pytest.raises(ArgumentError, match="as_of: expected a log of an internal topic"):
+        analyze([tmp_path / "data"], tmp_path / "out", as_of=AT)
+    command = ["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--as-of", "orders-0=1"]
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, "Invalid value for '--as-of'" in result.output) == (2, True)

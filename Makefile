@@ -6,10 +6,11 @@ BENCH_ARGS ?=
 FUZZ_ARGS ?=
 GUARD_ARGS ?=
 KILLS_ARGS ?=
+CLIENTS ?=
 OUT ?= out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -38,6 +39,8 @@ help:
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
 	@echo "make kafka  logs, internal topics, request logs, the tap and call beside what real brokers of 3.9 and"
 	@echo "            4.4 say, from Maven Central, which takes Maven (mvn): ten minutes"
+	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
+	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
@@ -72,6 +75,10 @@ search: kernels
 # What it brings from Maven Central is kept in .build/jars; where that cannot be reached it fails.
 kafka: kernels
 	.venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka
+
+# It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
+trial: kernels
+	.venv/bin/python -m tests.kafka.trial $(CLIENTS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: kernels

@@ -1,0 +1,85 @@
+"""Puts the audit on trial, and writes what came of it: ``make trial``.
+
+It ends with 1 where the audit was wrong. Names of clients, or parts of them, try only those, and
+nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flexwire.net import HostPort
+from tests.kafka.secured import tapping
+from tests.kafka.trial.page import PAGE, page
+from tests.kafka.trial.predicting import gather
+from tests.kafka.trial.rows import CAPTURED, JUDGED, Row, write_rows
+from tests.kafka.trial.trying import try_all
+from tools.broker import broker
+from tools.clients.roster import CLIENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from flexwire.spark.conducts import Evidence
+    from tests.kafka.trial.trying import Outcome
+    from tools.clients.installing import Program
+    from tools.clients.roster import Client
+
+
+def main(asked: Collection[str]) -> None:
+    """Try all clients, or those that were asked for."""
+    chosen = [one for one in CLIENTS if not asked or any(name in str(one) for name in asked)]
+    began = time.monotonic()
+    programs = {client: client.way.bring() for client in chosen}
+    with tempfile.TemporaryDirectory(prefix="flexwire-trial-") as place:
+        happened = {CAPTURED: _captured(programs, Path(place))}
+        seen = gather(sorted(Path(place, "tap").iterdir()), Path(place, "out"))
+        for release in JUDGED:
+            _say(f"Kafka {release}")
+            with broker(release, Path(place, release)) as address:
+                happened[release] = try_all(programs, address, address, _say)
+    rows = [_row(one, seen, happened) for one in chosen]
+    if not asked:
+        write_rows(rows)
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    wrong = [(row, release) for row in rows for release in JUDGED if not row.is_right(release)]
+    for row, release in wrong:
+        foreseen, broken = sorted(row.foreseen(release)), sorted(row.broken(release))
+        _say(f"wrong: {row.client} on {release}: foreseen {foreseen}, and broken {broken}")
+    tried = len(rows) * len(JUDGED)
+    _say(f"{tried - len(wrong)} of {tried} as foreseen, in {time.monotonic() - began:.0f} s")
+    sys.exit(bool(wrong))
+
+
+def _captured(programs: dict[Client, Program], place: Path) -> dict[str, Outcome]:
+    _say(f"Kafka {CAPTURED}, through the tap")
+    with broker(CAPTURED, place / CAPTURED) as address:
+        host, _, port = address.rpartition(":")
+        with tapping(HostPort(host, int(port)), place / "tap") as tap:
+            return try_all(programs, address, str(tap.listen_address), _say)
+
+
+def _row(client: Client, seen: Evidence, happened: dict[str, dict[str, Outcome]]) -> Row:
+    if seen.brokers != (CAPTURED,):
+        raise RuntimeError(f"the audit takes the broker of {CAPTURED} for {seen.brokers}")
+    own = tuple(
+        (party, conduct)
+        for party, conduct in seen.conducts.items()
+        if party.client_id == client.client_id
+    )
+    if not own:
+        raise RuntimeError(f"the capture has nothing of {client}")
+    return Row(str(client), own, {one: found[str(client)] for one, found in happened.items()})
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

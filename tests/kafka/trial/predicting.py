@@ -1,0 +1,29 @@
+"""What a capture of the clients shows of each, by an analysis as `flexwire analyze` makes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers import tables_to_audit
+from flexwire.spark.answers.evidence import table_evidence
+from flexwire.spark.session import session
+from flexwire.spark.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from flexwire.spark.conducts import Evidence
+
+
+def gather(captures: Sequence[Path], out: Path) -> Evidence:
+    """What was seen of every client."""
+    spark = session("flexwire and a trial", master="local[2]", memory="1g")
+    try:
+        analyze(captures, out, spark=spark)
+        tables = Tables(out / "tables")
+        with table_evidence(tables_to_audit(spark, tables), tables.message_names()) as gathered:
+            return gathered.evidence()
+    finally:
+        spark.stop()

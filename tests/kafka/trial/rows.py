@@ -1,0 +1,119 @@
+"""What the trial found, a row for each client: what a capture showed of it, and what happened.
+
+The rows are kept in ``results.jsonl``, so that every run of the tests holds the audit's verdicts to
+what real brokers did; `python -m tests.kafka.trial` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flexwire.parties import VERDICTS, Party
+from flexwire.protocol.apis import api_name
+from flexwire.protocol.audit import Conduct, Finding, Use, judge
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.kafka.trial.trying import Outcome
+
+RESULTS = Path(__file__).with_name("results.jsonl")
+CAPTURED = "3.9.2"
+"""The release at which the clients are captured, and every one of them has to work."""
+JUDGED = ("4.0.0", "4.0.2", "4.4.0")
+"""The releases that the audit of that capture is about, and that the clients are then run on."""
+BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
+# What is needed for a step and for no other; of all else nothing can be read without.
+_STEPS = {"Produce": "produce", "CreateTopics": "create", "OffsetCommit": "commit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One client: what was seen of it at the captured broker, and its outcome by release."""
+
+    client: str
+    seen: tuple[tuple[Party, Conduct], ...]
+    happened: dict[str, Outcome]
+
+    def findings(self, release: str) -> list[Finding]:
+        """What the audit says of it, the gravest first."""
+        found = [
+            one
+            for party, conduct in self.seen
+            for one in judge(party, conduct, release, brokers=(CAPTURED,))
+        ]
+        return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), one.api_key or 0))
+
+    def foreseen(self, release: str) -> set[str]:
+        """The steps that the audit says will break."""
+        return {
+            _STEPS.get(api_name(one.api_key), "consume") if one.api_key is not None else "all"
+            for one in self.findings(release)
+            if one.verdict in BREAKS
+        }
+
+    def broken(self, release: str) -> set[str]:
+        """The steps that worked at the captured release, and do not here."""
+        before, now = self.happened[CAPTURED], self.happened[release]
+        return {name for name, error in now.items() if error and before[name] == ""}
+
+    def is_right(self, release: str) -> bool:
+        """Whether what was foreseen happened, and nothing else: step by step."""
+        foreseen, broken = self.foreseen(release), self.broken(release)
+        # Nothing can be committed where nothing was read.
+        untried = {name for name, error in self.happened[release].items() if error is None}
+        return foreseen - untried == broken
+
+
+def read_rows() -> list[Row]:
+    """The rows of the last trial."""
+    return [_row(json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+
+
+def write_rows(rows: Sequence[Row]) -> None:
+    """Write them, a line each."""
+    RESULTS.write_text("".join(f"{json.dumps(_told(one))}\n" for one in rows), encoding="utf-8")
+
+
+def _told(row: Row) -> dict[str, Any]:
+    seen = [
+        {
+            "party": {key: value for key, value in asdict(party).items() if value is not None},
+            "role": conduct.role,
+            "connections": conduct.connections,
+            "whole": conduct.whole,
+            "uses": [_told_use(one) for one in conduct.uses],
+        }
+        for party, conduct in row.seen
+    ]
+    return {"client": row.client, "happened": row.happened, "seen": seen}
+
+
+def _told_use(use: Use) -> list[Any]:
+    offered = None if use.offered is None else str(use.offered)
+    return [use.api_key, use.version, use.requests, use.asked, offered, use.closed]
+
+
+def _row(told: dict[str, Any]) -> Row:
+    seen = tuple((_party(one["party"]), _conduct(one)) for one in told["seen"])
+    return Row(told["client"], seen, told["happened"])
+
+
+def _party(told: dict[str, str]) -> Party:
+    return Party(**{"client_id": None, "address": None, **told})
+
+
+def _conduct(told: dict[str, Any]) -> Conduct:
+    uses = tuple(_use(*one) for one in told["uses"])
+    return Conduct(told["role"], uses, connections=told["connections"], whole=told["whole"])
+
+
+def _use(
+    api_key: int, version: int, requests: int, asked: Any, offered: str | None, closed: Any
+) -> Use:
+    versions = None if offered is None else Versions.parse(offered)
+    return Use(api_key, version, requests, 0, 0, asked, versions, closed=closed)

@@ -1,0 +1,67 @@
+"""What a program of a client in Python is given, and how it says how each step went."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEED = "seed-"
+"""What the values begin with that are in the topic before the client comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the program is to do: ``count`` records each way, and ``seconds`` for each step."""
+
+    address: str
+    client_id: str
+    topic: str
+    group: str
+    count: int
+    seconds: int
+    setting: str = ""
+
+    @classmethod
+    def parse(cls) -> Asked:
+        """What the command line says."""
+        address, client_id, topic, group, count, seconds, *setting = sys.argv[1:]
+        return cls(address, client_id, topic, group, int(count), int(seconds), *setting)
+
+
+class LeftOutError(Exception):
+    """The client has no such step."""
+
+
+def step(
+    name: str, body: Callable[[], object], seconds: int, heard: Callable[[], str] = str
+) -> bool:
+    """Whether a step went well; one that takes too long is left where it is.
+
+    ``heard`` is asked what the client said last besides, where it says nothing in time.
+    """
+    said: list[tuple[str | None, str | None]] = []
+
+    def run() -> None:
+        try:
+            body()
+        except LeftOutError as why:
+            said.append((None, str(why)))
+        except Exception as error:  # noqa: BLE001 - whatever the client says is the answer
+            said.append((f"{type(error).__name__}: {error}", None))
+        else:
+            said.append((None, None))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    late = "; ".join(one for one in (f"nothing in {seconds} s", heard()) if one)
+    error, left = said[0] if said else (late, None)
+    sys.stdout.write(json.dumps({"step": name, "error": error, "left": left}) + "\n")
+    sys.stdout.flush()
+    return error is None

@@ -35,6 +35,7 @@ log = logging.getLogger("flexwire.tap")
 MOST_PROCESSES: Final = 64
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
+_EXIT_SECONDS: Final = 2.0
 # A process that ends at once is not to be started again at once.
 _RESTART_SECONDS: Final = 5.0
 
@@ -131,16 +132,22 @@ class Processes:
         running = list(self._running)
         for one in running:
             self._say(one, {"over": True})
-        if running:
-            ends = [asyncio.ensure_future(one.gone.wait()) for one in running]
-            await asyncio.wait(ends, timeout=_CLOSE_SECONDS)
-            for end in ends:
-                end.cancel()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                for one in running:
+                    await one.gone.wait()
+        except TimeoutError:
+            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the reason says all
+        finally:
+            for one in running:
+                if not one.gone.is_set():
+                    one.process.kill()
+                    self._end(one)
         for one in running:
-            if not one.gone.is_set():
-                one.process.kill()
-                self._end(one)
-            await asyncio.to_thread(one.process.join)
+            await asyncio.to_thread(one.process.join, _EXIT_SECONDS)
+            # It has said all, and may still wait for the name of a broker.
+            one.process.kill()
+            await asyncio.to_thread(one.process.join, _EXIT_SECONDS)
 
     @property
     def stats(self) -> TapStatistics:
@@ -175,7 +182,7 @@ class Processes:
             kwargs={"with_limit": with_limit},
             daemon=True,
         )
-        await asyncio.to_thread(process.start)
+        process.start()
         theirs.close()
         asking.close()
         one = _Process(process, control, ask)
@@ -258,6 +265,7 @@ class Processes:
 
     def _hear_over(self, one: _Process, _: None) -> None:
         one.is_over = True
+        self._end(one)
 
     def _answer(self, one: _Process) -> None:
         try:

@@ -38,7 +38,7 @@ help:
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
 	@echo "make kafka  logs, internal topics, request logs, the tap and call beside what real brokers of 3.9, 4.0"
 	@echo "            and 4.4 say, and every API that their clients reach, from Maven Central, which takes Maven"
-	@echo "            (mvn): a quarter of an hour; make kafka PYTEST_ARGS='-k 4.4.0' is one release"
+	@echo "            (mvn): twenty minutes; make kafka PYTEST_ARGS='-k 4.4.0' is one release"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"

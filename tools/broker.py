@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # Kafka's released lines that are asked for, each with its last release.
-VERSIONS = ("3.9.2", "4.4.0")
+VERSIONS = ("3.9.2", "4.0.2", "4.4.0")
 STARTED, TAKEN = "Kafka Server started", "Address already in use"
 # Of these tests Kafka's own tier is published, which is a directory; of 4.4.0 they are not.
 TIERED = "3.9.2"
 # A loaded machine takes a minute.
 MOST_SECONDS = 180
+MOST_TRIES = 4
 # Nothing but a single node keeps these on one.
 _ALONE = {
     "offsets.topic.replication.factor": "1",
@@ -41,6 +42,7 @@ _ALONE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+CLUSTER_ID, CLASS_PATH = "cluster.id", "class.path"
 # Voters are in the log, and may change, where this is set to nothing (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
@@ -60,7 +62,8 @@ def broker(
 ) -> Iterator[str]:
     """The address of a broker that runs while the block does; `RuntimeError` if it does not start.
 
-    ``settings`` are the broker's own, as in ``server.properties``.
+    ``settings`` are the broker's own, as in ``server.properties``, and two that are not in it:
+    `CLUSTER_ID`, of the cluster that a node is to belong to, and `CLASS_PATH`, for plug-ins.
     """
     jars(version)
     command = [sys.executable, "-m", "tools.broker", version, str(directory)]
@@ -80,7 +83,9 @@ def broker(
         address = process.stdout.readline().strip()
         try:
             if not address:
-                raise RuntimeError(f"the broker {version} did not start: see {directory}")
+                log = directory / "broker.log"
+                said = log.read_text(errors="replace")[-4000:] if log.exists() else "nothing"
+                raise RuntimeError(f"the broker {version} did not start; it said:\n{said}")
             yield address
         finally:
             process.stdin.close()
@@ -137,22 +142,33 @@ def _started(
     from flexwire.spark.java import find_java  # noqa: PLC0415 - `broker` is imported without Spark
 
     java = str(find_java() / "bin" / "java")
-    run = [java, *_JAVA, "-cp", f"{jars(version)}/*"]
+    own = dict(own)
+    plug_ins, cluster = own.pop(CLASS_PATH, ""), own.pop(CLUSTER_ID, None) or new_id()
+    run = [java, *_JAVA, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
-    while True:
+    # Ports that settings name may be taken for good.
+    for _ in range(MOST_TRIES):
         port, controller = _free_ports()
         properties = directory / "server.properties"
         properties.write_text(_properties(directory, port, controller, own), encoding="utf-8")
         with log.open("wb") as said:
             out: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said}
             if not (directory / "data").exists():
-                cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
                 formatting = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
                 alone = ["--standalone"] if own.get(_VOTERS) == "" else []
                 subprocess.run([*formatting, str(properties), *alone], **out, check=True)
             process = subprocess.Popen([*run, "kafka.Kafka", str(properties)], **out)
         if _waited(process, log):
             return process, f"127.0.0.1:{port}"
+    sys.exit(f"error: the broker's ports were taken {MOST_TRIES} times: see {log}")
+
+
+def new_id() -> str:
+    """An id as Kafka's own tool gives them: never one that begins as an option does."""
+    while True:
+        found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not found.startswith("-"):
+            return found
 
 
 def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import socket
 import time
-import uuid
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ from confluent_kafka.admin._scram import (
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from flexwire.demo.clients.raw import Connection
-from tools.broker import broker
+from tools.broker import broker, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +74,7 @@ class Acts:
         if not there.exists():
             there.mkdir(parents=True)
             cluster = properties(self.logs / "meta.properties")["cluster.id"]
-            mine = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            mine = new_id()
             lines = f"version=1\ncluster.id={cluster}\nnode.id=2\ndirectory.id={mine}\n"
             there.joinpath("meta.properties").write_text(lines)
         with socket.create_server(("127.0.0.1", 0)) as one:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from flexwire.net.calling import Broker
 from tests.net.broker import LOOPBACK, free_ports
 from tests.tls import Authority
-from tools.broker import broker
+from tools.broker import broker, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ def separate(release: str, directory: Path) -> Iterator[Separate]:
     """Start a cluster whose controllers are not brokers."""
     first = free_ports(3)
     addresses = {node: f"{LOOPBACK}:{first + node - 1}" for node in (1, 2, 3)}
-    cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    cluster = new_id()
     common = {
         "controller.quorum.voters": ",".join(f"{node}@{addresses[node]}" for node in (2, 3)),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tools import maven
-from tools.broker import VERSIONS
+from tools.broker import VERSIONS, broker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,23 @@ def test_a_broker_ends_with_its_caller_though_that_was_killed(tmp_path: Path) ->
             return
         time.sleep(0.2)
     pytest.fail("the broker still answers")
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_broker_whose_port_is_taken_says_so_in_the_end(tmp_path: Path) -> None:
+    host = "127.0.0.1"
+    with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as two:
+        port, controller = one.getsockname()[1], two.getsockname()[1]
+        settings = {
+            "listeners": f"PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}",
+            "controller.quorum.voters": f"1@{host}:{controller}",
+        }
+        with (
+            pytest.raises(RuntimeError, match=r"did not start; it said:\n(.*\n)*.*already in use"),
+            broker(VERSIONS[-1], tmp_path, settings),
+        ):
+            pytest.fail("it started")
 
 
 def test_without_maven_the_error_says_what_is_missing(

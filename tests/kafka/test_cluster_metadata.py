@@ -23,7 +23,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # Where a configuration comes from: 1 is the topic's own, 2 a broker's, 3 that of all brokers.
 OF_TOPIC, OF_BROKERS = (1,), (2, 3)
 # What loses nothing there, and so is allowed.
-DOWNGRADES = {"3.9.2": ("metadata.version", 20), "4.4.0": ("transaction.version", 1)}
+DOWNGRADES = {
+    "3.9.2": ("metadata.version", 20),
+    "4.0.2": ("transaction.version", 1),
+    "4.4.0": ("transaction.version", 1),
+}
 
 
 def by_admin(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:

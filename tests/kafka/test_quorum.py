@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import socket
 import time
-import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +13,7 @@ import pytest
 from tests.kafka.acting import MOST_SECONDS, SETTINGS, properties
 from tests.kafka.asking import ask
 from tests.spark.internal_topics.snapshots import compared, view
-from tools.broker import VERSIONS, broker
+from tools.broker import VERSIONS, broker, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +72,7 @@ def other(version: str, directory: Path) -> Iterator[dict[str, Any]]:
     """Another controller of the cluster, as a request names it, as long as the block runs."""
     there, first = directory / "other", properties(directory / "server.properties")
     cluster = properties(directory / "data" / "meta.properties")["cluster.id"]
-    mine = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    mine = new_id()
     (there / "data").mkdir(parents=True)
     lines = f"version=1\ncluster.id={cluster}\nnode.id={OTHER}\ndirectory.id={mine}\n"
     (there / "data" / "meta.properties").write_text(lines)

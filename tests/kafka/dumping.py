@@ -1,0 +1,57 @@
+"""What Kafka's own dump tool prints of log segments."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from flexwire.spark.java import find_java
+from tools.broker import jars
+from tools.maven import Jars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_SECONDS = 180
+# That of 4.4.0 is not published with the rest; until 4.0 it is among the broker's own.
+_LATER = Jars(
+    "kafka-tools-4.3.1",
+    (
+        "org.apache.kafka:kafka-tools:4.3.1",
+        "org.apache.kafka:kafka_2.13:4.3.1",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+    ("org.slf4j:slf4j-reload4j", "org.rocksdb:rocksdbjni"),
+)
+# By how a topic's directory begins: which of the tool's decoders its records take.
+_DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__share_group_state": "--share-group-state-decoder",
+}
+_BEGINS = "Dumping "
+
+
+def decoder(log: Path) -> str | None:
+    """The tool's option for the records of a log."""
+    return next((one for name, one in _DECODERS.items() if log.parent.name.startswith(name)), None)
+
+
+def dumped(release: str, logs: list[Path]) -> dict[Path, list[str]]:
+    """The lines that the tool prints of each log, which are all of one decoder."""
+    later = release >= "4.1"
+    own = _LATER.bring() if later else jars(release)
+    program = "org.apache.kafka.tools.DumpLogSegments" if later else "kafka.tools.DumpLogSegments"
+    command = [str(find_java() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{own}/*", program]
+    command += [decoder(logs[0]) or "--print-data-log", "--files", ",".join(map(str, logs))]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
+    found: dict[Path, list[str]] = {log: [] for log in logs}
+    lines: list[str] = []
+    for line in ran.stdout.splitlines():
+        if line.startswith(_BEGINS):
+            lines = found[next(log for log in logs if line == f"{_BEGINS}{log}")]
+        else:
+            lines.append(line)
+    return found

@@ -1,0 +1,87 @@
+"""What was seen of real brokers' APIs, as data, and why some of them are not seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.versions import Versions
+from tools.maven import ROOT
+
+if TYPE_CHECKING:
+    from tests.kafka.reaching import Reached
+
+SEEN: Final = Path(__file__).with_name("seen.json")
+# Where a run leaves what it saw.
+LAST: Final = ROOT / ".build" / "seen"
+# They are sent at moments that no test can bring about, and may be seen or not.
+SOMETIMES: Final = {
+    "AssignReplicasToDirs": "a node that has put a partition into another log directory tells it",
+    "UpdateRaftVoter": "a controller that starts may tell which versions it has",
+    "EndQuorumEpoch": "a leader that goes before it is replaced sends it",
+    "FetchSnapshot": "a node asks for it that is so far behind that the log was cut since",
+}
+_SHARE_39: Final = "share groups came with 4.0: of 3.9 no client sends it"
+_STREAMS: Final = "Kafka Streams of 4.4 sends it, which is not published with the rest"
+# By release: the APIs that no client or node sends here, and the reason.
+UNSEEN: Final[dict[str, dict[str, str]]] = {
+    "3.9.2": {
+        "ControlledShutdown": "brokers of a cluster with ZooKeeper send it",
+        "ShareGroupHeartbeat": _SHARE_39,
+        "ShareGroupDescribe": _SHARE_39,
+        "ShareFetch": _SHARE_39,
+        "ShareAcknowledge": _SHARE_39,
+        "InitializeShareGroupState": _SHARE_39,
+        "ReadShareGroupState": _SHARE_39,
+        "WriteShareGroupState": _SHARE_39,
+        "DeleteShareGroupState": _SHARE_39,
+        "ReadShareGroupStateSummary": _SHARE_39,
+    },
+    "4.0.2": {
+        "InitializeShareGroupState": "brokers of 4.0 do not send it yet",
+        "DeleteShareGroupState": "brokers of 4.0 do not send it yet",
+        "ReadShareGroupStateSummary": "brokers of 4.0 do not send it yet",
+    },
+    "4.4.0": {
+        "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
+    },
+}
+# The same where the cluster has one node.
+_ALONE: Final = "one node has nobody to send it to"
+ONE_NODE: Final = {
+    "AlterPartition": _ALONE,
+    "BeginQuorumEpoch": _ALONE,
+    "Vote": _ALONE,
+}
+
+
+def seen(reached: Reached) -> dict[str, dict[str, str]]:
+    """By API the versions that clients and nodes sent, and those that `call` was answered."""
+    return {
+        "clients": _ranges(reached.versions),
+        "call": _ranges(reached.called),
+    }
+
+
+def _ranges(found: dict[str, set[int]]) -> dict[str, str]:
+    return {name: str(Versions.of(versions)) for name, versions in sorted(found.items())}
+
+
+def last_seen(release: str, reached: Reached) -> Path:
+    """Write down what a run saw of a release, and give the file."""
+    LAST.mkdir(parents=True, exist_ok=True)
+    path = LAST / f"{release}.json"
+    path.write_text(json.dumps(seen(reached)), encoding="utf-8")
+    return path
+
+
+def take_over() -> None:
+    """Make what the last runs saw what is said to be seen."""
+    told: dict[str, Any] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
+    for path in sorted(LAST.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for name in SOMETIMES:
+            found["clients"].pop(name, None)
+        told[path.stem] = found
+    SEEN.write_text(f"{json.dumps(told, indent=1, sort_keys=True)}\n", encoding="utf-8")

@@ -51,6 +51,7 @@ def there_on_disk(directory: Path) -> set[str]:
 
 def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, made: Made) -> None:
     broker = Broker(echo)
+    looked = asyncio.Event()
 
     async def job() -> None:
         async with (
@@ -66,7 +67,7 @@ def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, 
                     for one, payload in enumerate(asks):
                         expected = answering(b"%d" % number, correlation_id=one)
                         assert await client.ask(payload) == expected
-                    await asyncio.sleep(0.5)
+                    await looked.wait()
                     return client.port, b"".join(map(frame, asks))
 
             talks = asyncio.gather(*map(talk, range(CLIENTS)))
@@ -74,6 +75,7 @@ def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, 
             shared = [len(one.clients) for one in processes_of(tap)._running]
             assert shared == [CLIENTS // 2] * 2
             assert b"flexwire_tap_clients 1\n" in tap.openmetrics()
+            looked.set()
             said = dict(await talks)
             await settled(lambda: tap.stats.open_connections == 0)
             assert processes_of(tap).clients == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -14,20 +13,28 @@ from hypothesis import strategies as st
 from flexwire.capture.assembly import CapturedFrame
 from flexwire.capture.columns.turns_objects import FrameReader
 from flexwire.capture.columns.turns_outcomes import UNPAIRED
+from flexwire.net.ends import End
 from flexwire.net.passing import AsTheyCome
+from flexwire.net.recording import Recorder
 from flexwire.net.relay import Relay
+from flexwire.net.sampling import Uncaptured
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.spark.batches import record_batch
 from flexwire.spark.by_objects.frames import FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames
+from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Row, SparkSession
 
+    from flexwire.net import HostPort
     from flexwire.protocol import Turn
+    from flexwire.protocol.frames import Frames
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
 # Answers twice as often as each kind of request, and few correlation ids: clients use them again.
@@ -108,46 +115,54 @@ def in_memory(frames: list[Frame]) -> Joined:
     return joined
 
 
-class Listener(Relay):
-    """A relay without sockets, which notes what it makes of responses."""
+class Noting(Recorder):
+    """Captures nothing, and notes which request each response answers."""
 
     def __init__(self) -> None:
-        def route(address: Any) -> Any:
-            raise AssertionError(f"no address is in these messages, got {address}")
+        statistics = TapStatistics()
+        super().__init__(Uncaptured(statistics), statistics, "tests", withholds=False)
+        self.answered: list[int | None] = []
 
-        self.client, self.broker = Mock(), Mock()
-        super().__init__(
-            self.client,
-            self.broker,
-            Mock(),
+    def frames(self, direction: str, frames: Frames, turns: Sequence[Turn], *_: Any) -> None:
+        """Note what these are."""
+        assert len(frames.payloads) == len(turns)
+        if direction == "response":
+            requests = [turn.request for turn in turns]
+            self.answered += [None if one is None else int(one.client_id or 0) for one in requests]
+
+
+def unrouted(address: HostPort) -> HostPort:
+    raise AssertionError(f"no address is in these messages, got {address}")
+
+
+def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
+    noting = Noting()
+
+    async def pass_on() -> None:
+        client, broker = Wire(End()), Wire(End())
+        relay = Relay(
+            client.end,
+            broker.end,
+            noting,
             AsTheyCome(),
-            route=route,
+            route=unrouted,
             statistics=TapStatistics(),
             frame_limit=1 << 20,
             name="tests",
         )
-        self.answered: list[int | None] = []
-
-    def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
-        found = turn.request
-        self.answered.append(None if found is None else int(found.client_id or 0))
-        return super()._rewritten(payload, turn)
-
-
-def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
-    async def pass_on() -> Listener:
-        listener = Listener()
+        running = asyncio.create_task(relay.run())
+        await asyncio.sleep(0)
         for direction, payload in frames:
-            if direction == "request":
-                listener._take_requests(frame(payload), 0)
-            else:
-                listener._take_responses(frame(payload), 0)
-                assert listener.client.write.call_args.args == (frame(payload),)
-        return listener
+            from_, to = (client, broker) if direction == "request" else (broker, client)
+            to.written = b""
+            from_.end.data_received(frame(payload))
+            assert to.written == frame(payload)
+        broker.end.connection_lost(None)
+        await running
 
-    listener = asyncio.run(pass_on())
+    asyncio.run(pass_on())
     places = [place for place, one in enumerate(frames) if one.direction == "response"]
-    return dict(zip(places, listener.answered, strict=True))
+    return dict(zip(places, noting.answered, strict=True))
 
 
 def on_spark(spark: SparkSession, conversations: list[list[Frame]]) -> list[Joined]:

@@ -135,8 +135,9 @@ def test_a_file_that_is_no_library_is_not_taken(
 OF_MODULE = library.Library
 
 
-def test_the_source_tree_brings_none() -> None:
-    assert library.look() == "this installation brings no compiled kernels"
+def test_what_brings_none_says_so(wheel: Path) -> None:
+    wheel.rename(wheel.with_name("gone"))
+    assert level() == "this installation brings no compiled kernels"
 
 
 def test_the_loader_takes_the_wheel_s_and_asks_numba_for_nothing(
@@ -168,6 +169,9 @@ def test_a_process_is_told_which_kernels_it_runs_on_and_why(
     assert str(found).startswith("kernels compiled by wheel: for x86-64-v3, the newest")
     monkeypatch.setenv("FLEXWIRE_KERNELS", "numba")
     library.look.cache_clear()
+    # As where it is installed, which it is not wherever these tests run.
+    monkeypatch.setattr(kernel_cache, "find_spec", lambda _: object())
+    monkeypatch.setattr(running, "is_compiled", lambda: True)
     found = flexwire.kernels()
     assert (found.compiled_by, found.level) == ("numba", None)
     assert str(found).startswith("kernels compiled by numba: FLEXWIRE_KERNELS=numba; ")
@@ -203,6 +207,7 @@ def test_an_interpreter_with_other_objects_has_no_kernels(
 def test_what_a_wheel_brings_pays_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
         monkeypatch.setattr(loading._Process, name, value)
+    monkeypatch.setattr(loading, "_is_in_wheel", lambda: False)
     assert loading.kernels(loading.PAYS_IN_WHEEL + 1) is None
     assert not loading._Process.is_decided
     monkeypatch.setattr(loading, "_is_in_wheel", lambda: True)

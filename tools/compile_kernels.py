@@ -20,21 +20,13 @@ from flexwire.kernels.sources import sources
 
 # What a library may call besides Python: these are in every libc since long.
 LIBC = {"memcmp", "memcpy", "memmove", "memset"}
-# The compiler and nm for a machine that is not this one, as Debian names them.
+# The linker and nm for a machine that is not this one, as Debian names them.
 _PREFIXES = {"aarch64": "aarch64-linux-gnu-"}
 _TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 # No address in it depends on the process, no time or path of the build is in it, nothing in it is
 # both written and run, and all that it calls is found when it is loaded or it is not loaded at all.
-_LINK = (
-    "-shared",
-    "-nostdlib",
-    "-s",
-    "-Wl,--build-id=none",
-    "-Wl,-z,text",
-    "-Wl,-z,now",
-    "-Wl,-z,relro",
-    "-Wl,-z,noexecstack",
-)
+_LINK = ("-shared", "-s", "--build-id=none")
+_LINK_Z = ("text", "now", "relro", "noexecstack")
 
 
 def main(name: str, out: Path) -> None:
@@ -45,8 +37,8 @@ def main(name: str, out: Path) -> None:
         os.environ.update(NUMBA_CPU_NAME=name_for_numba(level), NUMBA_CPU_FEATURES=level.features)
         objects = _compiled(level, place)
         prefix = _PREFIXES.get(level.machine, "") if os.uname().machine != level.machine else ""
-        compiler = [f"{prefix}gcc"] if prefix else [os.environ.get("CC", "cc")]
-        subprocess.run([*compiler, *_LINK, "-o", str(out), *objects], cwd=place, check=True)
+        command = [*linker(prefix), "-o", str(out), *objects]
+        subprocess.run(command, cwd=place, check=True)
         refuse_foreign(calls(out, prefix))
 
 
@@ -55,15 +47,18 @@ def name_for_numba(level: Level) -> str:
     return level.name if level.machine == os.uname().machine else "x86-64"
 
 
+def linker(prefix: str) -> list[str]:
+    """Give the command that links: this machine's compiler, or the linker of another machine."""
+    if prefix:
+        return [f"{prefix}ld", *_LINK, *(part for one in _LINK_Z for part in ("-z", one))]
+    asked = [f"-Wl,{one}" if one.startswith("--") else one for one in _LINK]
+    return [os.environ.get("CC", "cc"), "-nostdlib", *asked, *(f"-Wl,-z,{one}" for one in _LINK_Z)]
+
+
 def calls(library: Path, prefix: str = "") -> list[str]:
     """Give the names of all that a library calls outside of itself."""
-    command: list[str | Path] = [
-        f"{prefix}nm",
-        "--dynamic",
-        "--undefined-only",
-        "--format=just-symbols",
-        library,
-    ]
+    asked = ("--dynamic", "--undefined-only", "--format=just-symbols")
+    command = [f"{prefix}nm", *asked, str(library)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return sorted(one.partition("@")[0] for one in said.split())
 

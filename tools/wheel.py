@@ -1,8 +1,8 @@
 """``python -m tools.wheel``: builds the wheel of this platform, its kernels compiled, into `dist`.
 
 One wheel serves CPython 3.11 to 3.14: kernels call Python's public functions only, and what they
-know of objects is the same in all of these. ``--machine aarch64`` builds for another machine, with
-its linker (Debian's gcc-aarch64-linux-gnu). ``--check`` builds all twice, and compares the bytes.
+know of objects is the same in all of these. ``--machine aarch64`` builds for another machine, by
+its linker (binutils-aarch64-linux-gnu). ``--check`` builds all twice and compares the bytes.
 """
 
 from __future__ import annotations

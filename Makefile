@@ -8,9 +8,11 @@ GUARD_ARGS ?=
 KILLS_ARGS ?=
 CLIENTS ?=
 OUT ?= out/demo
+# What `make try-wheel` tries the wheel on.
+PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -43,6 +45,9 @@ help:
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
+	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: five minutes"
+	@echo "make try-wheel  the tests of all that runs on kernels on that wheel where numba is not, guard pages"
+	@echo "            included, on the interpreters of PYTHONS: half an hour each"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
@@ -91,6 +96,14 @@ pyspark-versions: kernels
 # Before the tests, that their processes do not compile the same beside each other.
 kernels: environment
 	.venv/bin/flexwire warmup
+
+# It takes the C compiler and binutils of the machine.
+wheel: environment
+	.venv/bin/python -m tools.wheel --check
+
+try-wheel: wheel
+	.venv/bin/python -m tools.try_wheel dist/flexwire-*-manylinux_2_17_$(shell uname -m).whl --python $(PYTHONS) \
+	  --level x86-64-v3 x86-64 --guard
 
 lint: environment
 	.venv/bin/ruff check

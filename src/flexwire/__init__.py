@@ -15,6 +15,7 @@ __all__ = [
     "__version__",
     "columnar",
     "errors",
+    "kernels",
     "load_kernels",
     "load_specs",
     "message",
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from flexwire import columnar, errors, messages, records
     from flexwire.codec.spec_set import SpecSet, load_specs
     from flexwire.kernels.loading import load_kernels
+    from flexwire.kernels.running import kernels
     from flexwire.messages import message
 
 _HOMES = {
@@ -34,7 +36,8 @@ _HOMES = {
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",
 }
-_MODULES = {"columnar", "errors", "messages", "records"}
+# The room of kernels can be called.
+_MODULES = {"columnar", "errors", "kernels", "messages", "records"}
 
 
 def __getattr__(name: str) -> object:

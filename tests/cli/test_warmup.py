@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
+from flexwire.cli import progress
 from flexwire.cli.app import app
 from flexwire.errors import FlexwireError
 from flexwire.kernels import cache as kernel_cache
-from flexwire.kernels import engine
+from flexwire.kernels import engine, running
 from flexwire.spark import archive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def warmup() -> str:
@@ -32,8 +35,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_kernels_are_compiled_and_the_classes_of_spark_are_kept() -> None:
     assert [line.split(":")[0] for line in warmup().splitlines()] == [
-        "messages as objects",
-        "messages, records and captures as columns",
+        "kernels",
+        "kernels compiled by numba",
         "Spark's classes",
     ]
 
@@ -46,6 +49,28 @@ def test_a_java_that_keeps_no_classes_is_no_error(monkeypatch: pytest.MonkeyPatc
 def test_without_spark_there_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.cli.warmup.find_spec", lambda _: None)
     assert len(warmup().splitlines()) == 2
+
+
+def test_of_what_the_wheel_brings_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = SimpleNamespace(level="x86-64-v3")
+    monkeypatch.setattr(kernel_cache, "find_library", lambda: wheel)
+    monkeypatch.setattr(running, "find_library", lambda: wheel)
+    monkeypatch.setattr(kernel_cache, "load", lambda: pytest.fail("loads"))
+    first, _ = warmup().splitlines()
+    assert first.startswith("kernels compiled by wheel: for x86-64-v3")
+
+
+def test_a_person_who_waits_sees_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def bar() -> Iterator[Callable[[str, int, int], None]]:
+        yield lambda *said: heard.append(said)
+
+    monkeypatch.setattr(progress, "progress_bar", bar)
+    warmup()
+    steps = len(engine.KERNELS) + 1
+    assert heard == [("compiling kernels", done, steps) for done in range(steps)]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 
 from flexwire.kernels import cache as kernel_cache
 from flexwire.kernels import object_files
+from flexwire.kernels import sources as kernel_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +98,11 @@ def test_processes_that_compile_at_once_leave_a_whole_file(tmp_path: Path) -> No
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-W", "error", "-c", _LOAD]
     running = [subprocess.Popen(command, env=environment, stdout=-1, stderr=-1) for _ in range(3)]
-    assert [one.communicate(timeout=300)[1] for one in running] == [b""] * 3
+    said = [one.communicate(timeout=300)[1].decode() for one in running]
+    # Each says why it waits, if it does, and nothing else.
+    assert all(one.count("\n") <= 1 for one in said), said
+    assert all(one.startswith("compiling kernels with numba") for one in said if one), said
+    assert any(said)
     assert load(tmp_path)[0] is False
 
 
@@ -137,7 +142,7 @@ def test_what_root_compiled_is_taken_by_all_and_what_another_user_did_by_none(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = [("flexwire.kernels.records.bounding", "bound")]
-    monkeypatch.setattr(kernel_cache, "_WANTED", wanted)
+    monkeypatch.setattr(kernel_cache, "OVER_OBJECTS", wanted)
     root, found = os.getuid(), kernel_cache.addresses(wanted)
     assert len(found) == 1
     assert cache.exists()
@@ -196,22 +201,28 @@ def test_no_kernels_where_numba_compiles_nothing(monkeypatch: pytest.MonkeyPatch
         assert kernel_cache.is_supported() is expected
 
 
-def test_every_file_of_the_room_and_its_place_name_the_cache(
+def test_every_file_of_the_room_and_its_place_name_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kernels" / "wire").mkdir(parents=True)
     (tmp_path / "wire").mkdir()
-    monkeypatch.setattr(kernel_cache, "_ROOM", tmp_path / "kernels")
-    for name in kernel_cache._NUMBERS:
+    monkeypatch.setattr(kernel_sources, "_ROOM", tmp_path / "kernels")
+    for name in kernel_sources._NUMBERS:
         (tmp_path / name).write_text("0")
-    digest = kernel_cache.digest.__wrapped__
-    found = [digest()]
-    for name in ("kernels/one.py", "kernels/wire/one.py", *kernel_cache._NUMBERS):
+    sources = kernel_sources.sources.__wrapped__
+    found = [sources()]
+    for name in ("kernels/one.py", "kernels/wire/one.py", *kernel_sources._NUMBERS):
         (tmp_path / name).write_text("1")
-        found.append(digest())
+        found.append(sources())
     (tmp_path / "kernels" / "one.py").rename(tmp_path / "kernels" / "two.py")
-    found.append(digest())
+    found.append(sources())
     assert len(set(found)) == len(found)
+
+
+def test_other_sources_have_another_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernel_cache.digest.__wrapped__()
+    monkeypatch.setattr(kernel_cache, "sources", lambda: "other")
+    assert kernel_cache.digest.__wrapped__() != before
 
 
 def test_another_python_or_machine_has_another_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +239,18 @@ def test_objects_are_below_the_directory_of_the_files(cache: Path) -> None:
     assert directory.is_relative_to(cache)
     kernel_cache.addresses([("flexwire.kernels.records.bounding", "bound")])
     assert [one.parent for one in cache.rglob("*.o")] == [directory / object_files.toolchain()]
+
+
+def test_what_compiles_says_so_once(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    kernel_cache._say_why.cache_clear()
+    wanted = [("flexwire.kernels.records.bounding", "bound")]
+    for _ in range(2):
+        kernel_cache.addresses(wanted)
+        for kept in cache.rglob("*.o"):
+            kept.unlink()
+    (said,) = caplog.records
+    assert said.name == "flexwire"
+    assert "once for this machine: this installation brings no compiled kernels" in said.message
 
 
 def test_threads_compile_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:

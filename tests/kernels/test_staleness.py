@@ -86,16 +86,16 @@ def test_every_file_of_the_kernels_is_in_the_cache_s_name(copy: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from flexwire.kernels.cache import digest
-print(digest())
+from flexwire.kernels.sources import sources
+print(sources())
 for file in map(Path, sys.stdin.read().splitlines()):
     before = file.read_bytes()
     file.write_bytes(before + b"\\n")
-    digest.cache_clear()
-    print(digest())
+    sources.cache_clear()
+    print(sources())
     file.write_bytes(before)
-digest.cache_clear()
-print(digest())
+sources.cache_clear()
+print(sources())
 """
     first, *changed, last = run(copy, copy, script, "\n".join(map(str, kernels))).splitlines()
     assert first == last

@@ -343,7 +343,8 @@ def test_kernels_do_the_work_where_there_are_any() -> None:
 def test_a_process_runs_on_kernels_once_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
         monkeypatch.setattr(loading._Process, name, value)
-    monkeypatch.setattr(loading, "PAYS", 2 * 50 * executors._RECORD_WORK - 1)
+    for name in ("PAYS", "PAYS_IN_WHEEL"):
+        monkeypatch.setattr(loading, name, 2 * 50 * executors._RECORD_WORK - 1)
     records = [Record(n, 0, None, None, []) for n in range(50)]
     data = encode_batch(records)
     assert loading._Process.kernels is None

@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @click.command()
 def warmup() -> None:
     """Compile the kernels for this machine, as when an image is built.
 
-    It takes less than a minute, and is done once for each version of flexwire, of Python and of
-    numba, and for each kind of CPU. Where Spark is installed, its classes are kept as well as Java
-    has them once it has loaded them, 120 MB that save half of each start, if Java can. Both are in
+    A wheel of this platform brings them compiled, and there is nothing to do. Elsewhere it takes
+    less than a minute, and is done once for each version of flexwire, of Python and of numba, and
+    for each kind of CPU. Where Spark is installed, its classes are kept as well as Java has them
+    once it has loaded them, 120 MB that save half of each start, if Java can. Both are in
     flexwire's directory below $XDG_CACHE_HOME or ~/.cache.
     """
-    from flexwire.errors import FlexwireError
-    from flexwire.kernels.cache import load
-    from flexwire.kernels.engine import KERNELS, kernel
+    from flexwire.kernels.running import kernels
 
-    for what, compiled in (
-        ("messages as objects", load),
-        ("messages, records and captures as columns", lambda: all(map(kernel, KERNELS)) or None),
-    ):
+    running = kernels()
+    if running.compiled_by != "wheel":
         began = time.monotonic()
-        if compiled() is None:
-            raise FlexwireError(
-                "there are no kernels here: they need numba (pip install 'flexwire[columnar]'), "
-                "CPython on a 64-bit machine, room on the disk, and neither FLEXWIRE_KERNELS=off "
-                "nor NUMBA_DISABLE_JIT"
-            )
-        print(f"{what}: {time.monotonic() - began:.1f} s")
+        _compile(running.reason)
+        print(f"kernels: {time.monotonic() - began:.1f} s")
+    print(kernels())
     if find_spec("pyspark") is not None:
         from flexwire.spark.archive import SMALL_JAVA, make_archive
 
         began = time.monotonic()
         kept = make_archive(SMALL_JAVA) is not None
         print(f"Spark's classes: {f'{time.monotonic() - began:.1f} s' if kept else 'not kept'}")
+
+
+def _compile(reason: str) -> None:
+    from flexwire.cli.progress import progress_bar
+    from flexwire.errors import FlexwireError
+    from flexwire.kernels import cache, engine
+
+    # The kernels of a module are compiled together, and so are all those over objects.
+    steps: list[Callable[[], object]] = [
+        cache.load,
+        *(partial(engine.kernel, name) for name in engine.KERNELS),
+    ]
+    with progress_bar() as hear:
+        for done, step in enumerate(steps):
+            hear("compiling kernels", done, len(steps))
+            if step() is None:
+                raise FlexwireError(
+                    "there are no kernels here: they need numba (pip install 'flexwire[fast]'), or "
+                    "a wheel that brings them, CPython on a 64-bit machine, room on the disk, and "
+                    f"neither FLEXWIRE_KERNELS=off nor NUMBA_DISABLE_JIT ({reason})"
+                )

@@ -1,4 +1,4 @@
-"""Loads the kernels, from a cache that only these very files can have filled.
+"""Loads the kernels: the wheel's, or those that numba compiled here, from a cache.
 
 numba keeps compiled functions by the text of the file they stand in, and would not notice a change
 in a file that one imports. So they are kept in a directory named after all the files of this room,
@@ -13,7 +13,6 @@ import platform
 import struct
 import sys
 import sysconfig
-import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,14 +22,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.kernels import object_files
+from flexwire.kernels.library import find_library, look
+from flexwire.kernels.sources import sources
 
 if TYPE_CHECKING:
+    import tempfile
     from collections.abc import Iterator, Sequence
+    from types import ModuleType
 
 
 # The kernels by their modules, in the order of `Kernels`.
-_WANTED = [
+OVER_OBJECTS = [
     ("flexwire.kernels.objects.reading", "decode"),
     ("flexwire.kernels.objects.reading", "read_struct"),
     ("flexwire.kernels.objects.writing", "encode"),
@@ -39,14 +41,6 @@ _WANTED = [
     ("flexwire.kernels.records.objects_writing", "write_records"),
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
-_ROOM = Path(__file__).parent
-# Modules outside this room whose numbers kernels take as constants.
-_NUMBERS = (
-    "wire/limits.py",
-    "wire/batch_layout.py",
-    "wire/frame_layout.py",
-    "wire/segment_layout.py",
-)
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
@@ -65,15 +59,15 @@ class Kernels:
 
 @cache
 def load() -> Kernels | None:
-    """Give the kernels, compiled (many seconds, once a machine) or from the cache (milliseconds).
+    """Give the wheel's kernels, or numba's: from the cache (milliseconds) or compiled (seconds).
 
-    None where there is no numba, no place to compile them in, or the interpreter's objects are
-    laid out in another way.
+    None where there is neither, no place to compile them in, or the interpreter's objects are laid
+    out in another way.
     """
-    if not is_supported() or find_spec("numba") is None:
+    if not is_supported():
         return None
     with suppress(OSError):
-        return Kernels(*addresses(_WANTED))
+        return Kernels(*addresses(OVER_OBJECTS))
     return None
 
 
@@ -83,7 +77,9 @@ def addresses(kernels: Sequence[tuple[str, str]]) -> list[int]:
     Ask for the kernels of one module together: what is not kept is compiled module by module.
     Raises OSError where they are kept nowhere and nothing can be written.
     """
-    files, below = _files(kernels), object_files.toolchain()
+    if (library := find_library()) is not None:
+        return [library.address(module, name) for module, name in kernels]
+    files, below = _files(kernels), _object_files().toolchain()
     with _LOCK:
         tried = []
         for place in (one / below for one in _kept()):
@@ -100,22 +96,33 @@ def _files(kernels: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _loaded(place: Path, files: list[str]) -> list[int] | None:
-    found = [one for file in files if (one := object_files.load(place, file)) is not None]
+    found = [one for file in files if (one := _object_files().load(place, file)) is not None]
     return found if len(found) == len(files) else None
 
 
 def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
+    _say_why()
     place.mkdir(mode=0o700, exist_ok=True)
     files = _files(kernels)
-    if not all(object_files.is_left(place, one) for one in files):
+    if not all(_object_files().is_left(place, one) for one in files):
         # An interrupted process left what numba keeps, from which no object file can be made.
         for index in place.rglob("*.nbi"):
             index.unlink(missing_ok=True)
     with keeping(place):
         made: list[Any] = [getattr(import_module(module), name) for module, name in kernels]
     for file, one in zip(files, made, strict=True):
-        object_files.keep(place, file, one)
+        _object_files().keep(place, file, one)
     return [one.address for one in made]
+
+
+@cache
+def _say_why() -> None:
+    """Say once in a process why it waits: to the logger `flexwire`, heard if none is set."""
+    # Only what compiles needs it.
+    logging = import_module("logging")
+    logging.getLogger("flexwire").warning(
+        "compiling kernels with numba, in up to a minute, once for this machine: %s", look()
+    )
 
 
 @contextmanager
@@ -131,11 +138,28 @@ def keeping(directory: Path) -> Iterator[None]:
 
 
 def is_supported() -> bool:
-    """Whether kernels are wanted, and objects are laid out as they take them to be."""
+    """Whether kernels are wanted, can be had, and find objects laid out as they take them to be."""
+    return lacking() is None
+
+
+def lacking() -> str | None:
+    """Say why there are no kernels here; None if the wheel brought them, or numba compiles them."""
+    if os.environ.get("FLEXWIRE_KERNELS") == "off":
+        return "FLEXWIRE_KERNELS=off"
+    if not _lays_out_objects_so():
+        return "kernels need a usual CPython of 64 bits, with its lock, on Linux or macOS"
+    if find_library() is not None:
+        return None
+    if find_spec("numba") is None:
+        return f"{look()}, and numba is not installed (pip install 'flexwire[fast]')"
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+        return f"{look()}, and numba compiles nothing: NUMBA_DISABLE_JIT"
+    return None
+
+
+def _lays_out_objects_so() -> bool:
     return (
-        os.environ.get("FLEXWIRE_KERNELS") != "off"
-        and os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
-        and os.name == "posix"
+        os.name == "posix"
         and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
         and struct.calcsize("P") == 8
@@ -146,10 +170,12 @@ def is_supported() -> bool:
 
 
 def is_compiled() -> bool:
-    """Whether loading takes from the cache, and compiles nothing."""
+    """Whether loading takes from the wheel or the cache, and compiles nothing."""
+    if find_library() is not None:
+        return True
     if find_spec("numba") is None:
         return False
-    below, files = object_files.toolchain(), _files(_WANTED)
+    below, files = _object_files().toolchain(), _files(OVER_OBJECTS)
     return any(all((one / below / file).exists() for file in files) for one in _kept())
 
 
@@ -191,7 +217,7 @@ def _parents() -> Iterator[Path]:
     # A user that the system does not know, as containers have them, has no home.
     with suppress(RuntimeError):
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flexwire"
-    yield Path(tempfile.gettempdir()) / f"flexwire-{os.getuid()}"
+    yield Path(_tempfile().gettempdir()) / f"flexwire-{os.getuid()}"
 
 
 def _is_of(users: set[int], directory: Path) -> bool:
@@ -207,17 +233,23 @@ def _is_of(users: set[int], directory: Path) -> bool:
 @cache
 def _temporary() -> tempfile.TemporaryDirectory[str]:
     """Make a directory that goes with the process."""
-    return tempfile.TemporaryDirectory(prefix="flexwire-", ignore_cleanup_errors=True)
+    made: tempfile.TemporaryDirectory[str] = _tempfile().TemporaryDirectory(
+        prefix="flexwire-", ignore_cleanup_errors=True
+    )
+    return made
+
+
+# Both would slow down a process that loads a wheel's kernels, and needs neither.
+def _object_files() -> ModuleType:
+    return import_module("flexwire.kernels.object_files")
+
+
+def _tempfile() -> ModuleType:
+    return import_module("tempfile")
 
 
 @cache
 def digest() -> str:
     """Name all that the compiled kernels depend on, in 16 hex digits."""
-    sha = hashlib.sha256(f"{sys.version} {platform.machine()}".encode())
-    package = _ROOM.parent
-    # A package in a zip is not a directory, and numba compiles nothing from it.
-    files = [*_ROOM.rglob("*.py"), *(package / one for one in _NUMBERS)] if _ROOM.is_dir() else []
-    for file in sorted(files):
-        sha.update(str(file.relative_to(package)).encode())
-        sha.update(file.read_bytes())
-    return sha.hexdigest()[:16]
+    made = f"{sys.version} {platform.machine()} {sources()}"
+    return hashlib.sha256(made.encode()).hexdigest()[:16]

@@ -7,9 +7,8 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 
-from flexwire.kernels.cache import addresses, is_supported
+from flexwire.kernels.cache import OVER_OBJECTS, addresses, is_supported
 
 _WORD = ctypes.c_int64
 # What ctypes calls as this, it calls without the GIL.
@@ -48,7 +47,7 @@ class _Process:
 
 @cache
 def kernel(name: str) -> Kernel | None:
-    """Give a kernel, compiled (many seconds, once a machine) or from the cache.
+    """Give a kernel: the wheel's, or numba's, from the cache or compiled (many seconds).
 
     None without kernels, as `flexwire.kernels.cache` says: the reference executor does it all.
     """
@@ -58,13 +57,19 @@ def kernel(name: str) -> Kernel | None:
     return found
 
 
+def every_kernel() -> list[tuple[str, str]]:
+    """Give all kernels there are, those over objects too, by module and name."""
+    columns = [(f"flexwire.kernels.{module}", name) for module, name in KERNELS.values()]
+    return [*OVER_OBJECTS, *columns]
+
+
 def lacks_kernels() -> bool:
     """Whether a kernel was asked for in this process that it does not have, though it may."""
     return _Process.lacks_kernels
 
 
 def _found(name: str) -> Kernel | None:
-    if not is_supported() or find_spec("numba") is None:
+    if not is_supported():
         return None
     module, function = KERNELS[name]
     together = [one for where, one in KERNELS.values() if where == module]

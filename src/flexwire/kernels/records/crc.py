@@ -18,12 +18,17 @@ from flexwire.kernels.machine import intrinsic, load_uint8, load_word, part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Code that numba compiles for another processor, or for all of a kind, must not use this one's.
 _CONFIG: Any = import_module("numba.core.config")
-_IS_FOR_HOST = _CONFIG.CPU_NAME is None and _CONFIG.CPU_FEATURES is None
-HAS_CRC = _IS_FOR_HOST and all(
-    get_host_cpu_features().get(one, False) for one in ("sse4.2", "pclmul")
-)
+
+
+def _features() -> set[str]:
+    """Give what LLVM may use: of this processor, or of the kind that numba compiles for."""
+    if _CONFIG.CPU_NAME is None and _CONFIG.CPU_FEATURES is None:
+        return {name for name, has in get_host_cpu_features().items() if has}
+    return {one[1:] for one in (_CONFIG.CPU_FEATURES or "").split(",") if one.startswith("+")}
+
+
+HAS_CRC = {"sse4.2", "pclmul"} <= _features()
 """Whether kernels may use the instructions; if not, what `crc_of` gives is not a crc."""
 
 _WORD = types.int64

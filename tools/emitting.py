@@ -1,0 +1,69 @@
+"""Object files of what numba compiled, for any machine, in which one name can be seen."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from llvmlite import binding
+
+# What numba calls where a kernel raises, and to take the GIL before that: kernels never do.
+_RAISING = ("numba_", "NRT_")
+_TRAP = """
+declare void @llvm.trap()
+define hidden void @{}() {{
+  call void @llvm.trap()
+  unreachable
+}}
+"""
+# What code says of the machine that it was made for, besides what is true of any.
+_MADE_FOR = re.compile(
+    r'^target (?:triple|datalayout) = .*$|"target-(?:cpu|features)"="[^"]*"', re.MULTILINE
+)
+
+
+def target_machine(triple: str, processor: str, features: str) -> Any:
+    """Give what makes code for a shared library of a kind of processor."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding.Target.from_triple(triple).create_target_machine(
+        cpu=processor, features=features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def object_file(machine: Any, kernel: Any, symbol: str) -> bytes:
+    """Give the object file of a kernel that numba compiled just now, in which it has a name."""
+    module = _module(machine, kernel.inspect_llvm())
+    for one in [one.name for one in module.functions if one.is_declaration]:
+        if one.startswith(_RAISING):
+            module.link_in(_module(machine, _TRAP.format(one)))
+    for one in [*module.functions, *module.global_variables]:
+        if not one.is_declaration:
+            one.linkage = "internal"
+    shown = module.get_function(kernel.native_name)
+    shown.linkage = "external"
+    shown.name = symbol
+    # What only other ways into the kernel called is not called any more.
+    passes = binding.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(
+        module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
+    )
+    content: bytes = machine.emit_object(module)
+    return content
+
+
+def text(machine: Any, symbol: str, value: str) -> bytes:
+    """Give an object file that holds a text, ended by a zero."""
+    raw = value.encode()
+    source = f'@{symbol} = constant [{len(raw) + 1} x i8] c"{value}\\00"'
+    content: bytes = machine.emit_object(_module(machine, source))
+    return content
+
+
+def _module(machine: Any, source: str) -> Any:
+    module = binding.parse_assembly(_MADE_FOR.sub("", source))
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return module

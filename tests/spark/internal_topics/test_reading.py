@@ -229,3 +229,30 @@ def test_so_do_views_and_what_is_unreadable(spark: SparkSession, tmp_path: Path)
     found = less.typed(FIELDS, ["is_tombstone"])
     assert found.columns[:3] == ["partition", "offset", "is_tombstone"]
     assert max(row.offset for row in found.collect()) < 100
+
+
+def test_what_is_replaced_in_another_batch_of_the_log_is_left_out(tmp_path: Path) -> None:
+    topic, made = InternalTopic.CONSUMER_OFFSETS, MadeTopic(InternalTopic.CONSUMER_OFFSETS.topic)
+    for offset in range(5000):
+        made.add(*commit(offset % 3, offset))
+    made.write(tmp_path)
+    whole = [*plan([tmp_path], LogQuery(topics=[topic.topic]))]
+    [[piece]] = whole
+    asked = Asked({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
+    found = typed_piece(topic.value, asked, columns_of(asked), piece)
+    offsets = [one for batch in found for one in batch.column("offset").to_pylist()]
+    assert offsets == [4997, 4998, 4999]
+
+
+def test_only_batches_of_transactions_are_read_for_what_transactions_committed(
+    tmp_path: Path,
+) -> None:
+    topic, made = InternalTopic.CONSUMER_OFFSETS, MadeTopic(InternalTopic.CONSUMER_OFFSETS.topic)
+    for offset in range(20):
+        made.add(*commit(0, offset), producer=7 if offset % 4 else -1)
+    made.write(tmp_path)
+    [[piece]] = plan([tmp_path], LogQuery(topics=[topic.topic]))
+    read = [*read_piece(piece, ["offset"], of_transactions=True)]
+    assert not any(isinstance(one, Damaged) for one in read)
+    offsets = [one for batch in read for one in batch.column("offset").to_pylist()]
+    assert offsets == [one for one in range(20) if one % 4]

@@ -85,16 +85,19 @@ def read_piece(
     *,
     mode: Mode = "FAILFAST",
     sums: RecordSums | None = None,
+    of_transactions: bool = False,
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
-    With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says.
+    With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says. With
+    ``of_transactions`` other batches than those of transactions are passed over by their header.
 
     A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
     `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
     wanted = Wanted(tuple(columns), piece.offsets.ends, piece.timestamps.ends)
-    yield from _Reading(piece, wanted, _Hidden(piece.aborted), mode, sums)
+    hidden = _Hidden(piece.aborted, of_transactions=of_transactions)
+    yield from _Reading(piece, wanted, hidden, mode, sums)
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
@@ -145,15 +148,20 @@ def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBa
 
 
 class _Hidden:
-    """Says which batches no consumer sees: control batches, and those of aborted transactions."""
+    """Says which batches no consumer sees: control batches, and those of aborted transactions.
 
-    def __init__(self, aborted: Iterable[Aborted]) -> None:
+    With ``of_transactions`` those of no transaction are hidden as well.
+    """
+
+    def __init__(self, aborted: Iterable[Aborted], *, of_transactions: bool) -> None:
+        self._kinds = CONTROL_MASK | (TRANSACTIONAL_MASK if of_transactions else 0)
+        self._shown = TRANSACTIONAL_MASK if of_transactions else 0
         self._by_producer: dict[int, list[Aborted]] = {}
         for one in sorted(aborted):
             self._by_producer.setdefault(one.producer_id, []).append(one)
 
     def __call__(self, headers: BatchHeaders) -> Words:
-        hidden: Words = headers.attributes & CONTROL_MASK != 0
+        hidden: Words = headers.attributes & self._kinds != self._shown
         if not self._by_producer:
             return hidden
         of_transactions = headers.attributes & TRANSACTIONAL_MASK != 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from flexwire.tables.error_places import Path
     from flexwire.tables.value_ranges import Ranges
 
-# How Parquet calls what is in a list.
-_ELEMENT: Final = ".list.element"
+# How Parquet calls what is in a list, in its specification and as Arrow once did.
+_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,14 @@ class Opened:
         wanted = {".".join(path) for path in paths}
         footers = (part.metadata for part in self.found.dataset(name).get_fragments())
         groups = (one.row_group(number) for one in footers for number in range(one.num_row_groups))
-        columns = (one.column(number) for one in groups for number in range(one.num_columns))
-        return all(
-            _is_only(column, value)
-            for column in columns
-            if column.path_in_schema.replace(_ELEMENT, "") in wanted
-        )
+        return all(_hold_only(group, wanted, value) for group in groups)
+
+
+def _hold_only(group: pq.RowGroupMetaData, wanted: set[str], value: object) -> bool:
+    """Whether a row group has all the columns, and says it of them."""
+    columns = map(group.column, range(group.num_columns))
+    named = {_IN_LISTS.sub("", one.path_in_schema): one for one in columns}
+    return wanted <= named.keys() and all(_is_only(named[one], value) for one in wanted)
 
 
 def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:

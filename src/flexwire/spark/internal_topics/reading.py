@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from flexwire.capture.logs.reading import Damaged, read_piece
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.internal_topics.control_records import in_tasks
+from flexwire.spark.internal_topics.last_of_keys import last_of_keys
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 TRANSACTIONAL: Final = "is_transactional"
 PLACE: Final = ("partition", "offset", "timestamp")
 _KEY, _VALUE = "key", "value"
-_MOST_LAST: Final = 0.75
 _LOGGER = logging.getLogger("flexwire")
 
 
@@ -47,7 +46,8 @@ class Asked:
             that do.
         of_transactions: none but those of transactions; or where it is false, none that count
             only when a transaction ends, as tombstones do not.
-        only_last: what a later record of its key replaces may be missing, as after compaction.
+        only_last: what a later record of its key replaces may be missing, as after compaction,
+            and what is there may be there twice.
     """
 
     records: Records
@@ -79,30 +79,30 @@ def typed_piece(
     needed = {_KEY, _VALUE, *(one for one in columns if one in known)}
     if asked.of_transactions is not None:
         needed.add(TRANSACTIONAL)
-    leaves_out = asked.only_last
-    for found in read_piece(piece, [one for one in known if one in needed]):
-        if isinstance(found, Damaged):
-            where = f"{piece.log.name}, byte {found.position}"
-            _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
-            continue
-        batch = _of_interest(asked, typed, found)
-        made = None
-        if leaves_out and batch.num_rows:
-            some = batch.take(_last_of_each(batch.column(_KEY)))
-            # Where there are few to leave out, looking for them takes longer than decoding them.
-            leaves_out = some.num_rows < _MOST_LAST * batch.num_rows
-            made = _typed(asked, typed, columns, some)
-            if made.num_rows < some.num_rows:
-                # The last does not decode, and one before it that does is what counts.
-                made = None
-        if batch.num_rows:
-            yield _typed(asked, typed, columns, batch) if made is None else made
+    read = [one for one in known if one in needed]
+    found = _of_interest(asked, typed, piece, read)
+    if not asked.only_last:
+        for batch in found:
+            yield _typed(asked, typed, columns, batch)[0]
+        return
+    unread: list[pa.Array] = []
+    for batch in last_of_keys(found, _KEY):
+        made, rows = _typed(asked, typed, columns, batch)
+        if made.num_rows < batch.num_rows:
+            unread.append(batch.column(_KEY).filter(pc.invert(rows)))
+        yield made
+    if unread:
+        # The last does not decode, and one before it that does is what counts.
+        keys = pa.concat_arrays(unread)
+        for batch in _of_interest(asked, typed, piece, read, is_again=True):
+            some = batch.filter(pc.is_in(batch.column(_KEY), keys))
+            yield _typed(asked, typed, columns, some)[0]
 
 
 def _typed(
     asked: Asked, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
-) -> pa.RecordBatch:
-    """Type records that were read, and give those that are asked for."""
+) -> tuple[pa.RecordBatch, pa.BooleanArray]:
+    """Type records that were read, and give those that are asked for, and which these are."""
     made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
     there = dict(zip(typed.schema.names, made, strict=True))
     rows = there["error"].is_valid()
@@ -112,26 +112,35 @@ def _typed(
     there |= {name: batch.column(name) for name in batch.schema.names}
     given = [one for one in columns if one in there]
     batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
-    return batch if rows.true_count == len(rows) else batch.filter(rows)
+    return batch if rows.true_count == len(rows) else batch.filter(rows), rows
 
 
-def _last_of_each(keys: pa.BinaryArray) -> pa.Array:
-    """Give the last row of each key, in order."""
-    coded = keys.dictionary_encode()
-    last = np.zeros(len(coded.dictionary), np.int64)
-    np.maximum.at(last, np.asarray(coded.indices), np.arange(len(keys)))
-    return pa.array(np.sort(last))
+def _of_interest(
+    asked: Asked,
+    typed: TypedRecords,
+    piece: LogPiece,
+    columns: Sequence[str],
+    *,
+    is_again: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read the records of a piece but for those that are surely not asked for.
 
-
-def _of_interest(asked: Asked, typed: TypedRecords, found: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out the records that are surely not asked for."""
-    if asked.of_transactions is not None:
-        rows = found.column(TRANSACTIONAL)
-        if not asked.of_transactions:
-            rows = pc.or_(pc.invert(rows), found.column(_VALUE).is_null())
-        if rows.true_count < len(rows):
-            found = found.filter(rows)
-    if asked.unreadable:
-        return found
-    rows = typed.may_have(found.column(_KEY), found.column(_VALUE))
-    return found if rows.all() else found.filter(pa.array(rows))
+    Of what is read again nothing is told again.
+    """
+    only = asked.of_transactions is True
+    for found in read_piece(piece, columns, of_transactions=only):
+        if isinstance(found, Damaged):
+            if not is_again:
+                where = f"{piece.log.name}, byte {found.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+            continue
+        batch = found
+        if asked.of_transactions is False:
+            rows = pc.invert(batch.column(TRANSACTIONAL))
+            if rows.false_count:
+                batch = batch.filter(pc.or_(rows, batch.column(_VALUE).is_null()))
+        if not asked.unreadable:
+            rows = typed.may_have(batch.column(_KEY), batch.column(_VALUE))
+            batch = batch if rows.all() else batch.filter(pa.array(rows))
+        if batch.num_rows:
+            yield batch

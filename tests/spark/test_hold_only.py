@@ -1,0 +1,51 @@
+"""Whether files say that columns have one value only, also of what is in lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.spark.answers.reading import Opened
+from flexwire.storage.place import Place
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.reading import output
+from tests.tables.test_reading import write_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MESSAGE = "messages/MetadataResponse"
+CODES = [
+    ("body", "topics", "error_code"),
+    ("body", "topics", "partitions", "error_code"),
+]
+
+
+def opened(root: Path, partition_code: int, *, like_arrow: bool) -> Opened:
+    """Open tables of which one has a response with a topic and a partition."""
+    write_output(Place(str(root)))
+    topic = {"error_code": 0, "partitions": [{"error_code": partition_code}]}
+    rows = pa.Table.from_pylist([{"body": {"topics": [topic]}}], table_schema("MetadataResponse"))
+    folder = root / "tables" / MESSAGE
+    folder.mkdir()
+    pq.write_table(rows, folder / "0.parquet", use_compliant_nested_type=not like_arrow)
+    found = output(str(root))
+    return Opened(cast("Any", None), found, cast("Any", None), lambda _: None)
+
+
+@pytest.mark.parametrize("like_arrow", [False, True])
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_value_in_lists_within_lists_is_seen(
+    code: int, *, like_arrow: bool, tmp_path: Path
+) -> None:
+    found = opened(tmp_path, code, like_arrow=like_arrow)
+    assert found.hold_only(MESSAGE, CODES, 0) is (code == 0)
+    assert found.hold_only(MESSAGE, CODES[:1], 0)
+
+
+def test_of_a_column_that_a_file_does_not_have_nothing_is_known(tmp_path: Path) -> None:
+    found = opened(tmp_path, 0, like_arrow=False)
+    assert not found.hold_only(MESSAGE, [*CODES, ("body", "no_such_column")], 0)

@@ -66,9 +66,7 @@ class TableWriter:
             use_dictionary=[
                 one for one, kind in leaves.items() if one not in grown and _repeats(one, kind)
             ],
-            write_statistics=[
-                one for one, kind in leaves.items() if _is_filtered_by(one, kind)
-            ],
+            write_statistics=[one for one, kind in leaves.items() if _is_filtered_by(one, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
             # Arrow's own schema says nothing that Parquet's does not.
             store_schema=False,

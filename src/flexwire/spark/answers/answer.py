@@ -52,7 +52,6 @@ class Answer:
         """The rows of this answer, the most important first, and the same order each time."""
         return rows.orderBy(*map(_ordering, self.order))
 
-
     def sorted(self, rows: pa.Table) -> pa.Table:
         """The same of rows that are here."""
         keys = [

@@ -1,9 +1,10 @@
 """What each answer takes of an analysis: ``python benchmarks/answers.py OUT [NAME...]``.
 
 Processor seconds of Python, Java and workers together, each answer in a process of its own with a
-Spark of its own, the least of ``--times`` runs; what Spark takes to start and to answer how many
-rows one row has is measured in the same way and taken off. ``--all`` asks all in one process, as
-`analyze` does. Asked for are 20 CPU seconds an answer over the tables of 4 GB of captures.
+Spark of its own, started as `flexwire answers` does, the least of ``--times`` runs; what Spark
+takes to start and to answer how many rows one row has is measured in the same way and taken off.
+``--all`` asks all in one process, as `analyze` does. Asked for are 20 CPU seconds an answer over
+the tables of 4 GB of captures.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ def ask(out: str, names: list[str], memory: str) -> None:
     from flexwire.spark.answers.reading import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.reading import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
-    from flexwire.spark.settings import answering, are_small  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
 
-    spark, found = session(memory=memory), output_of(out)
+    found = output_of(out)
+    spark = session(memory=memory, conf=java_for(found))
     is_small = are_small(found)
     with answering(spark, is_small=is_small):
         spark.range(1).groupBy("id").count().toArrow()

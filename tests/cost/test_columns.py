@@ -10,7 +10,7 @@ import pytest
 from flexwire.codec import Message, message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.cost.columns import ERROR_TAGS, FRAME_SIZES, frame_sizes
+from flexwire.cost.columns import ERROR_TAGS, FRAME_SIZES, WITHOUT_ERROR_TAGS, frame_sizes
 from flexwire.cost.error_tags import ErrorTagged
 from flexwire.cost.meter import Meter, Sent, WrittenAs
 from flexwire.cost.specs import bundled_specs
@@ -115,6 +115,25 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     # KIP-636: 2 bytes less for a code of 0, and 2 more for another.
     assert whole["kafka"].to_pylist() == [16, 16, 16]
     assert whole[ERROR_TAGS].to_pylist() == [14, 18, 14]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "sizes"),
+    [
+        # A version that is not flexible: what it loses by KIP-482 is not KIP-636's.
+        ("HeartbeatResponse", 3, (14, 16, 14, 16)),
+        # Flexible because of its response, which has the errors: all that it gains is KIP-482's.
+        ("ProduceRequest", 3, (36, 34, 34, 34)),
+        # KIP-636 leaves it alone, and so it does not gain what it would have lost by KIP-482.
+        ("SaslHandshakeRequest", 1, (26, 27, 26, 26)),
+    ],
+)
+def test_error_tags_are_compared_with_what_kip_482_alone_makes(
+    name: str, version: int, sizes: tuple[int, ...]
+) -> None:
+    found = frame_sizes(name, rows_of(name, [message(name)().encode(version)], [version]))
+    columns = ("kafka", "flexible", ERROR_TAGS, WITHOUT_ERROR_TAGS)
+    assert tuple(found[one][0].as_py() for one in columns) == sizes
 
 
 def test_a_body_that_was_not_decoded_has_no_size() -> None:

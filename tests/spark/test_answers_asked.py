@@ -19,7 +19,7 @@ from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
 from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import without_logs
 from flexwire.spark.answers.reading import open_tables
-from flexwire.tables.schema import schema_of
+from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
 
@@ -167,6 +167,31 @@ def test_files_say_of_a_column_that_it_has_no_other_value(
     assert not tables.hold_only(message, [*code, ("frame_index",)], 0)
     assert not replace(tables, opened=None).hold_only(message, code, 0)
     assert tables.hold_only("FetchResponse", code, 0)  # which has no table
+
+
+@pytest.mark.spark
+def test_few_rows_are_sorted_here_as_spark_orders_them(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = (Column("name", pa.string(), "a name"), Column("size", pa.int64(), "a size"))
+    seen = [("b", 1), ("a", None), (None, 3), ("é", 3), ("z", 3), ("", 1), ("a", 1)]
+    schema = schema_of(columns)
+    rows = pa.table(list(zip(*seen, strict=True)), schema=schema)
+    answer = replace(
+        TALKERS,
+        columns=columns,
+        order=("-size", "name"),
+        ask=lambda _: spark.createDataFrame(rows),
+    )
+    tables = open_tables(spark, told[0].report.parent)
+    small = replace(tables, is_small=True)
+    expected = [("z", 3), ("é", 3), (None, 3), ("", 1), ("a", 1), ("b", 1), ("a", None)]
+    for one in (tables, small):
+        given = ask(answer, one).rows
+        assert list(zip(*given.to_pydict().values(), strict=True)) == expected
+    # Of more rows than a table has, the most important ones are kept.
+    monkeypatch.setattr(asking, "MOST_ROWS", 2)
+    assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]
 
 
 @pytest.mark.spark

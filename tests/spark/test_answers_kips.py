@@ -162,6 +162,18 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     assert (requests.fixed_bytes, requests.margin_bytes, requests.error_share) == (None,) * 3
 
 
+def test_a_client_gains_by_kip_636_what_kip_482_alone_does_not_save(spark: SparkSession) -> None:
+    name = "ProduceRequest"
+    body = decode_messages(name, pa.array([message(name)().encode(3)]), 3).to_pylist()[0]
+    told = {"message": name, "api_name": "Produce", "api_key": 0, "direction": "request"}
+    one = heartbeats()[0] | told | {"api_version": 3, "body_version": 3, "body": body}
+    sent = tables_of(spark, frames=[one], records=[], messages={name: [one]})
+    (row,) = OURS["sizes"].ask(sent).collect()
+    # Smaller as it becomes flexible for its response's errors; of its own it has none.
+    assert (row.error_tags_bytes, row.flexible_gain_share) == (row.flexible_bytes, 1)
+    assert row.error_tags_gain_share == 0
+
+
 def test_no_rows_give_none(empty: AnalysisTables) -> None:
     for answer in OURS.values():
         assert answer.ask(empty).collect() == []

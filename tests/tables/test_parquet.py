@@ -167,3 +167,19 @@ def test_bytes_have_no_statistics_and_record_headers_have_dictionaries(tmp_path:
     assert {"topic", "connection", "headers.list.element.key"} <= coded
     assert not coded & {"key", "value", "bytes", "offset"}
     assert {one.compression for one in columns.values()} == {"ZSTD"}
+
+
+def test_files_say_of_error_codes_and_ids_of_topics_what_they_are(tmp_path: Path) -> None:
+    schema = table_schema("FetchResponse")
+    partition = {"error_code": 0, "partition_index": 7}
+    body = {"responses": [{"topic_id": "A" * 22, "partitions": [partition, partition]}]}
+    rows = pa.Table.from_pylist([{"body": body}], schema)
+    group = pq.read_metadata(write(tmp_path / "rows.parquet", rows, schema)).row_group(0)
+    columns = (group.column(number) for number in range(group.num_columns))
+    listed = {one.path_in_schema: one for one in columns if ".list." in one.path_in_schema}
+    at = "body.responses.list.element"
+    code = listed[f"{at}.partitions.list.element.error_code"].statistics
+    topic_id = listed[f"{at}.topic_id"].statistics
+    assert (code.min, code.max, topic_id.min, topic_id.max) == (0, 0, "A" * 22, "A" * 22)
+    # Of other columns, which have many more values, nobody asks.
+    assert listed[f"{at}.partitions.list.element.partition_index"].statistics is None

@@ -39,10 +39,14 @@ if TYPE_CHECKING:
 
 ERROR_TAGS: Final = "error_tags"
 """The column for Kafka's encoding with errors as tagged fields, KIP-636."""
+WITHOUT_ERROR_TAGS: Final = "without_error_tags"
+"""The column for what KIP-636 is to be compared with: it makes a message flexible, if it has to,
+and what that saves is KIP-482's. So by KIP-482, and as sent where KIP-636 leaves it alone."""
 FRAME_SIZES: Final = pa.schema(
     [
         *((one.value.replace("-", "_"), pa.int64()) for one in Encoding),
         (ERROR_TAGS, pa.int64()),
+        (WITHOUT_ERROR_TAGS, pa.int64()),
         ("has_error", pa.bool_()),
     ]
 )
@@ -109,8 +113,8 @@ def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
             alike[key] = pc.add(_body_sizes(message, body, versions, encoding), header_sizes)
         found[encoding] = alike[key]
     sizes = [found[one] for one in Encoding]
-    tagged, has_error = _with_error_tags(message, rows, body, found[Encoding.KAFKA])
-    return pa.RecordBatch.from_arrays([*sizes, tagged, has_error], schema=FRAME_SIZES)
+    tagged = _with_error_tags(message, rows, body, found)
+    return pa.RecordBatch.from_arrays([*sizes, *tagged], schema=FRAME_SIZES)
 
 
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
@@ -182,11 +186,15 @@ def _by_version(versions: pa.Array, told: Any) -> pa.Array:
 
 
 def _with_error_tags(
-    message: str, rows: pa.RecordBatch, body: pa.StructArray, kafka: pa.Int64Array
-) -> tuple[pa.Int64Array, pa.BooleanArray]:
-    """Give the sizes with errors as tagged fields, and whether a code is set."""
-    versions = rows["body_version"]
+    message: str,
+    rows: pa.RecordBatch,
+    body: pa.StructArray,
+    found: dict[Encoding, pa.Int64Array],
+) -> tuple[pa.Int64Array, pa.Int64Array, pa.BooleanArray]:
+    """Give the sizes with errors as tagged fields and without, and whether a code is set."""
+    versions, kafka = rows["body_version"], found[Encoding.KAFKA]
     sizes = [kafka.filter(versions.is_null())]
+    without = [*sizes]
     has_error = [pa.nulls(len(sizes[0]), pa.bool_())]
     order = [np.flatnonzero(np.asarray(versions.is_null()))]
     for version in versions.unique().drop_null().to_pylist():
@@ -195,14 +203,20 @@ def _with_error_tags(
         is_all = len(order[-1]) == len(rows)
         part, bodies = (rows, body) if is_all else (rows.filter(these), body.filter(these))
         tagged = _tagged(message, version)
+        before = kafka if tagged is None else found[Encoding.FLEXIBLE]
+        without.append(before if is_all else before.filter(these))
         if tagged is None:
-            sizes.append(kafka if is_all else kafka.filter(these))
+            sizes.append(without[-1])
             has_error.append(pa.nulls(len(part), pa.bool_()))
         else:
             sizes.append(_tagged_sizes(message, part, bodies, tagged))
             has_error.append(_any_set(bodies, tagged.codes))
     back = pa.array(np.argsort(np.concatenate(order)))
-    return pa.concat_arrays(sizes).take(back), pa.concat_arrays(has_error).take(back)
+    return (
+        pa.concat_arrays(sizes).take(back),
+        pa.concat_arrays(without).take(back),
+        pa.concat_arrays(has_error).take(back),
+    )
 
 
 @per_catalog

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.session import meanwhile
 
@@ -20,6 +21,8 @@ SMALL_BYTES: Final = 64 * 1024 * 1024
 SMALL_VALUES: Final = 10_000_000
 """Of fewer values in fewer bytes of tables, to compile a query takes longer than to run it as it
 is. Bytes alone do not say it: what repeats takes none."""
+ONE_COMPILER_BYTES: Final = 1 << 30
+"""Of fewer bytes of tables, Java's second compiler takes longer than what it compiles saves."""
 
 _BOTH: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -82,12 +85,20 @@ def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
         yield
 
 
+def java_for(found: Output) -> dict[str, str]:
+    """What to start Java with to ask answers of these tables."""
+    return with_archive(SMALL_JAVA if _bytes(found) < ONE_COMPILER_BYTES else {})
+
+
 def are_small(found: Output) -> bool:
     """Whether to compile queries of these tables takes longer than to run them as they are."""
-    files = [(name, file) for name in found.names for file in found.files(name)]
-    if sum(file.size for _, file in files) >= SMALL_BYTES:
+    if _bytes(found) >= SMALL_BYTES:
         return False
     return sum(map(_values, map(found.dataset, found.names))) < SMALL_VALUES
+
+
+def _bytes(found: Output) -> int:
+    return sum(file.size for name in found.names for file in found.files(name))
 
 
 def _values(table: ds.Dataset) -> int:

@@ -35,6 +35,7 @@ _GROWN = frozenset({"offset", "timestamp"})
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 _HEADERS = "headers"
 _ELEMENT = ".list.element"
+_TOPIC_ID = ".topic_id"
 
 
 class TableWriter:
@@ -65,9 +66,7 @@ class TableWriter:
             use_dictionary=[
                 one for one, kind in leaves.items() if one not in grown and _repeats(one, kind)
             ],
-            write_statistics=[
-                one for one, kind in leaves.items() if _ELEMENT not in one and not _is_bytes(kind)
-            ],
+            write_statistics=[one for one, kind in leaves.items() if _is_filtered_by(one, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
             # Arrow's own schema says nothing that Parquet's does not.
             store_schema=False,
@@ -146,6 +145,13 @@ def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from _below(f"{path}{_ELEMENT}", kind.value_type)
     else:
         yield path, kind
+
+
+def _is_filtered_by(path: str, kind: pa.DataType) -> bool:
+    if _ELEMENT not in path:
+        return not _is_bytes(kind)
+    # What has 16 bits is an error code, or is as few bytes.
+    return pa.types.is_int16(kind) or (pa.types.is_string(kind) and path.endswith(_TOPIC_ID))
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -17,11 +17,10 @@ from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.reading import output_of
 from flexwire.spark.session import Start
-from flexwire.spark.settings import answering, are_small
+from flexwire.spark.settings import answering, are_small, java_for
 from flexwire.tables.reading import Output
 from flexwire.tables.schema import schema_of
 
@@ -66,7 +65,7 @@ def answers_of(
     )
     is_small = are_small(found)
     with explain():
-        spark = start.session(with_archive(SMALL_JAVA if is_small else {}))
+        spark = start.session(java_for(found))
     asking = answering(spark, is_small=is_small)
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found, is_small=is_small)

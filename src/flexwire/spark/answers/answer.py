@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.report.answer_facts import Picture, ShownColumn
@@ -51,6 +53,15 @@ class Answer:
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""
         return rows.orderBy(*map(_ordering, self.order))
+
+    def sorted(self, rows: pa.Table) -> pa.Table:
+        """The same of rows that are here."""
+        keys = [
+            (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending")
+            for name in self.order
+        ]
+        # Nulls come last, as in Spark.
+        return rows.take(pc.sort_indices(rows, sort_keys=keys))
 
 
 def _ordering(name: str) -> SparkColumn:

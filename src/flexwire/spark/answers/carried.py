@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 ANSWERED_WITH = tuple(one.message for one in RECORDS_FIELDS if one.message.endswith("Response"))
 """The responses that carry records; others' records are in their requests."""
+TOPIC_IDS = {
+    one.message: [("body", one.topics, one.topic_id)] for one in RECORDS_FIELDS if one.topic_id
+}
+"""By message the column of the ids of the topics whose records it carries."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:

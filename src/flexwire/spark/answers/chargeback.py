@@ -14,7 +14,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import ArgumentError, short
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.carried import ANSWERED_WITH, carried_topics
+from flexwire.spark.answers.carried import ANSWERED_WITH, TOPIC_IDS, carried_topics
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.tables.schema import Column
 
@@ -85,7 +85,7 @@ def chargeback(
     parts = [_frames(frames, who)]
     carried = carried_topics(tables)
     if carried is not None:
-        parts += _by_topic(with_topic_names(carried, tables), frames, who)
+        parts += _by_topic(with_topic_names(carried, tables, TOPIC_IDS), frames, who)
     summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
         "day", *who, "topic", "topic_id"
     )

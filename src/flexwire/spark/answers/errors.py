@@ -16,6 +16,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.error_codes import body_of, columns_of
+from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.error_places import error_places
@@ -58,14 +59,18 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
     something is wrong: a client that joins a group first gets MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
-    parts = [
-        one
+    parts = {
+        name: one
         for name in catalog().names()
         if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
-    ]
+    }
     if not parts:
-        parts = [_none(tables)]
-    found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
+        return no_rows(tables.frames, COLUMNS)
+    ids = {
+        name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
+        for name in parts
+    }
+    found = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
     about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
     by_response = found.groupBy("connection", "frame_index", *about).agg(
         F.count("*").alias("times")
@@ -113,20 +118,6 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
         (F.floor(F.unix_micros("time") / width) * width).alias("us"),
         F.lit(api_name).alias("api_name"),
         F.inline(found),
-    )
-
-
-def _none(tables: AnalysisTables) -> DataFrame:
-    """The same without a row."""
-    nothing = F.lit(None)
-    return tables.frames.where("false").select(
-        "connection",
-        "frame_index",
-        "client_id",
-        F.unix_micros("time").alias("us"),
-        "api_name",
-        *(nothing.cast("string").alias(name) for name in ("field", "topic", "topic_id")),
-        nothing.cast("int").alias("code"),
     )
 
 

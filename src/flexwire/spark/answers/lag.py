@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 # Where offsets are committed, and where a fetch tells the end of a partition.
 COMMITS: Final = "OffsetCommitRequest"
 ENDS: Final = "FetchResponse"
+_TOPIC_IDS: Final = {
+    COMMITS: [("body", "topics", "topic_id")],
+    ENDS: [("body", "responses", "topic_id")],
+}
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group"),
@@ -71,7 +75,7 @@ def lag(tables: AnalysisTables) -> DataFrame:
     told = _commits(commits)
     if ends is not None:
         told = told.unionByName(_ends(ends))
-    named = with_topic_names(told, tables)
+    named = with_topic_names(told, tables, _TOPIC_IDS)
     # In fetches and commits of the same moment, what was fetched came first.
     order = ("time", F.col("committed_offset").isNotNull())
     before = Window.partitionBy(*_AT).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)

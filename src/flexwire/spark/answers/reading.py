@@ -96,6 +96,7 @@ class AnalysisTables:
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
     internal: InternalLogs | None = None
     opened: Opened | None = None
+    is_small: bool = False
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """The table of one message, of which no other columns than these are needed."""
@@ -171,7 +172,9 @@ def tables_of(spark: SparkSession, found: Output, *, is_small: bool = False) -> 
         logs = LogTables(*(read(one.place) for one in LOG_TABLES))
     frames, connections, records = read("frames"), read("connections"), read("records")
     opened = Opened(spark, found, records, message)
-    return AnalysisTables(frames, connections, records, message, logs, narrow, opened=opened)
+    return AnalysisTables(
+        frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small
+    )
 
 
 def _read(

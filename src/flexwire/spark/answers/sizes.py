@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.cost.columns import ERROR_TAGS
+from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
 from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
@@ -25,7 +25,15 @@ _ENCODINGS: Final = {
     "flexible": "by KIP-482, in every version",
     "interleaved": "by KIP-482's second draft, whose tags and lengths share their bits",
     "optional_buffers": "by KIP-482's first draft, with a buffer of optional fields first",
-    ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636",
+    ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636, for which both messages "
+    "of an API that has some are flexible",
+}
+# What a client's messages are compared with, to say whether it gains.
+_BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
+_GAINS: Final = {
+    **{name: f"{meaning}, than as sent" for name, meaning in _ENCODINGS.items()},
+    ERROR_TAGS: "with error codes and messages as tagged fields than by KIP-482 without: what "
+    "KIP-636 itself saves",
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
@@ -53,7 +61,7 @@ COLUMNS: tuple[Column, ...] = (
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
                f"would be smaller {meaning}", "where none was measured")
-        for name, meaning in _ENCODINGS.items()
+        for name, meaning in _GAINS.items()
     ),
 )  # fmt: skip
 
@@ -104,6 +112,7 @@ def _by_client(sampled: DataFrame) -> DataFrame:
         F.sum(weight * sent).alias(AS_SENT),
         F.sum(rest * sent * sent).alias("sent_spread"),
     ]
+    sums.append(F.sum(weight * F.col(WITHOUT_ERROR_TAGS)).alias(WITHOUT_ERROR_TAGS))
     for name in _ENCODINGS:
         size = F.col(name)
         sums += [
@@ -117,7 +126,9 @@ def _by_client(sampled: DataFrame) -> DataFrame:
 def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
     names = [one for one in clients.columns if one not in (*_GROUP, "client_id")]
     if names:
-        gains = [F.avg((F.col(one) < F.col(AS_SENT)).cast("double")) for one in _ENCODINGS]
+        gains = [
+            F.avg((F.col(one) < F.col(before)).cast("double")) for one, before in _BEFORE.items()
+        ]
         measured = clients.groupBy(*_GROUP).agg(
             *(F.sum(one).alias(one) for one in names),
             *(gain.alias(f"{one}_gain_share") for one, gain in zip(_ENCODINGS, gains, strict=True)),
@@ -163,7 +174,8 @@ ANSWER = Answer(
     name="sizes",
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636; what was not measured is estimated, up to the margin.",
+    "KIP-636, which makes what it changes flexible: what its column has less than KIP-482's is its "
+    "own gain. What was not measured is estimated, up to the margin.",
     advice="Look at large rows: where KIP-482's bytes are well below those sent, a client that "
     "speaks a flexible version saves them. flexwire schema cost says which fields they are.",
     row="message and version",

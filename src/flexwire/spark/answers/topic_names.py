@@ -9,9 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.tables.record_places import KNOWN_TOPICS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from pyspark.sql import Column, DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.tables.error_places import Path
 
 # What a uuid that nobody set is as text.
 _NO_ID: Final = "A" * 22
@@ -30,10 +33,19 @@ def known_name(topic_id: Column) -> Column:
     return found
 
 
-def with_topic_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known."""
+def with_topic_names(
+    rows: DataFrame, tables: AnalysisTables, ids: Mapping[str, Collection[Path]] | None = None
+) -> DataFrame:
+    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known.
+
+    ``ids`` are the columns that the ids are from, by message, where they may all be unset: then no
+    name is looked for.
+    """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
-    table = tables.message(TOPIC_NAMES_MESSAGE)
+    is_any = ids is None or any(
+        paths and not tables.hold_only(one, paths, _NO_ID) for one, paths in ids.items()
+    )
+    table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
     if table is not None:
         # So Spark reads these two columns of the topics, and not their partitions.
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")

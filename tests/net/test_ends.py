@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,6 +131,44 @@ def test_only_without_tls_can_be_written_to_what_has_ended(over_tls: bool) -> No
         one.end.write(b"more")
         assert one.end.is_closing is over_tls
         assert one.written == (b"" if over_tls else b"more")
+
+    run(job())
+
+
+def test_to_end_a_direction_of_what_was_reset_meanwhile_is_no_error() -> None:
+    async def job() -> None:
+        near, far = socket.socket(), socket.create_server(("127.0.0.1", 0))
+        near.connect(far.getsockname())
+        peer, _ = far.accept()
+        near.setblocking(False)
+        end = End()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: end, near)
+        # Nothing is read, so that the reset is there and not yet known.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+        far.close()
+        end.half_close()
+        heard = Heard()
+        end.call(heard.calls, Wire(End()).end)
+        await settled(lambda: bool(heard.all))
+        assert isinstance(heard.all[0], ConnectionResetError)
+        await end.close(1)
+
+    run(job())
+
+
+def test_an_end_is_gone_whatever_comes_of_its_calls() -> None:
+    async def job() -> None:
+        one, other = two()
+
+        def fails() -> None:
+            raise ValueError
+
+        one.end.call(Calls(lambda _: None, fails, lambda _: fails()), other.end)
+        with pytest.raises(ValueError, match=r"^$"):
+            one.end.connection_lost(None)
+        async with asyncio.timeout(5):
+            await one.end.close(1)
 
     run(job())
 

@@ -379,6 +379,33 @@ def test_tls_is_recognised_and_passed_on(
     assert "the client speaks TLS" in caplog.text
 
 
+def test_what_was_held_of_a_response_is_not_lost_where_a_client_speaks_tls(tmp_path: Path) -> None:
+    hello = bytes.fromhex("16030100c8010000c40303") + bytes(200)
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Too few bytes to say of which response they are.
+        writer.write(b"\0\0\0\x09ear")
+        await writer.drain()
+        assert await reader.readexactly(len(hello)) == hello
+        writer.write(b"late")
+        await writer.drain()
+
+    async def job() -> None:
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path) as tap,
+            connected(tap.listen_address) as client,
+        ):
+            await settled(lambda: tap.stats.response_bytes > 0)
+            await client.send(hello)
+            assert await client.reader.read() == b"\0\0\0\x09earlate"
+            await settled(lambda: tap.stats.open_connections == 0)
+            said = captured(tap.capture_paths)[upstream.port, client.port]
+            assert said == b"\0\0\0\x09earlate"
+
+    run(job())
+
+
 def test_sasl_tokens_pass_without_being_taken_for_requests(tmp_path: Path) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in (response_payload(SASL_HANDSHAKE, 0, bytes(6)), b"", answering(b"in")):

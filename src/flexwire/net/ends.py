@@ -104,7 +104,9 @@ class End(asyncio.Protocol):
     def half_close(self) -> None:
         """Say that no more will be written."""
         if not self.transport.is_closing():
-            self.transport.write_eof()
+            # A peer that has reset the connection meanwhile: that is read next.
+            with suppress(OSError):
+                self.transport.write_eof()
 
     async def close(self, seconds: float) -> None:
         """Close, once what was written is sent; drop a peer that does not take it in time."""
@@ -141,13 +143,16 @@ class End(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio has closed, because of ``exc`` if it is there."""
-        if exc is None:
-            self._end()
-        else:
-            self.error = exc
-            if self._calls is not None:
-                self._calls.lost(exc)
-        self._gone.set_result(None)
+        try:
+            if exc is None:
+                self._end()
+            else:
+                self.error = exc
+                if self._calls is not None:
+                    self._calls.lost(exc)
+        finally:
+            # Whoever closes waits for this, whatever comes of the calls.
+            self._gone.set_result(None)
 
     def pause_writing(self) -> None:
         """Asyncio keeps more than it should of what was written."""

@@ -12,8 +12,11 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import signal
 import socket
 from collections import Counter, deque
+from contextlib import suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +25,7 @@ from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.net.host_port import HostPort
 from flexwire.net.securing import TapContexts
 from flexwire.net.statistics import TapStatistics
-from flexwire.net.worker import MESSAGE_BYTES, work
+from flexwire.net.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +53,17 @@ class _Process:
         self.counts = TapStatistics()
         self.clients: dict[int, str] = {}
         """The hosts of its open connections, by their numbers."""
+        self.unfinished: dict[Path, None] = {}
+        """Capture files that it has begun and not ended, where there is a limit to what is kept."""
         self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
         self.is_over = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes clients on."""
+        return self.ready.done() and self.ready.exception() is None
 
 
 class Processes:
@@ -104,7 +114,7 @@ class Processes:
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
         """Hand a client to the process with the fewest; closed where there is none."""
-        ready = [one for one in self._running if one.ready.done()]
+        ready = [one for one in self._running if one.is_ready]
         try:
             host = client.getpeername()[0]
         except OSError:
@@ -182,9 +192,15 @@ class Processes:
             kwargs={"with_limit": with_limit},
             daemon=True,
         )
-        process.start()
-        theirs.close()
-        asking.close()
+        try:
+            _start(process)
+        except OSError as error:
+            control.close()
+            ask.close()
+            raise TapError(f"a process of the tap cannot be started: {error}") from error
+        finally:
+            theirs.close()
+            asking.close()
         one = _Process(process, control, ask)
         self._running.append(one)
         if self._closing:
@@ -196,6 +212,11 @@ class Processes:
             async with asyncio.timeout(_START_SECONDS):
                 await asyncio.shield(one.ready)
         except TimeoutError:
+            if not one.gone.is_set():
+                # Another one is tried, and this one is not to come in beside it.
+                process.kill()
+                self._end(one)
+                one.ready.exception()
             raise TapError(
                 f"a process of the tap was not ready after {_START_SECONDS:g} s"
             ) from None
@@ -247,12 +268,28 @@ class Processes:
         for number in said:
             one.clients.pop(number, None)
 
-    def _hear_paths(self, _: _Process, said: list[str]) -> None:
+    def _hear_paths(self, one: _Process, said: list[str]) -> None:
         self._paths += map(Path, said)
+        if self._how.keep != NO_LIMIT:
+            one.unfinished |= dict.fromkeys(map(Path, said))
 
-    def _hear_finished(self, _: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
+    def _hear_finished(self, one: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
         for path, (device, inode), size, frames in said:
+            one.unfinished.pop(Path(path), None)
             self._kept.add(FinishedFile(Path(path), (device, inode), size, frames))
+        self._make_room()
+
+    def _take_over(self, one: _Process) -> None:
+        """Let files that a process left behind make room as all others do."""
+        for path in one.unfinished:
+            with suppress(OSError):
+                found = path.stat(follow_symlinks=False)
+                inode = found.st_dev, found.st_ino
+                # How many frames are in it nobody has said.
+                self._kept.add(FinishedFile(path, inode, found.st_size, 0))
+        self._make_room()
+
+    def _make_room(self) -> None:
         for gone in self._kept.make_room(self._count * self._how.max_bytes):
             self._paths.remove(gone)
 
@@ -271,7 +308,8 @@ class Processes:
         try:
             data = one.ask.recv(MESSAGE_BYTES)
             if data:
-                one.ask.send(json.dumps(self._port_for(HostPort(*json.loads(data)))).encode())
+                address = HostPort(*json.loads(data))
+                one.ask.send(json.dumps((address, self._port_for(address))).encode())
         except BlockingIOError:
             return
         except OSError:
@@ -293,6 +331,7 @@ class Processes:
         if not one.is_over:
             one.counts.open_connections = 0
             self._own.unended += len(one.clients)
+            self._take_over(one)
         self._own = self._own + one.counts
         one.gone.set()
         if not one.ready.done():
@@ -316,6 +355,17 @@ class Processes:
                 log.error("a process of the tap is missing: %s", error)  # noqa: TRY400  # the reason says all
             else:
                 return
+
+
+def _start(process: BaseProcess) -> None:
+    """Start a process to which no signal comes before it ignores them, as `work` does."""
+    # This lets signals in when it begins, and would do so below.
+    resource_tracker.ensure_running()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

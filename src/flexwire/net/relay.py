@@ -110,12 +110,20 @@ class Relay:
             self._broker.write(self._passing.rest(data))
             self._record_piece("request", data, at_us)
         elif self._is_tls(data):
+            if self._responses_are_frames:
+                self._let_go(at_us)
             self._requests_are_frames = self._responses_are_frames = False
             whole = self._requests.pending + data
             self._broker.write(self._passing.rest(whole))
             self._recorder.piece("request", whole, at_us, may_be_secret=False)
         else:
             self._take_requests(data, at_us)
+
+    def _let_go(self, at_us: int) -> None:
+        """Pass on and capture what came of a response that is not a frame's after all."""
+        pending = self._responses.pending
+        self._client.write(pending[self._passed_on :])
+        self._record_piece("response", pending, at_us)
 
     def _take_requests(self, data: bytes, at_us: int) -> None:
         frames = self._cut(self._requests, data)
@@ -265,7 +273,8 @@ class Relay:
     def _ended_by(self, error: Exception) -> None:
         if not isinstance(error, OSError | EOFError):
             # asyncio closes a connection with whatever its protocol raises.
-            self._over.set_exception(error)
+            if not self._over.done():
+                self._over.set_exception(error)
             return
         self._statistics.reset += 1
         log.info("%s: ended: %s", self.name, why(error) if isinstance(error, SSLError) else error)

@@ -28,13 +28,16 @@ log = logging.getLogger("flexwire.tap")
 
 MESSAGE_BYTES: Final = 64 * 1024
 """No message between a tap and its processes is longer."""
+IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say."""
 _TELL_SECONDS: Final = 0.25
 # The tap answers at once, unless it is gone or stuck.
 _ASK_SECONDS: Final = 10.0
 # So many paths and numbers are well below the most bytes of a message.
 _TOLD_TOGETHER: Final = 100
 _MOST_LINES: Final = 1000
-_MOST_CHARACTERS: Final = 8000
+# Each may take 12 bytes as JSON.
+_MOST_CHARACTERS: Final = 5000
 
 
 class ToldFiles(KeptFiles):
@@ -135,13 +138,22 @@ class Worker:
             return
         said = json.loads(data)
         if "client" in said:
-            client = socket.socket(fileno=files[0])
-            client.setblocking(False)
-            self._carrier.take(client, HostPort(*said["upstream"]), said["client"])
+            self._take(files, HostPort(*said["upstream"]), said["client"])
         elif "rotate" in said:
             self._carrier.rotate()
         else:
             self._is_over.set()
+
+    def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
+        if not files:
+            # The system closes a socket for which this process has no more files to open.
+            log.error("a client was closed: a process of the tap has too many open files")
+            self._carrier.stats.failures += 1
+            self._note_end(number)
+            return
+        client = socket.socket(fileno=files[0])
+        client.setblocking(False)
+        self._carrier.take(client, upstream, number)
 
     def _note_end(self, number: int) -> None:
         self._ended.append(number)
@@ -157,11 +169,17 @@ class Worker:
     def _asked(self, address: HostPort) -> int | None:
         try:
             self._ask.send(json.dumps(address).encode())
-            port: int | None = json.loads(self._ask.recv(MESSAGE_BYTES))
+            while answer := self._ask.recv(MESSAGE_BYTES):
+                port: int | None
+                asked, port = json.loads(answer)
+                # What was not waited for any more may still come, and is for another broker.
+                if HostPort(*asked) == address:
+                    return port
+            reason = "it is gone"
         except OSError as error:
-            log.error("no listener for %s: the tap does not answer: %s", address, error)  # noqa: TRY400  # the reason says all
-            return None
-        return port
+            reason = str(error)
+        log.error("no listener for %s: the tap does not answer: %s", address, reason)
+        return None
 
     async def _tell(self) -> None:
         """Say what was counted, and what has happened to files and connections."""
@@ -169,14 +187,17 @@ class Worker:
             await self._say("line", (level, line))
         counts = self._carrier.counts()
         await self._say("counts", dataclasses.asdict(counts))
+        # Taken before the paths, so that the tap has the path of each file that is finished.
+        finished: list[FinishedFile] = []
+        if self._files is not None:
+            finished, self._files.finished = self._files.finished, []
         paths = self._carrier.capture_paths
         while self._told_paths < len(paths):
             some = paths[self._told_paths : self._told_paths + _TOLD_TOGETHER]
             self._told_paths += len(some)
             await self._say("paths", [str(path) for path in some])
-        while self._files is not None and self._files.finished:
-            some_files = self._files.finished[:_TOLD_TOGETHER]
-            del self._files.finished[:_TOLD_TOGETHER]
+        while finished:
+            some_files, finished = finished[:_TOLD_TOGETHER], finished[_TOLD_TOGETHER:]
             await self._say("finished", [(str(path), *rest) for path, *rest in some_files])
         while self._ended:
             ended, self._ended = self._ended[:_TOLD_TOGETHER], self._ended[_TOLD_TOGETHER:]
@@ -201,9 +222,9 @@ def work(
     with_limit: bool,
 ) -> None:
     """Be one of a tap's processes."""
-    # Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)
     lines = _Lines()
     lines.setFormatter(logging.Formatter("%(message)s"))
     logging.basicConfig(handlers=[lines], level=level)

@@ -189,6 +189,15 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
     for one in (tables, small):
         given = ask(answer, one).rows
         assert list(zip(*given.to_pydict().values(), strict=True)) == expected
+    # Arrow orders no lists.
+    lists = [["b"], ["a", "c"], [], None, ["a"], ["a", None], ["é"]]
+    entity = (*columns, Column("entity", pa.list_(pa.string()), "a list"))
+    wide = rows.append_column(schema_of(entity).field("entity"), pa.array(lists))
+    for order in (("entity", "name"), ("-entity", "size")):
+        whose = replace(
+            answer, columns=entity, order=order, ask=lambda _: spark.createDataFrame(wide)
+        )
+        assert ask(whose, small).rows == ask(whose, tables).rows
     # Of more rows than a table has, the most important ones are kept.
     monkeypatch.setattr(asking, "MOST_ROWS", 2)
     assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]

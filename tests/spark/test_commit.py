@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import AnalysisError, ArgumentError
+from flexwire.kernels import cache as kernel_cache
 from flexwire.kernels import engine
 from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.spark.publishing import commit
@@ -268,7 +269,9 @@ def test_that_there_are_no_kernels_is_told(
     if kernels == "off":
         monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     if kernels == "missing":
-        monkeypatch.setattr(engine, "find_spec", lambda _: None)
+        # Neither a wheel's nor numba.
+        monkeypatch.setattr(kernel_cache, "find_library", lambda: None)
+        monkeypatch.setattr(kernel_cache, "find_spec", lambda _: None)
     place = Place(str(tmp_path))
     (tmp_path / "tables").mkdir()
     jobs = [commit._Job(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]

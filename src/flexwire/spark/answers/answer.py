@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -13,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.report.answer_facts import Picture, ShownColumn
@@ -61,7 +61,23 @@ class Answer:
             for name in self.order
         ]
         # Nulls come last, as in Spark.
-        return rows.take(pc.sort_indices(rows, sort_keys=keys))
+        by = pa.table({name: _comparable(rows[name]) for name, _ in keys})
+        return rows.take(pc.sort_indices(by, sort_keys=keys))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column that Arrow orders: lists, which it does not, by their places in Spark's order."""
+    if not pa.types.is_list(column.type):
+        return column
+    lists = [None if one is None else _placed(one) for one in column.to_pylist()]
+    known = sorted({one for one in lists if one is not None})
+    places = {one: place for place, one in enumerate(known)}
+    return pa.array([None if one is None else places[one] for one in lists], pa.int64())
+
+
+def _placed(elements: list[Any]) -> tuple[Any, ...]:
+    """A list as Python compares it as Spark does: null elements first."""
+    return tuple((one is not None, one) for one in elements)
 
 
 def _ordering(name: str) -> SparkColumn:

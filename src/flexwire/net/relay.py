@@ -319,10 +319,11 @@ class Relay:
         self._recorder.piece(direction, data, at_us, may_be_secret=not is_sure)
 
     def _finish_capture(self, *, reset: bool) -> None:
-        if self._requests_are_frames and self._requests.pending_length:
-            self._recorder.broken_off("request", self._requests.pending)
-        if self._responses_are_frames and self._responses.pending_length:
-            self._recorder.broken_off("response", self._responses.pending)
+        conversation = self._conversation
+        if self._requests_are_frames and (rest := self._requests.pending):
+            self._recorder.broken_off("request", rest, conversation.request(rest[PREFIX_LENGTH:]))
+        if self._responses_are_frames and (rest := self._responses.pending):
+            self._recorder.broken_off("response", rest, conversation.response(rest[PREFIX_LENGTH:]))
         self._recorder.close(reset=reset, by_broker=self._broker_left())
 
     def _broker_left(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from tests.net.test_withholding import sasl
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from flexwire.net import Tap
@@ -93,6 +95,30 @@ def test_a_request_and_its_response_are_there_together_or_not_at_all() -> None:
 def test_client_ids_are_texts_with_any_text_in_them(client_id: str | None, is_kept: Any) -> None:
     judge = Judge(CaptureFilter(client_ids=("billing-*", "")))
     assert judge.asked(request_payload(LIST_GROUPS, 3, client_id=client_id)) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("axbyc", True),
+        ("abc", True),
+        ("ac", False),
+        ("abcd", False),
+        ("xabc", False),
+        ("abb", False),
+    ],
+)
+def test_stars_stand_for_any_text_between_others(text: str, fits: Any) -> None:
+    assert CaptureFilter(topics=("no", "a*b*c")).takes_topic(text) is fits
+    assert not CaptureFilter(topics=("aa*aa",)).takes_topic("aaa"), "parts do not overlap"
+    assert CaptureFilter(topics=("*",)).takes_topic(text)
+
+
+def test_a_hostile_client_id_is_judged_at_once() -> None:
+    only = CaptureFilter(client_ids=("*a*a*a*a*a*a*b*",))
+    begun = time.process_time()
+    assert not only.takes_client("a" * 32_767)
+    assert time.process_time() - begun < 1
 
 
 @pytest.mark.parametrize(
@@ -214,6 +240,38 @@ def test_what_is_left_out_leaves_no_gap(tmp_path: Path) -> None:
     assert stats.is_captured
     with open_capture(str(tap.capture_paths[0])) as (file, _):
         assert part_in(file) == Part(1.0, "APIs Heartbeat")
+
+
+def test_of_a_pair_that_is_left_out_nothing_is_there_where_it_breaks_off(tmp_path: Path) -> None:
+    asked = [request_payload(one, 3, correlation_id=one) for one in (HEARTBEAT, LIST_GROUPS)]
+    left_out, taken = (
+        frame(response_payload(one, 3, b"r" * 30, correlation_id=one))
+        for one in (LIST_GROUPS, HEARTBEAT)
+    )
+
+    async def job(begun: bytes, out: Path) -> tuple[bytes, bytes, Tap]:
+        async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(len(frame(asked[0]) + frame(asked[1])))
+            writer.write(begun)
+            await writer.drain()
+
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, out, only=CaptureFilter(apis=("Heartbeat",))) as tap,
+        ):
+            async with connected(tap.listen_address) as client:
+                await client.send(frame(asked[0]) + frame(asked[1]))
+                assert await client.reader.read() == begun
+            await settled(lambda: tap.stats.open_connections == 0)
+            ends = client.port, upstream.port
+            streams = captured(tap.capture_paths)
+            return streams[ends], streams[ends[::-1]], tap
+
+    for begun, said, filtered in (left_out[:30], b"", 2), (taken[:30], taken[:30], 1):
+        requests, responses, tap = run(job(begun, tmp_path / str(filtered)))
+        assert requests == frame(asked[0])
+        assert responses == said
+        assert (tap.stats.broken_off, tap.stats.filtered_frames) == (1, filtered)
 
 
 def test_apis_are_given_by_name_or_key_and_others_are_refused(tmp_path: Path) -> None:

@@ -379,6 +379,25 @@ def test_tls_is_recognised_and_passed_on(
     assert "the client speaks TLS" in caplog.text
 
 
+def test_what_a_client_repeats_is_logged_once_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        while await reader.read(CHUNK_BYTES):
+            pass
+
+    async def job() -> None:
+        async with serving(handler) as upstream, tapped(upstream, tmp_path) as tap:
+            async with connected(tap.listen_address) as client:
+                await client.send(frame(b"") * 1000)
+            await settled(lambda: tap.stats.open_connections == 0)
+            assert tap.stats.not_requests == 1000
+
+    with caplog.at_level("INFO", "flexwire.tap"):
+        run(job())
+    assert caplog.text.count("is not a request") == 1
+
+
 def test_what_was_held_of_a_response_is_not_lost_where_a_client_speaks_tls(tmp_path: Path) -> None:
     hello = bytes.fromhex("16030100c8010000c40303") + bytes(200)
 

@@ -24,6 +24,7 @@ from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.entities import entity_paths, fields_with_paths
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -118,6 +119,14 @@ class FrameFilter:
         self._statistics.filtered_frames += len(takes) - len(kept)
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
         return Frames(whole, kept), takes
+
+    def takes_rest(self, data: bytes, turn: Turn) -> bool:
+        """Whether what there is of a frame that broke off is captured."""
+        takes = self._takes(data[PREFIX_LENGTH:], turn)
+        if not takes:
+            self._statistics.filtered_frames += 1
+            self._statistics.filtered_bytes += len(data)
+        return takes
 
     def _takes(self, payload: bytes, turn: Turn) -> bool:
         request = turn.request

@@ -88,10 +88,15 @@ class Recorder:
         hidden = self._withholds and may_be_secret
         self._write(direction, filler(len(data)) if hidden else data, at_us)
 
-    def broken_off(self, direction: Direction, data: bytes) -> None:
-        """Write what there is of a frame that will not be whole."""
+    def broken_off(self, direction: Direction, data: bytes, turn: Turn) -> None:
+        """Write what there is of a frame that will not be whole, and would be captured if it was.
+
+        ``turn`` is what its conversation says of that.
+        """
         self._statistics.broken_off += 1
         log.info("%s: a %s broke off", self._name, direction)
+        if self._kept is not None and not self._kept.takes_rest(data, turn):
+            return
         if self._withholds:
             data = withheld_rest(data, is_request=direction == "request")
         self._write(direction, data)

@@ -80,6 +80,7 @@ class Relay:
         self._passed_on = 0
         self._has_answered = False
         self._client_ended = False
+        self._said: set[str] = set()
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -141,10 +142,16 @@ class Relay:
             self._broker.write(self._passing.rest(rest))
             self._record_piece("request", rest, at_us)
 
+    def _say_once(self, told: str, reason: str) -> None:
+        """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
+        level = logging.DEBUG if told in self._said else logging.WARNING
+        self._said.add(told)
+        log.log(level, "%s: %s: %s", self.name, told, reason)
+
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
             self._statistics.not_requests += 1
-            log.warning("%s: passed on what is not a request: %s", self.name, turn.error)
+            self._say_once("passed on what is not a request", turn.error)
         elif turn.request is not None and asks_for_tickets(turn.request, payload):
             self._statistics.gssapi += 1
             self.asked_for_tickets = True
@@ -229,7 +236,7 @@ class Relay:
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.error is not None:
             self._statistics.unpaired += 1
-            log.warning("%s: passed on what is not a response: %s", self.name, turn.error)
+            self._say_once("passed on what is not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
             log.info("%s: passed on a response that answers no request", self.name)
@@ -319,10 +326,11 @@ class Relay:
         self._recorder.piece(direction, data, at_us, may_be_secret=not is_sure)
 
     def _finish_capture(self, *, reset: bool) -> None:
-        if self._requests_are_frames and self._requests.pending_length:
-            self._recorder.broken_off("request", self._requests.pending)
-        if self._responses_are_frames and self._responses.pending_length:
-            self._recorder.broken_off("response", self._responses.pending)
+        conversation = self._conversation
+        if self._requests_are_frames and (rest := self._requests.pending):
+            self._recorder.broken_off("request", rest, conversation.request(rest[PREFIX_LENGTH:]))
+        if self._responses_are_frames and (rest := self._responses.pending):
+            self._recorder.broken_off("response", rest, conversation.response(rest[PREFIX_LENGTH:]))
         self._recorder.close(reset=reset, by_broker=self._broker_left())
 
     def _broker_left(self) -> bool:

@@ -185,8 +185,8 @@ class Worker:
         """Say what was counted, and what has happened to files and connections."""
         for level, line in self._lines.taken():
             await self._say("line", (level, line))
-        counts = self._carrier.counts()
-        await self._say("counts", dataclasses.asdict(counts))
+        # Said last: by then the tap has all that is counted, and knows of no client that has left.
+        counts = dataclasses.asdict(self._carrier.counts())
         # Taken before the paths, so that the tap has the path of each file that is finished.
         finished: list[FinishedFile] = []
         if self._files is not None:
@@ -202,6 +202,7 @@ class Worker:
         while self._ended:
             ended, self._ended = self._ended[:_TOLD_TOGETHER], self._ended[_TOLD_TOGETHER:]
             await self._say("ended", ended)
+        await self._say("counts", counts)
 
     async def _say(self, kind: str, said: object = None) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
@@ -192,3 +193,12 @@ def test_the_error_passes_between_processes() -> None:
     error = MissingExtraError("it", "numpy", "columnar")
     found = pickle.loads(pickle.dumps(error))  # noqa: S301 - made in the line above
     assert (str(found), found.name, found.extra) == (str(error), "numpy", "columnar")
+
+
+def test_the_readme_says_what_each_extra_is_for() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| what you want |")[2]
+    named = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"\|([^|\n]+)\|$", table, re.M))))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # These are for work on flexwire itself.
+    assert set(project["optional-dependencies"]) - {"dev", "notebook"} <= named
+    assert set(EXTRAS.values()) - {"notebook"} <= named

@@ -197,7 +197,9 @@ def test_the_error_passes_between_processes() -> None:
 
 def test_the_readme_says_what_each_extra_is_for() -> None:
     table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| what you want |")[2]
-    named = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"\|([^|\n]+)\|$", table, re.M))))
+    named = set(
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"\|([^|\n]+)\|$", table, re.MULTILINE)))
+    )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     # These are for work on flexwire itself.
     assert set(project["optional-dependencies"]) - {"dev", "notebook"} <= named

@@ -29,6 +29,34 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
     """
 
 
+class MissingExtraError(FlexwireError, ModuleNotFoundError):
+    """A package that comes with an extra of flexwire, and is not installed; Python's own error too.
+
+    ``subject`` is what needs it, ``name`` the module that was not found.
+
+    >>> print(MissingExtraError("flexwire.columnar", "numpy", "columnar"))
+    flexwire.columnar needs numpy, which is not installed: pip install 'flexwire[columnar]'
+    """
+
+    def __init__(self, subject: str, module: str, extra: str) -> None:
+        self.subject = subject
+        self.extra = extra
+        reason = f"{subject} needs {module}, which is not installed: {remedy(extra)}"
+        super().__init__(reason, name=module)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (MissingExtraError, (self.subject, self.name, self.extra))
+
+
+def remedy(extra: str) -> str:
+    """What to type where an extra of flexwire is missing.
+
+    >>> remedy("tls")
+    "pip install 'flexwire[tls]'"
+    """
+    return f"pip install 'flexwire[{extra}]'"
+
+
 class SpecError(FlexwireError):
     """A message spec that cannot be read, with the place where it goes wrong.
 

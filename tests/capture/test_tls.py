@@ -17,7 +17,7 @@ from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
 from flexwire.capture.tls.connections import NO_HANDSHAKE
 from flexwire.capture.tls.opening import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
 from flexwire.capture.tls.records import DOES_NOT_FIT
-from flexwire.errors import CaptureError, FlexwireError, TlsError
+from flexwire.errors import CaptureError, FlexwireError, MissingExtraError
 from flexwire.wire.segment_layout import MODULUS, SYN
 from tests.capture.traffic import request, response
 from tests.tls import Authority
@@ -321,5 +321,5 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
 
 def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
-    with pytest.raises(TlsError, match=r"pip install 'flexwire\[tls\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'flexwire\[tls\]'"):
         open_captures([], tmp_path / "out", KeyLog())

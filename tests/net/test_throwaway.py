@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.errors import TlsError
+from flexwire.errors import MissingExtraError, TlsError
 from flexwire.net.throwaway import make_throwaway, names_of
 from flexwire.net.tls import client_context, server_context
 from tests.net.test_tls import shaken
@@ -78,10 +78,10 @@ def test_without_cryptography_the_remedy_is_said(
 
     def missing(name: str, *rest: Any) -> Any:
         if name.startswith(("cryptography", "flexwire.net.authority")):
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name="cryptography")
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(TlsError, match=r"pip install 'flexwire\[tls\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'flexwire\[tls\]'"):
         make_throwaway(tmp_path / "no", ["a.example"])
     assert not (tmp_path / "no").exists()

@@ -10,8 +10,7 @@ import pytest
 
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.spark.analyze import analyze, gzip_note
-from flexwire.spark.paths import capture_files
-from flexwire.storage.listing import list_sources
+from flexwire.storage.listing import capture_files, list_sources
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:

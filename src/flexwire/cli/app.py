@@ -38,6 +38,7 @@ from flexwire.cli.examples import epilog
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
 from flexwire.errors import CodecError, FlexwireError
+from flexwire.extras import missing_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,6 +140,11 @@ def run() -> None:
         fail("Aborted!")
     except FlexwireError as error:
         fail(tell(error))
+    except ModuleNotFoundError as error:
+        missing = missing_extra("this command", error)
+        if missing is None:
+            raise
+        fail(tell(missing))
     except BrokenPipeError:
         # The reader has what it wanted; `head` closing the pipe is not a failure.
         sys.stdout = None

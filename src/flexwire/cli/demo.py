@@ -31,8 +31,11 @@ def demo(*, out: Path, memory: str) -> None:
     from rich.console import Console
 
     from flexwire.cli.audit import print_audit
-    from flexwire.demo.run import run_demo
-    from flexwire.demo.summary import print_summary
+    from flexwire.extras import needed_by
+
+    with needed_by("the demo", "demo"):
+        from flexwire.demo.run import run_demo
+        from flexwire.demo.summary import print_summary
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)

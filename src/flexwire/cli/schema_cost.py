@@ -177,6 +177,6 @@ def _measure(meter: Meter, captures: tuple[str, ...], vectors: tuple[Path, ...])
 
 
 def _files(captures: tuple[str, ...]) -> list[Path]:
-    from flexwire.spark.paths import capture_files
+    from flexwire.storage.listing import capture_files
 
     return capture_files(captures)

@@ -41,7 +41,7 @@ def warmup() -> None:
 
 def _compile(reason: str) -> None:
     from flexwire.cli.progress import progress_bar
-    from flexwire.errors import FlexwireError
+    from flexwire.errors import FlexwireError, remedy
     from flexwire.kernels import cache, engine
 
     # The kernels of a module are compiled together, and so are all those over objects.
@@ -54,7 +54,7 @@ def _compile(reason: str) -> None:
             hear("compiling kernels", done, len(steps))
             if step() is None:
                 raise FlexwireError(
-                    "there are no kernels here: they need numba (pip install 'flexwire[fast]'), or "
+                    f"there are no kernels here: they need numba ({remedy('fast')}), or "
                     "a wheel that brings them, CPython on a 64-bit machine, room on the disk, and "
                     f"neither FLEXWIRE_KERNELS=off nor NUMBA_DISABLE_JIT ({reason})"
                 )

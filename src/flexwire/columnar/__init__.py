@@ -7,13 +7,16 @@ reference reads again row by row (`reference`), and words the error or gives the
 and knowing which bytes are messages, is left to `flexwire.capture` and `flexwire.spark`.
 """
 
-from flexwire.columnar.decoding import decode_messages
-from flexwire.columnar.encoding import encode_messages, message_sizes
-from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
-from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
-from flexwire.columnar.records import RecordReader, Wanted, decode_records
-from flexwire.columnar.rows import ERROR, Permissive
-from flexwire.columnar.types import message_type
+from flexwire.extras import needed_by
+
+with needed_by("flexwire.columnar", "columnar"):
+    from flexwire.columnar.decoding import decode_messages
+    from flexwire.columnar.encoding import encode_messages, message_sizes
+    from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
+    from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
+    from flexwire.columnar.records import RecordReader, Wanted, decode_records
+    from flexwire.columnar.rows import ERROR, Permissive
+    from flexwire.columnar.types import message_type
 
 __all__ = [
     "BATCH_COLUMNS",

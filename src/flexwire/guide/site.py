@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import flexwire
-from flexwire.errors import FlexwireError
+from flexwire.extras import needed_by
 from flexwire.guide.pages import Page, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
 from flexwire.printable import printable
@@ -59,13 +59,8 @@ def render(messages: Iterable[Message], title: str, releases: Sequence[str]) -> 
 
 
 def _environment() -> Environment:
-    try:
+    with needed_by("the guide", "docs"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
-    except ModuleNotFoundError:
-        raise FlexwireError(
-            "the guide needs the Python package 'jinja2', which is not installed: "
-            "pip install 'flexwire[docs]'"
-        ) from None
     environment = Environment(
         loader=PackageLoader("flexwire.guide", "templates"),
         autoescape=True,

@@ -10,12 +10,15 @@ from functools import cached_property
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
+from flexwire.extras import needed_by
 from flexwire.net.host_port import is_address
+
+with needed_by("a certificate", "tls"):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import TlsError
+from flexwire.extras import needed_by
 from flexwire.net.host_port import is_address, is_unspecified
 from flexwire.storage.private import create_private_file
 
@@ -44,15 +45,10 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
 
     The authority's own key is not kept. Files of an earlier run are taken as they are, if they
     hold for these hosts: then clients need not be told anew. Only their owner may read the key.
-    Raises `TlsError`.
+    Raises `TlsError`, and `MissingExtraError` without the package cryptography.
     """
-    try:
+    with needed_by("a throwaway CA", "tls"):
         from flexwire.net.authority import Authority, holds_for  # noqa: PLC0415 - may be missing
-    except ImportError:
-        raise TlsError(
-            "a throwaway CA needs the Python package 'cryptography', which is not installed: "
-            "pip install 'flexwire[tls]'"
-        ) from None
     hosts = tuple(hosts)
     made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
     try:

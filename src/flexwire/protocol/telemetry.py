@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_bytes, to_int
-from flexwire.errors import CodecError, DecodeError, RecordError
+from flexwire.errors import CodecError, DecodeError, RecordError, remedy
 from flexwire.records.attributes import COMPRESSIONS
 from flexwire.records.inflate import inflate
 from flexwire.wire.limits import INT64_MAX
@@ -96,7 +96,7 @@ def _library() -> Any:
         return importlib.import_module(_LIBRARY)
     except ImportError:
         raise CodecError(
-            "client metrics need OpenTelemetry's classes: pip install 'flexwire[telemetry]'",
+            f"client metrics need OpenTelemetry's classes: {remedy('telemetry')}",
             path=_PLACE,
             message=PUSHES,
         ) from None

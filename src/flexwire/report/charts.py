@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flexwire.extras import needed_by
 from flexwire.report import units
 from flexwire.report.matrix import api_label, client_name
 
@@ -253,7 +254,8 @@ def draw(
 
 def _svg(spec: dict[str, Any], ident: str, size: Size) -> str:
     # Imported here: it loads a JavaScript engine, which only a report with a picture needs.
-    import vl_convert  # noqa: PLC0415  see above
+    with needed_by("the report", "spark"):
+        import vl_convert  # noqa: PLC0415  see above
 
     padding = {"left": 0, "right": 0, "top": 0, "bottom": 0} | spec.pop("padding", {})
     width = size.width - padding["left"] - padding["right"]

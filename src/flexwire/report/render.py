@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.extras import needed_by
 from flexwire.report import answers, audit, charts, connections, matrix, tables, units
 from flexwire.report.bounding import FINDINGS
 from flexwire.report.facts import Facts
@@ -63,7 +64,8 @@ def render(facts: Facts) -> str:
 
 def _environment() -> Environment:
     # Imported here: reading facts needs no template engine, which is an optional dependency.
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  see above
+    with needed_by("the report", "spark"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  see above
 
     environment = Environment(
         loader=PackageLoader("flexwire.report", _TEMPLATES),

@@ -10,6 +10,9 @@ needs Spark. PySpark is imported here, where Spark looks for formats (``pyspark_
 nowhere else.
 """
 
+from flexwire.extras import require
 from flexwire.spark.registration import register
 
 __all__ = ["register"]
+
+require("flexwire.spark", "spark", "numpy", "pyarrow", "pandas", "pyspark")

@@ -28,6 +28,7 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
+from flexwire.extras import require
 from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered, moment_notes
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -56,7 +57,7 @@ from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import Inputs, input_sources, local_files, output_place
+from flexwire.spark.paths import Inputs, input_sources, output_place
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.outputs import (
@@ -83,6 +84,7 @@ from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
+from flexwire.storage.listing import local_files
 from flexwire.storage.private import make_private_directory
 from flexwire.tables.inputs import parts_of
 from flexwire.tables.pieces import COMPRESSED
@@ -290,6 +292,7 @@ def _run(
     start: Start,
     how: _How,
 ) -> Analysis:
+    require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
     to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
     check_moment(how.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.logs.finding import WORDS
@@ -16,6 +15,7 @@ from flexwire.storage.urls import scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from flexwire.capture.request_log.reading import LogFile
     from flexwire.storage.source import Source
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "SUFFIXES",
     "Inputs",
-    "capture_files",
     "capture_sources",
     "input_sources",
-    "local_files",
     "output_place",
 ]
 
@@ -85,21 +83,6 @@ def _of_one_name(sources: list[Source]) -> list[Source]:
         twice = next(name for name in names if names.count(name) > 1)
         raise StorageError("two files differ only in what is not shown of a URL", url=twice)
     return sources
-
-
-def capture_files(paths: Iterable[str | Path]) -> list[Path]:
-    """The files that `list_sources` finds, as paths. `StorageError` for one in an object store."""
-    return local_files(list_sources(paths), "expected a file on this machine")
-
-
-def local_files(sources: Iterable[Source], expected: str) -> list[Path]:
-    """The same files as paths. `StorageError` with what was ``expected`` for another one."""
-    files = []
-    for source in sources:
-        if scheme_of(source.url):
-            raise StorageError(expected, url=source.name)
-        files.append(Path(source.url))
-    return files
 
 
 def output_place(out: str | Path) -> Place:

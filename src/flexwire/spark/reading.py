@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
+from flexwire.extras import needed_by
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
 from flexwire.storage.doors import reported
 from flexwire.storage.place import Place
@@ -60,7 +61,8 @@ def table(
 def output_of(out: str | Path) -> Output:
     """The complete output in ``out``, whether analyses replace it or add to it."""
     if isinstance(out, str | Path) and is_delta(Place(str(out))):
-        from flexwire.spark.delta import reading  # noqa: PLC0415 - an extra
+        with needed_by("reading Delta tables", "delta"):
+            from flexwire.spark.delta import reading  # noqa: PLC0415 - an extra
 
         return reading.output(out)
     return output(out)

@@ -34,7 +34,7 @@ def register(
     query, once. Options narrow what is read without this. Raises `ArgumentError` before PySpark
     4.1.
     """
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - this package imports without it
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
     from pyspark.sql.datasource import DataSourceReader  # noqa: PLC0415 - see above
 
     from flexwire.spark.formats.kafka_capture import (  # noqa: PLC0415 - it imports PySpark

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.errors import FlexwireError, StorageError
+from flexwire.errors import FlexwireError, StorageError, remedy
 from flexwire.storage.urls import STORES, scheme_of, shown, withheld
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def door(url: str) -> Door:
         try:
             return _opened(scheme, _authority(url), os.getpid())
         except ImportError:
-            extra = STORES[scheme]
-            reason = f"{scheme}:// needs more packages: pip install 'flexwire[{extra}]'"
+            reason = f"{scheme}:// needs more packages: {remedy(STORES[scheme])}"
             raise StorageError(reason, url=shown(url)) from None
 
 

@@ -4,3 +4,7 @@ Kernels take the packets, segments and frames that they are sure of, and stop be
 objects of the room above take that one, and give back. So both go on from one state, and what comes
 out is what the objects alone would give.
 """
+
+from flexwire.extras import require
+
+require("flexwire.capture.columns", "columnar", "numpy", "pyarrow")

@@ -8,8 +8,11 @@ as far as the batch that they point to proves them. Planning reads indexes and h
 read alone, anywhere, and holds all that is needed for it.
 """
 
-from flexwire.capture.logs.planning import plan
 from flexwire.capture.logs.query import Isolation, LogQuery, Replicas
-from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
+from flexwire.extras import needed_by
+
+with needed_by("flexwire.capture.logs", "columnar"):
+    from flexwire.capture.logs.planning import plan
+    from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
 
 __all__ = ["Damaged", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]

@@ -10,7 +10,7 @@ import hmac
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from flexwire.errors import TlsError
+from flexwire.extras import needed_by
 
 if TYPE_CHECKING:
     from flexwire.capture.tls.suites import Suite
@@ -32,7 +32,7 @@ class _Primitives(NamedTuple):
 
 def primitives() -> _Primitives:
     """What opens records; `TlsError` where the package is missing."""
-    try:
+    with needed_by("a key log", "tls"):
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - optional
         from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - optional
             AESGCM,
@@ -40,8 +40,6 @@ def primitives() -> _Primitives:
         )
         from cryptography.hazmat.primitives.hashes import SHA256, SHA384  # noqa: PLC0415 - optional
         from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand  # noqa: PLC0415 - optional
-    except ImportError:
-        raise TlsError("key logs need the extra: pip install 'flexwire[tls]'") from None
     hashes = {"sha256": SHA256, "sha384": SHA384}
     return _Primitives(AESGCM, ChaCha20Poly1305, InvalidTag, HKDFExpand, hashes)
 

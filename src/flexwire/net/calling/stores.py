@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import ClientConfigError, TlsError
+from flexwire.extras import needed_by
 from flexwire.net.tls import client_context
 
 if TYPE_CHECKING:
@@ -145,14 +146,10 @@ def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
 
 
 def _pkcs12_loader(store: Store) -> Callable[[bytes, bytes | None], tuple[Any, Any, list[Any]]]:
-    try:
+    with needed_by(f"{store.location}: PKCS #12", "tls"):
         from cryptography.hazmat.primitives.serialization.pkcs12 import (  # noqa: PLC0415 - optional
             load_key_and_certificates,
         )
-    except ImportError:
-        raise ClientConfigError(
-            f"{store.location}: PKCS #12 needs the extra: pip install 'flexwire[tls]'"
-        ) from None
     return load_key_and_certificates
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from flexwire.arguments import refuse, to_flag, to_text
 from flexwire.errors import FlexwireError, StorageError
+from flexwire.extras import needed_by
 from flexwire.report.facts import Facts
 from flexwire.spark.publishing.staging import FACTS, Staging, staging
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
@@ -61,11 +62,8 @@ def begun(
     The ``logs`` beside them are not known by their files, as these grow, but by offsets.
     """
     if format == DELTA:
-        try:
+        with needed_by("--format delta", "delta"):
             from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
-        except ImportError:
-            reason = "Delta tables need more packages: pip install 'flexwire[delta]'"
-            raise FlexwireError(reason) from None
         digest = Asked((*files, *logs)).digest
         with delta_staging(out, files, digest, append=append) as grown:
             yield grown
@@ -111,7 +109,8 @@ def staged(place: Writing) -> Output:
     """The tables that have been written, before they are published."""
     if isinstance(place, Staging | StoredStaging):
         return Output(place.files)
-    from flexwire.spark.delta.reading import StagedOutput  # noqa: PLC0415 - an extra
+    with needed_by("reading Delta tables", "delta"):
+        from flexwire.spark.delta.reading import StagedOutput  # noqa: PLC0415 - an extra
 
     return StagedOutput(place.out, place.files)
 

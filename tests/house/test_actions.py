@@ -1,0 +1,87 @@
+"""The files under .github: GitHub is not here, but their scripts run as it would run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / ".github"
+ACTION = GITHUB / "actions" / "specs" / "action.yml"
+RELEASE = GITHUB / "workflows" / "release.yml"
+SPEC = """{"name": "Ping", "type": "data", "validVersions": "0", "flexibleVersions": "none",
+  "fields": [{"name": "SentAt", "type": "%s", "versions": "0+", "about": "When."}]}"""
+
+
+def _steps(path: Path) -> list[dict[str, Any]]:
+    read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if "runs" in read:
+        return list(read["runs"]["steps"])
+    return [step for job in read["jobs"].values() for step in job["steps"]]
+
+
+def _script(path: Path, name: str) -> str:
+    return str(next(one["run"] for one in _steps(path) if one.get("name") == name))
+
+
+def _run(script: str, directory: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    scripts = Path(sys.executable).parent
+    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=directory,
+        env=os.environ | given | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("path", [ACTION, RELEASE], ids=lambda path: path.name)
+def test_no_script_holds_what_others_write(path: Path) -> None:
+    """An expression is put in before the shell reads the script: a branch's name would be run."""
+    scripts = [one["run"] for one in _steps(path) if "run" in one]
+    assert scripts
+    assert not any("${{" in one for one in scripts)
+
+
+@pytest.mark.parametrize(("type_", "code"), [("int64", 0), ("int65", 100)])
+def test_the_action_lints(type_: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "Ping.json").write_text(SPEC % type_)
+    done = _run(_script(ACTION, "Lint"), tmp_path, SPECS="specs")
+    assert (done.returncode, done.stderr) == (code, "")
+    assert bool(re.match(r"::error .*file=specs/Ping.json", done.stdout)) is (code == 100)
+
+
+def test_the_action_finds_what_breaks(tmp_path: Path) -> None:
+    for side, type_ in (("old", "int64"), ("new", "int32")):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "Ping.json").write_text(SPEC % type_)
+    script = _script(ACTION, "Breaking changes")
+    assert _run(script, tmp_path, SPECS="old", AGAINST="old").returncode == 0
+    done = _run(script, tmp_path, SPECS="new", AGAINST="old")
+    assert done.returncode == 100
+    assert "FIELD_TYPE_CHANGED" in done.stdout
+
+
+def test_only_the_tag_of_the_version_is_released() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    script = _script(RELEASE, "The tag is the version")
+    assert _run(script, ROOT, TAG=f"v{project['version']}").returncode == 0
+    assert _run(script, ROOT, TAG=f"v{project['version']}.1").returncode == 1
+
+
+def test_the_action_installs_the_checkout_it_stands_in() -> None:
+    where = re.search(r'"\$GITHUB_ACTION_PATH/(.*)"', _script(ACTION, "Install"))
+    assert where is not None
+    assert (ACTION.parent / where[1]).resolve() == ROOT

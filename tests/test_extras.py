@@ -1,0 +1,206 @@
+"""Where a package of an extra is missing, the error is ours and says what to install."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from flexwire.errors import FlexwireError, MissingExtraError
+from flexwire.extras import EXTRAS, missing_extra, needed_by, require
+
+ROOT = Path(__file__).parents[1]
+# Modules that are not called as their package is.
+_PACKAGES = {
+    "vl_convert": "vl-convert-python",
+    "opentelemetry": "opentelemetry-proto",
+    "confluent_kafka": "confluent-kafka",
+    "kafka": "kafka-python",
+}
+# What another package of the same extra brings.
+_BROUGHT = {"llvmlite": "numba", "markupsafe": "jinja2", "py4j": "pyspark"}
+
+
+def _run(program: str, *arguments: str, without: set[str]) -> subprocess.CompletedProcess[str]:
+    hidden = f"import sys\nfor name in {sorted(without)}: sys.modules[name] = None\n"
+    return subprocess.run(
+        [sys.executable, "-c", hidden + program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def _packages(extra: str) -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: set[str] = set()
+    for line in project["optional-dependencies"][extra]:
+        one = Requirement(line)
+        if one.name == "flexwire":
+            for inner in one.extras:
+                found |= _packages(inner)
+        else:
+            found.add(one.name)
+    return found
+
+
+@pytest.mark.parametrize("module", EXTRAS)
+def test_the_extra_that_is_named_brings_the_module(module: str) -> None:
+    package = _BROUGHT.get(module, _PACKAGES.get(module, module))
+    assert package in _packages(EXTRAS[module])
+
+
+IMPORTS = [
+    ("flexwire.columnar", "numpy", "columnar"),
+    ("flexwire.columnar", "pyarrow", "columnar"),
+    ("flexwire.columnar.decoding", "pyarrow", "columnar"),
+    ("flexwire.capture.logs", "numpy", "columnar"),
+    ("flexwire.capture.columns.flows", "numpy", "columnar"),
+    ("flexwire.spark", "pyspark", "spark"),
+    ("flexwire.spark", "pyarrow", "spark"),
+    ("flexwire.spark", "pandas", "spark"),
+    ("flexwire.spark.analyze", "pyspark", "spark"),
+    ("flexwire.spark.functions", "pyspark", "spark"),
+    ("flexwire.spark.internal_topics", "numpy", "spark"),
+    ("flexwire.net.authority", "cryptography", "tls"),
+]
+
+
+@pytest.mark.parametrize(("module", "missing", "extra"), IMPORTS)
+def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -> None:
+    program = (
+        "import json, importlib\n"
+        "from flexwire.errors import FlexwireError\n"
+        "try:\n"
+        f"    importlib.import_module({module!r})\n"
+        "except FlexwireError as error:\n"
+        "    print(json.dumps([isinstance(error, ImportError), error.name, str(error)]))\n"
+    )
+    done = _run(program, without={missing})
+    assert done.stderr == ""
+    is_import_error, name, text = json.loads(done.stdout)
+    assert is_import_error
+    assert name.partition(".")[0] == missing
+    assert text.endswith(f", which is not installed: pip install 'flexwire[{extra}]'")
+
+
+LIGHT = ["flexwire", "flexwire.messages", "flexwire.records", "flexwire.net", "flexwire.report",
+         "flexwire.guide", "flexwire.check.lint", "flexwire.capture.messages"]  # fmt: skip
+
+
+def test_what_needs_no_extra_is_imported_without_any() -> None:
+    done = _run("import " + ", ".join(LIGHT), without=set(EXTRAS))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+COMMANDS = [
+    (["analyze", "x.pcap", "--out", "out"], "spark"),
+    (["answers", "out"], "spark"),
+    (["warmup"], "fast"),
+    (["demo", "--out", "out"], "demo"),
+    (["schema", "docs", "--out", "out"], "docs"),
+    (["tap", "--listen", "ssl://localhost:0", "--upstream", "ssl://127.0.0.1:1",
+      "--out", "cap", "--throwaway-ca", "try"], "tls"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "extra"), COMMANDS)
+def test_a_command_says_what_to_install_in_one_line(
+    arguments: list[str], extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # A wheel may bring kernels, and the machine may keep some.
+    monkeypatch.setenv("FLEXWIRE_KERNELS", "numba")
+    program = "from flexwire.cli import main\nsys.argv[0] = 'flexwire'\nmain()"
+    done = _run(program, *arguments, without=set(EXTRAS))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert f"pip install 'flexwire[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "vl_convert"])
+def test_an_analysis_says_so_before_it_begins(missing: str, tmp_path: Path) -> None:
+    program = (
+        "from flexwire.cli import main\n"
+        f"sys.argv = ['flexwire', 'analyze', 'x.pcap', '--out', {str(tmp_path / 'out')!r}]\n"
+        "main()"
+    )
+    done = _run(program, without={missing})
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"MissingExtraError: an analysis needs {missing}, which is not installed: "
+        "pip install 'flexwire[spark]'\n"
+    )
+
+
+def test_a_command_whose_import_nobody_foresaw_says_it_too() -> None:
+    program = (
+        "from flexwire.cli import app, main\n"
+        "@app.app.command()\n"
+        "def unforeseen() -> None:\n"
+        "    import pyarrow.parquet\n"
+        "sys.argv = ['flexwire', 'unforeseen']\n"
+        "main()"
+    )
+    done = _run(program, without={"pyarrow"})
+    assert done.returncode == 1
+    assert done.stderr == (
+        "MissingExtraError: this command needs pyarrow.parquet, which is not installed: "
+        "pip install 'flexwire[columnar]'\n"
+    )
+
+
+def test_a_module_that_no_extra_brings_is_a_defect_and_stays_one() -> None:
+    assert missing_extra("it", ModuleNotFoundError(name="flexwire.nothing")) is None
+    assert missing_extra("it", ModuleNotFoundError("unnamed")) is None
+    for name in ("flexwire.nothing", "json.nothing", None):
+        with pytest.raises(ModuleNotFoundError) as caught, needed_by("it", "spark"):
+            raise ModuleNotFoundError("missing", name=name)
+        assert not isinstance(caught.value, FlexwireError)
+
+
+def test_the_outer_of_two_words_it() -> None:
+    with (
+        pytest.raises(MissingExtraError, match=r"^all needs numpy, .*\[spark\]"),
+        needed_by("all", "spark"),
+        needed_by("a part", "columnar"),
+    ):
+        raise ModuleNotFoundError(name="numpy")
+
+
+def test_nothing_is_imported_by_asking() -> None:
+    done = _run(
+        "from flexwire.extras import require\n"
+        "require('it', 'spark', 'pyarrow', 'numpy')\n"
+        "print({'pyarrow', 'numpy'} & set(sys.modules))",
+        without={"pandas"},
+    )
+    assert done.stdout == "set()\n"
+    with pytest.raises(MissingExtraError, match="it needs no_such_module, which"):
+        require("it", "spark", "numpy", "no_such_module")
+
+
+def test_the_error_passes_between_processes() -> None:
+    error = MissingExtraError("it", "numpy", "columnar")
+    found = pickle.loads(pickle.dumps(error))  # noqa: S301 - made in the line above
+    assert (str(found), found.name, found.extra) == (str(error), "numpy", "columnar")
+
+
+def test_the_readme_says_what_each_extra_is_for() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| what you want |")[2]
+    named = set(
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"\|([^|\n]+)\|$", table, re.MULTILINE)))
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # These are for work on flexwire itself.
+    assert set(project["optional-dependencies"]) - {"dev", "notebook"} <= named
+    assert set(EXTRAS.values()) - {"notebook"} <= named

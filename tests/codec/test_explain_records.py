@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flexwire.codec import explain, message
-from flexwire.codec.explain_records import explain_records
+from flexwire.codec.explain_records import MOST_RECORDS, explain_records
 from flexwire.records import Record, encode_batch
 from tests.each import each
 from tests.records.test_vectors import VECTORS
@@ -73,6 +73,15 @@ def test_a_field_of_records_is_its_batches() -> None:
     assert said["[0].records[0].headers[0].key"] == ("BYTES as text", "h")
     assert said["[0].records[0].headers[0].value"] == ("VARINT length", -1)
     assert said[""] == ("the first part of a batch", batch[:30])
+
+
+def test_of_many_records_the_last_are_counted() -> None:
+    batch = encode_batch([Record(at, 0, b"k", b"v", []) for at in range(MOST_RECORDS - 1)])
+    found = explain_records(batch * 3, "records") or []
+    said = [(one.path, one.type) for one in found if one.type.endswith(" more")]
+    assert said == [("records[1].records", "998 more"), ("records[2].records", "999 more")]
+    assert sum(one.path.endswith("].length") for one in found) == MOST_RECORDS
+    assert sum(one.size for one in found) == 3 * len(batch)
 
 
 def test_compressed_records_are_counted() -> None:

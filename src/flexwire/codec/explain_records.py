@@ -26,6 +26,10 @@ _MESSAGE_FIELDS: Final = ("offset", "message_size", "crc", "magic", "attributes"
 _LENGTH: Final = struct.Struct(">i")
 
 
+MOST_RECORDS: Final = 1000
+"""So many records of a field are explained byte by byte: each is ten lines."""
+
+
 class Meaning(NamedTuple):
     """``size`` bytes at ``start``, what they are and their value."""
 
@@ -40,19 +44,20 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
     """What the bytes of a field of records mean, in their order; None where they are not batches.
 
     Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
-    part nothing is said.
+    part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted.
     """
+    found: list[Meaning] = []
+    left = MOST_RECORDS
     try:
-        return [
-            one
-            for index, batch in enumerate(decode_batches(data))
-            for one in _batch(batch, f"{path}[{index}]")
-        ]
+        for index, batch in enumerate(decode_batches(data)):
+            found += _batch(batch, f"{path}[{index}]", left)
+            left = max(0, left - len(batch.records))
     except (RecordError, DecodeError):
         return None
+    return found
 
 
-def _batch(batch: RecordBatch, path: str) -> Iterator[Meaning]:
+def _batch(batch: RecordBatch, path: str, most: int) -> Iterator[Meaning]:
     # Read first: what cannot be read is not explained.
     records = batch.records
     if batch.magic == RECORD_BATCH:
@@ -72,10 +77,13 @@ def _batch(batch: RecordBatch, path: str) -> Iterator[Meaning]:
         yield Meaning(batch.position + body, len(content), f"{path}.records", kind, content)
         return
     at = body
-    for index in range(len(records)):
+    for index in range(min(len(records), most)):
         found = _Record(batch, at, f"{path}.records[{index}]")
         yield from found.meanings()
         at = found.at
+    if len(records) > most:
+        rest, told = batch.data[at:], f"{len(records) - most:,} more"
+        yield Meaning(batch.position + at, len(rest), f"{path}.records", told, rest)
 
 
 def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[Meaning]:

@@ -7,7 +7,6 @@ import base64
 import json
 import socket
 import subprocess
-import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from flexwire.net import HostPort, Tap, TapSecurity
 from flexwire.net.securing import PLAIN
 from flexwire.records import decode_batches
 from flexwire.spark.java import find_java
+from tests.kafka.tapping import MOST_SECONDS, running
 from tests.tls import Authority
 from tools.broker import broker, jars
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from flexwire.net.stamping import Stamping
 
 LOOPBACK = "127.0.0.1"
-MOST_SECONDS = 120
 COUNT = 20
 TOPIC = "spoken"
 PASSWORD = "alices-own-s3cret"  # noqa: S105 - of a test
@@ -126,24 +125,9 @@ def tapping(
     stamping: Stamping | None = None,
 ) -> Iterator[Tap]:
     """A tap in a thread of its own, closed at the end."""
-    taps: list[Tap] = []
-    started, stop = threading.Event(), threading.Event()
-
-    async def job() -> None:
-        tap = Tap((LOOPBACK, 0), upstream, out, security=security, stamping=stamping)
-        async with tap:
-            taps.append(tap)
-            started.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(job(),))
-    thread.start()
-    try:
-        assert started.wait(MOST_SECONDS)
-        yield taps[0]
-    finally:
-        stop.set()
-        thread.join(MOST_SECONDS)
+    tap = Tap((LOOPBACK, 0), upstream, out, security=security, stamping=stamping)
+    with running([tap]):
+        yield tap
 
 
 def by_librdkafka(address: str, ca: Path, mechanism: str, prefix: str) -> list[str]:

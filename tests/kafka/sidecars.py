@@ -6,14 +6,13 @@ requests of clients, of brokers to each other and of nodes to the controller are
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flexwire.net import HostPort, Tap
+from tests.kafka.tapping import running
 from tests.net.broker import LOOPBACK, free_ports
 from tools.broker import CLASS_PATH, CLUSTER_ID, broker, new_id
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from flexwire.net.statistics import TapStatistics
 
-MOST_SECONDS = 120
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _SHARE_STATE = "share.coordinator.state.topic"
@@ -130,22 +128,6 @@ def _of_node(node: Node) -> dict[str, str]:
 @contextlib.contextmanager
 def _tapping(pairs: list[tuple[HostPort, HostPort]], out: Path) -> Iterator[list[TapStatistics]]:
     """Taps in a thread of their own, closed at the end."""
-    counts: list[TapStatistics] = []
-    started, stop = threading.Event(), threading.Event()
-
-    async def job() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            for listen, upstream in pairs:
-                tap = Tap(listen, upstream, out, keep_addresses=True)
-                counts.append((await stack.enter_async_context(tap)).stats)
-            started.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(job(),))
-    thread.start()
-    try:
-        assert started.wait(MOST_SECONDS)
-        yield counts
-    finally:
-        stop.set()
-        thread.join(MOST_SECONDS)
+    taps = [Tap(listen, upstream, out, keep_addresses=True) for listen, upstream in pairs]
+    with running(taps):
+        yield [tap.stats for tap in taps]

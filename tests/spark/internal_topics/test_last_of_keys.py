@@ -54,6 +54,15 @@ def test_each_key_keeps_its_last_row_and_all_stay_in_order(
         assert len(left) == len({one["key"] for one in rows})
 
 
+def test_large_rows_are_looked_at_before_it_is_said_that_none_can_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1 << 16)
+    row = {"key": b"one", "value": bytes(1 << 10)}
+    batches = (pa.RecordBatch.from_pylist([row | {"at": at}]) for at in range(200))
+    assert [one["at"].to_pylist() for one in last_of_keys(batches, "key")] == [[199]]
+
+
 def test_no_more_is_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1 << 16)
     chance, came, gone = random.Random(1), 0, 0

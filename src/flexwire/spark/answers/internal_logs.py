@@ -25,6 +25,7 @@ from flexwire.spark.internal_topics import open_log
 from flexwire.spark.internal_topics.as_of import END, AsOf
 from flexwire.spark.internal_topics.cluster import ClusterState, cluster_state
 from flexwire.spark.internal_topics.cluster_partitions import partitions
+from flexwire.spark.internal_topics.times import first_after
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ TOPICS: Final = frozenset(one.topic for one in InternalTopic)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE: Final = ("topic", "partition")
 _ENDS: Final = "topic string, partition int, end_offset bigint"
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,7 @@ class InternalLogs:
         return both.where("base_offset < end_offset").drop("end_offset")
 
     def _ends_at(self, time: datetime) -> list[tuple[str, int, int]]:
-        later = round((time + _MILLISECOND).timestamp() * 1000)
-        query, found = LogQuery(ending_timestamp=later), []
+        query, found = LogQuery(ending_timestamp=first_after(time)), []
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1

@@ -12,6 +12,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import groups, last_commits, share_state
+from flexwire.spark.internal_topics.times import passed
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ COLUMNS = (
     Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
            "where no record says it"),
     Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
-           "or the moment that is asked for, in microseconds", "with ``last_time``"),
+           "or the moment that is asked for, in microseconds",
+           "with ``last_time``, or where no record says when that is"),
 )  # fmt: skip
 
 
@@ -81,11 +83,10 @@ def unused_groups(tables: AnalysisTables) -> DataFrame:
         {
             "topics": F.coalesce("topics", none),
             "last_time": last,
-            "idle_us": F.greatest(now - F.unix_micros(last), F.lit(0).cast("bigint")),
+            "idle_us": passed(last, now),
         }
     )
-    idle = F.when(F.col("last_time").isNotNull(), F.col("idle_us"))
-    return made.withColumn("idle_us", idle).select(*(one.name for one in COLUMNS))
+    return made.select(*(one.name for one in COLUMNS))
 
 
 ANSWER = Answer(

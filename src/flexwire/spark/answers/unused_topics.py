@@ -14,6 +14,7 @@ from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import TOPICS
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import group_members, groups, last_commits
+from flexwire.spark.internal_topics.times import passed
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ COLUMNS = (
            "all of them"),
     Column("last_commit_time", _TIME, "when one of these did last", "where none has"),
     Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
-           "topic, or the moment that is asked for, in microseconds", "with ``last_commit_time``"),
+           "topic, or the moment that is asked for, in microseconds",
+           "with ``last_commit_time``, or where no record says when that is"),
     Column("is_known", pa.bool_(), "whether surely no group reads it: false where not all "
            "partitions of __consumer_offsets were read, or not known to be"),
 )  # fmt: skip
@@ -70,12 +72,11 @@ def unused_topics(tables: AnalysisTables) -> DataFrame:
     )
     wanted = _wanted(logs).withColumn("is_wanted", F.lit(True))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    unread = F.greatest(now - F.unix_micros("last_commit_time"), F.lit(0).cast("bigint"))
     made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
     made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
-            "unread_us": F.when(F.col("last_commit_time").isNotNull(), unread),
+            "unread_us": passed("last_commit_time", now),
             "is_known": F.lit(logs.has_all(_TOPIC)),
         }
     )

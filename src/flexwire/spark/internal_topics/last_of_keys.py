@@ -61,6 +61,7 @@ class _Held:
         self._key = key
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
+        self._is_compact = True
         # Twice as many as were left, so that each row is looked at twice in the mean.
         self._enough = FIRST_ROWS
 
@@ -69,13 +70,14 @@ class _Held:
         self.rows += batch.num_rows
         self.seen += batch.num_rows
         self._bytes += batch.nbytes
+        self._is_compact = False
         if self.rows >= self._enough or self._bytes >= MOST_BYTES:
             self._compact()
 
     @property
     def is_full(self) -> bool:
         """Whether what is left is so much that little more could be held."""
-        return self._bytes >= MOST_BYTES // 2
+        return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:
         """Give what is left, and hold no more of it."""
@@ -95,3 +97,4 @@ class _Held:
         left = rows if len(last) == len(coded) else rows.take(pa.array(np.sort(last)))
         self._batches, self.rows, self._bytes = [left], left.num_rows, left.nbytes
         self._enough = max(FIRST_ROWS, 2 * left.num_rows)
+        self._is_compact = True

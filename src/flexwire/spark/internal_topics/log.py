@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -20,6 +19,7 @@ from flexwire.errors import CaptureError
 from flexwire.spark.internal_topics.control_records import control_records, several
 from flexwire.spark.internal_topics.reading import PLACE, TRANSACTIONAL, Asked, read_records
 from flexwire.spark.internal_topics.records import BY_NAME, internal_records, kept_names
+from flexwire.spark.internal_topics.times import first_after
 from flexwire.storage.listing import list_files
 from flexwire.tables.typed_records import HEAD_COLUMNS
 from flexwire.wire.limits import INT64_MAX
@@ -43,7 +43,6 @@ _ROWS: Final = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "producer_id bigint, producer_epoch smallint, is_transactional boolean"
 )
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ def open_log(
     if time is not None and time.tzinfo is None:
         raise refuse("time", "a datetime with a time zone", time)
     given = several(paths)
-    later = None if time is None else round((time + _MILLISECOND).timestamp() * 1000)
+    later = None if time is None else first_after(time)
     query = LogQuery(
         topics=(of.topic,),
         ending={Partition(of.topic, one): at for one, at in (offsets or {}).items()},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
@@ -10,6 +11,26 @@ from flexwire.kernels.records.columns_layout import LAST_MILLISECOND
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def first_after(time: datetime) -> int:
+    """The first time of a record, in ms since 1970, that is later than a time with a time zone.
+
+    >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
+    11
+    >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_000, tzinfo=UTC))
+    11
+    """
+    return (time - _EPOCH) // timedelta(milliseconds=1) + 1
+
+
+def passed(since: str | Column, now: Column) -> Column:
+    """How many µs have passed, 0 at least; null where one of the two is not known."""
+    elapsed = now - F.unix_micros(since)
+    return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
 def moment(milliseconds: str | Column) -> Column:

@@ -5,6 +5,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 FUZZ_ARGS ?=
 GUARD_ARGS ?=
+SITE_ARGS ?=
 KILLS_ARGS ?=
 CLIENTS ?=
 OUT ?= out/demo
@@ -12,7 +13,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel site bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -55,6 +56,7 @@ help:
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes; damaged"
 	@echo "            captures, read in all ways; analyses that are killed at random moments: five minutes;"
 	@echo "            secrets in all fields, searched for"
+	@echo "make site   the documentation as a web site that needs no network, in out/site: a minute"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -130,6 +132,11 @@ fuzz: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock
 	.venv/bin/python -m fuzz $(FUZZ_ARGS)
 
+# What it installs agrees with requirements.lock, which `make lock` keeps.
+site: environment
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools/site/requirements.lock
+	.venv/bin/python -m tools.site $(SITE_ARGS)
+
 guard: environment
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
 	.venv/bin/python -m fuzz.damaged
@@ -140,6 +147,9 @@ lock: environment
 	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
 	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 	  --output-file requirements.lock pyproject.toml
+	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --constraint requirements.lock \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+	  --output-file tools/site/requirements.lock tools/site/requirements.in
 
 clean:
 	rm -rf out .build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

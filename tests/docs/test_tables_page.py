@@ -52,7 +52,7 @@ def page() -> str:
 
 def section(table: Table) -> str:
     lines = [
-        f"| `{one.name}` | {spark_type(one.type)} | {code(one.meaning)} | {code(one.null)} |"
+        f"| `{one.name}` | `{spark_type(one.type)}` | {code(one.meaning)} | {code(one.null)} |"
         for one in table.columns
     ]
     head = f"\n## `{table.place}`\n{code(table.row)}\n"
@@ -87,7 +87,7 @@ def test_the_page_is_what_the_schemas_say() -> None:
 )
 def test_a_table_has_a_line_for_each_column_and_no_other(place: str, schema: pa.Schema) -> None:
     told = PAGE.read_text(encoding="utf-8").partition(f"\n## `{place}`\n")[2].partition("\n## ")[0]
-    lines = re.findall(r"^\| `(\w+)` \| (\S+) \|", told, re.MULTILINE)
+    lines = re.findall(r"^\| `(\w+)` \| `(\S+)` \|", told, re.MULTILINE)
     assert lines == [(one.name, spark_type(one.type)) for one in schema]
 
 

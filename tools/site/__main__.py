@@ -1,0 +1,98 @@
+"""Makes the site: docs/, the API reference from docstrings, the guide to every message.
+
+`python -m tools.site --out out/site` writes `out/site/VERSION`, and beside it what lists the
+versions that are there. It needs no network, and neither does what it writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import flexwire
+from tools.site.plots import illustrated, plots
+from tools.site.staging import stage
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    """Build the site of this version, and list all that are beside it."""
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "site", metavar="DIR")
+    out: Path = parser.parse_args().out.resolve()
+    built = out / flexwire.__version__
+    source = ROOT / ".build" / "site"
+    stage(ROOT, source)
+    draw(source)
+    shutil.copyfile(HERE / "conf.py", source / "conf.py")
+    shutil.rmtree(built, ignore_errors=True)
+    environment = {
+        **os.environ,
+        "FLEXWIRE_SITE_VERSION": flexwire.__version__,
+        "FLEXWIRE_SITE_TEMPLATES": str(HERE / "templates"),
+        "FLEXWIRE_SITE_STATIC": str(HERE / "static"),
+    }
+    # Whatever it warns of, a link that leads nowhere above all, is an error.
+    sphinx = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "-b", "html"]
+    guide = [sys.executable, "-m", "flexwire", "schema", "docs", "--out", str(built / "guide")]
+    for command in ([*sphinx, str(source), str(built)], guide):
+        status = subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
+        if status:
+            return status
+    shutil.rmtree(built / ".doctrees", ignore_errors=True)
+    (built / ".buildinfo").unlink(missing_ok=True)
+    list_versions(out)
+    sys.stdout.write(f"Site: {out / 'index.html'}\n")
+    return 0
+
+
+def draw(source: Path) -> None:
+    """Draw the plots of the page on speed, and put them on it."""
+    page = source / "docs" / "performance.md"
+    text = page.read_text(encoding="utf-8")
+    drawn = plots(text)
+    (source / "docs" / "plots").mkdir()
+    for plot in drawn:
+        (source / "docs" / "plots" / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
+    page.write_text(illustrated(text, drawn, "plots"), encoding="utf-8")
+
+
+def list_versions(out: Path) -> None:
+    """Write which versions are in ``out``, newest first, and a front page that leads to it."""
+    here = [path.parent for path in out.glob("*/objects.inv")]
+    versions = [
+        {
+            "name": version.name,
+            "pages": sorted(
+                path.relative_to(version).as_posix()
+                for path in version.rglob("*.html")
+                if path.relative_to(version).parts[0] not in {"guide", "_modules"}
+            ),
+        }
+        for version in sorted(here, key=lambda path: numbers(path.name), reverse=True)
+    ]
+    listed = json.dumps(versions)
+    (out / "versions.js").write_text(f"window.flexwireVersions = {listed};\n", encoding="utf-8")
+    newest = versions[0]["name"]
+    (out / "index.html").write_text(
+        f'<!doctype html>\n<meta charset="utf-8">\n<title>flexwire</title>\n'
+        f'<meta http-equiv="refresh" content="0; url={newest}/index.html">\n'
+        f'<a href="{newest}/index.html">flexwire {newest}</a>\n',
+        encoding="utf-8",
+    )
+
+
+def numbers(version: str) -> list[tuple[int, int | str]]:
+    """What versions are ordered by: "0.10.0" is after "0.9.1", and a word before any number."""
+    return [(1, int(part)) if part.isdigit() else (0, part) for part in version.split(".")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

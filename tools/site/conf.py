@@ -1,0 +1,45 @@
+"""How Sphinx makes the site of what `tools.site` staged."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tools.site.docstrings import as_restructured_text
+
+project = "flexwire"
+copyright = "the flexwire project"  # noqa: A001 - Sphinx's name
+version = release = os.environ["FLEXWIRE_SITE_VERSION"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+myst_heading_anchors = 4
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+napoleon_use_rtype = False
+default_role = "code"
+# Of two classes of one name, Kafka's message and KIP-82's, a page of either links its own.
+suppress_warnings = ["ref.python"]
+
+html_theme = "furo"
+html_title = "flexwire"
+html_copy_source = False
+html_show_sourcelink = False
+templates_path = [os.environ["FLEXWIRE_SITE_TEMPLATES"]]
+html_static_path = [os.environ["FLEXWIRE_SITE_STATIC"]]
+html_css_files = ["site.css"]
+html_js_files = ["../../versions.js", "versions-menu.js"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+
+
+def setup(app: Any) -> None:
+    """Bring in what reads docstrings; Sphinx calls it."""
+    app.connect("autodoc-process-docstring", as_restructured_text)

@@ -1,0 +1,91 @@
+"""What the site holds and in which order: every page of docs/, and the pages about the project."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Section → pages, by their paths in the repository without ".md". A page stands in one section.
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Begin": (
+        "docs/tutorial",
+        "docs/cli",
+        "docs/formats",
+        "docs/containers",
+    ),
+    "Messages and records": (
+        "docs/reference/README",
+        "docs/headers",
+        "docs/header-conventions",
+        "docs/columnar",
+        "docs/limits",
+        "docs/performance",
+    ),
+    "Message specs": (
+        "docs/lint",
+        "docs/breaking",
+        "docs/cost",
+        "docs/guide",
+        "docs/releases",
+    ),
+    "Clusters": (
+        "docs/three-ways",
+        "docs/tap",
+        "docs/request-logs",
+        "docs/tls-captures",
+        "docs/call",
+        "docs/audit",
+        "docs/real-brokers",
+    ),
+    "Analyses": (
+        "docs/answers",
+        "docs/tables",
+        "docs/internal-topics",
+        "docs/cluster-metadata",
+        "docs/storage",
+        "docs/delta",
+        "docs/cluster",
+        "docs/scale",
+    ),
+    "Spark": (
+        "docs/spark",
+        "docs/spark-captures",
+        "docs/spark-functions",
+        "docs/headers-jobs",
+        "docs/spark-delta",
+        "docs/spark-platforms",
+    ),
+    "Project": (
+        "CONTRIBUTING",
+        "ARCHITECTURE",
+        "docs/files",
+        "docs/decisions",
+        "CHANGELOG",
+        "SECURITY",
+    ),
+}
+# Public modules whose docstrings are the API reference, in the order of their pages.
+MODULES: Final[tuple[str, ...]] = (
+    "flexwire",
+    "flexwire.codec",
+    "flexwire.records",
+    "flexwire.records.conventions",
+    "flexwire.records.kip82",
+    "flexwire.columnar",
+    "flexwire.protocol",
+    "flexwire.protocol.audit",
+    "flexwire.capture.logs",
+    "flexwire.capture.request_log",
+    "flexwire.capture.tls",
+    "flexwire.net",
+    "flexwire.net.calling",
+    "flexwire.guide",
+    "flexwire.report",
+    "flexwire.spark",
+    "flexwire.spark.answers",
+    "flexwire.spark.functions",
+    "flexwire.spark.internal_topics",
+    "flexwire.wire",
+    "flexwire.errors",
+)
+# Rooms with public names of their own that only other rooms call.
+NOT_PUBLIC: Final[frozenset[str]] = frozenset({"flexwire.spark.sums"})

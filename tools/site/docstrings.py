@@ -1,0 +1,28 @@
+"""Docstrings, which are written in Markdown, as the generator reads them."""
+
+from __future__ import annotations
+
+
+def as_restructured_text(
+    _app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Make literal blocks of fenced ones, in place."""
+    lines[:] = literal(lines)
+
+
+def literal(lines: list[str]) -> list[str]:
+    """``lines`` with every fenced block indented below "::", which has an empty line around it."""
+    found: list[str] = []
+    indent: str | None = None
+    for line in lines:
+        text = line.strip()
+        if text.startswith("```"):
+            if indent is None:
+                indent = line[: len(line) - len(line.lstrip())]
+                found += ["", f"{indent}::", ""]
+            else:
+                indent = None
+                found.append("")
+        else:
+            found.append(line if indent is None else f"    {line}")
+    return found

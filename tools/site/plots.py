@@ -1,0 +1,130 @@
+"""Plots of docs/performance.md, drawn from the tables on that page, so that they say the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import vl_convert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Of the plot without its labels; all of it is to be read on a phone.
+WIDTH = 300
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture, the heading it stands below, and what it shows in words."""
+
+    name: str
+    heading: str
+    words: str
+    svg: str
+
+
+def plots(page: str) -> list[Plot]:
+    """The plots of the page; a table that is not there, or is laid out otherwise, is an error."""
+    return [
+        Plot(
+            "messages",
+            "How fast",
+            "Times kio, for each message; right of the line flexwire is ahead",
+            _ratios(_preformatted(page, "case     "), "x kio"),
+        ),
+        Plot(
+            "batches",
+            "Record batches",
+            "Times aiokafka, for each kind of batch; right of the line flexwire is ahead",
+            _ratios(_preformatted(page, "case             operation"), "x aiokafka"),
+        ),
+        Plot(
+            "captures",
+            "Captures on Spark",
+            "CPU seconds that captures of small and of heavy messages take, by their size",
+            _captures(_table(page, "| capture | CPU s |")),
+        ),
+    ]
+
+
+def illustrated(page: str, drawn: Iterable[Plot], folder: str) -> str:
+    """``page`` with each plot at the end of the section that its heading opens."""
+    for plot in drawn:
+        title = re.compile(rf"^#+ {re.escape(plot.heading)}\n", re.MULTILINE)
+        (heading,) = title.finditer(page)
+        following = re.compile(r"^#+ ", re.MULTILINE).search(page, heading.end())
+        end = following.start() if following else len(page)
+        image = f"```{{image}} {folder}/{plot.name}.svg\n:alt: {plot.words}\n:class: plot\n```\n"
+        page = f"{page[:end].rstrip()}\n\n{plot.words}:\n\n{image}\n{page[end:]}"
+    return page
+
+
+def _preformatted(page: str, begins: str) -> list[dict[str, str]]:
+    """The rows of a fenced table of fixed columns whose header begins so."""
+    block = page[page.index(begins) :].partition("\n```")[0].splitlines()
+    names = re.split(r"\s{2,}", block[0].strip())
+    # The column of "decode" and "encode" has no name in one of the two.
+    if "operation" not in names:
+        names.insert(1, "operation")
+    return [dict(zip(names, re.split(r"\s{2,}", line.strip()), strict=True)) for line in block[1:]]
+
+
+def _table(page: str, begins: str) -> list[dict[str, str]]:
+    """The rows of a Markdown table whose header begins so."""
+    lines = page[page.index(begins) :].partition("\n\n")[0].splitlines()
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _ratios(rows: list[dict[str, str]], column: str) -> str:
+    values = [
+        {"case": f"{row['case']} {row['operation']}", "ratio": float(row[column])}
+        for row in rows
+        if row[column] != "-"
+    ]
+    axis = {"title": column.replace("x ", "times "), "values": [0.5, 1, 2, 5, 10, 20, 50]}
+    scale = {"type": "log", "domain": [0.4, 60]}
+    y = {"field": "case", "type": "nominal", "sort": None, "title": None}
+    dots = {
+        "mark": {"type": "circle", "size": 80, "color": "#0b5fff"},
+        "encoding": {
+            "x": {"field": "ratio", "type": "quantitative", "scale": scale, "axis": axis},
+            "y": y,
+        },
+    }
+    line = {
+        "mark": {"type": "rule", "color": "#555", "strokeDash": [4, 3]},
+        "encoding": {"x": {"datum": 1, "type": "quantitative", "scale": scale}},
+    }
+    return _drawn({"data": {"values": values}, "layer": [line, dots], "height": {"step": 18}})
+
+
+def _captures(rows: list[dict[str, str]]) -> str:
+    plain = re.compile(r"(small|heavy) ([\d,]+) MB")
+    values = [
+        {
+            "kind": match[1],
+            "MB": float(match[2].replace(",", "")),
+            "CPU seconds": float(row["CPU s"]),
+        }
+        for row in rows
+        if (match := plain.fullmatch(row["capture"]))
+    ]
+    marks = {"type": "line", "point": True}
+    encoding = {
+        "x": {"field": "MB", "type": "quantitative"},
+        "y": {"field": "CPU seconds", "type": "quantitative"},
+        "color": {"field": "kind", "scale": {"range": ["#0b5fff", "#c2410c"]}},
+    }
+    return _drawn({"data": {"values": values}, "mark": marks, "encoding": encoding, "height": 260})
+
+
+def _drawn(spec: dict[str, Any]) -> str:
+    axis = {"labelFontSize": 11, "labelLimit": 300}
+    # Room for labels that a reader's font makes wider than the one that they were measured in.
+    padding = {"left": 40, "right": 5, "top": 5, "bottom": 5}
+    config = {"background": "white", "font": "sans-serif", "axis": axis, "padding": padding}
+    svg: str = vl_convert.vegalite_to_svg({**spec, "width": WIDTH, "config": config})
+    return svg

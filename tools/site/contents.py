@@ -8,6 +8,7 @@ from typing import Final
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",
+        "docs/cookbook",
         "docs/cli",
         "docs/formats",
         "docs/containers",

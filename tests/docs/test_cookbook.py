@@ -1,0 +1,46 @@
+"""Every recipe does what it shows, one after another in one directory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_readme import Block, blocks, check
+
+COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
+FEWEST_RECIPES = 20
+
+
+def needs_analysis(block: Block) -> bool:
+    return "analysis" in block.text
+
+
+def makes_capture(block: Block) -> bool:
+    return "frames.txt" in block.text and block.language == "python"
+
+
+@pytest.mark.slow
+def test_every_recipe_does_what_it_shows(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for block in blocks(COOKBOOK.read_text(encoding="utf-8")):
+        if not needs_analysis(block):
+            with subtests.test(msg=f"docs/cookbook.md:{block.line}"):
+                check(block, tmp_path)
+
+
+@pytest.mark.spark
+def test_every_recipe_on_an_analysis_does_what_it_shows(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    found = blocks(COOKBOOK.read_text(encoding="utf-8"))
+    for block in found:
+        if makes_capture(block) or needs_analysis(block):
+            with subtests.test(msg=f"docs/cookbook.md:{block.line}"):
+                check(block, tmp_path)
+
+
+def test_there_are_recipes_enough_and_each_has_a_block() -> None:
+    recipes = re.split(r"(?m)^### ", COOKBOOK.read_text(encoding="utf-8"))[1:]
+    assert len(recipes) >= FEWEST_RECIPES
+    assert all(blocks(one) for one in recipes)

@@ -12,6 +12,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/cli",
         "docs/formats",
         "docs/containers",
+        "docs/comparison",
     ),
     "Messages and records": (
         "docs/reference/README",

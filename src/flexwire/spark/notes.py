@@ -45,7 +45,7 @@ def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say of which moment answers are, which failed, and which have more rows than their tables."""
+    """Say what the audit left out, and of answers the moment, failures and rows left out."""
     failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
     cut = (
         f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
@@ -53,4 +53,5 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
         for one in facts.answers
         if one.left_out
     )
-    return (*moment_notes(facts.answers), *failed, *cut)
+    left_out = facts.audit.left_out.told
+    return (*((left_out,) if left_out else ()), *moment_notes(facts.answers), *failed, *cut)

@@ -18,7 +18,7 @@ from flexwire.capture.sampling import sampling_comment, share_in
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import Sampled, sampled_files
 from flexwire.storage.listing import list_sources
-from flexwire.tables.inputs import looks, parts_of
+from flexwire.tables.inputs import NO_MARKS, Marks, looks, marks_of
 from flexwire.tables.survey import Survey
 from flexwire.tables.survey_parts import Asked
 from tests.capture.test_pcapng import CLIENT, SERVER
@@ -50,18 +50,19 @@ def test_each_file_says_it_and_the_survey_has_it(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(marked[0].read_bytes()))
     whole = files(tmp_path / "b", b"")
     sources = list_sources([tmp_path])
-    assert parts_of(sources) == [Part(0.25)] * 4
-    assert {one.source.name: one.part for one in looks(sources)} == {
-        **dict.fromkeys(map(str, [*marked, packed]), Part(0.25)),
-        **dict.fromkeys(map(str, whole), None),
+    told = Marks(Part(0.25))
+    assert [one for _, one in marks_of(sources)] == [told] * 4
+    assert {one.source.name: one.marks for one in looks(sources)} == {
+        **dict.fromkeys(map(str, [*marked, packed]), told),
+        **dict.fromkeys(map(str, whole), NO_MARKS),
     }
     survey, _ = surveyed(Asked(tuple(list_sources(marked))))
-    assert survey.parts == [Part(0.25)] * 3
+    assert survey.marks == [(str(one), told) for one in marked]
     _, folded, _ = surveyed_in_pieces(marked, 200)
-    assert folded.parts == [Part(0.25)] * 3
+    assert folded.marks == [(str(one), told) for one in marked]
     survey, _ = surveyed(Asked(tuple(list_sources(whole))))
-    assert survey.parts == []
-    assert Survey().parts == []
+    assert survey.marks == []
+    assert Survey().marks == []
 
 
 def test_a_file_with_the_comment_reads_as_without(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"nothing")
     (source,) = list_sources([path])
-    assert parts_of([source]) == []
+    assert marks_of([source]) == []
     (look,) = looks([source])
     assert isinstance(look.error, CaptureError)
 

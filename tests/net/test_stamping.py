@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
 from flexwire.capture.model import Unreadable
 from flexwire.capture.segments import read_segments
-from flexwire.capture.stamps import read_stamps, stamp_comment
+from flexwire.capture.stamps import MOST_HEADER_TAGS, read_stamps, stamp_comment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.net import TapStatistics
 from flexwire.net.stamping import (
-    MOST_HEADER_TAGS,
     MOST_VALUE_BYTES,
     HeaderTag,
     Stamped,
@@ -29,6 +28,8 @@ from flexwire.net.stamping import (
 )
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
+from flexwire.storage.listing import list_sources
+from flexwire.tables.inputs import Marks, marks_of
 from tests.each import each
 from tests.net.broker import (
     CHUNK_BYTES,
@@ -280,6 +281,8 @@ def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> No
         (correlation_id, OURS) for correlation_id in (1, 2, 4, 5)
     ]
     assert {one.client for one in stamps} == {f"{LOOPBACK}:{port}"}
+    told = [one for _, one in marks_of(list_sources(paths))]
+    assert told == [Marks(added_tags=tuple(OURS))] * len(paths)
     # Packets say as before where a request begins, and kernels read them as objects do.
     read = [one for path in paths for one in read_segments(path)]
     by_objects = [one for one in read if not isinstance(one, Unreadable)]

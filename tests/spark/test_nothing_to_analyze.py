@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError
-from flexwire.spark.analyze import analyze, gzip_note
+from flexwire.spark.analyze import analyze
+from flexwire.spark.notes import gzip_note
 from flexwire.storage.listing import capture_files, list_sources
 from tests.spark.traffic import Traffic
 

@@ -12,6 +12,7 @@ from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter, filter_comment
 from flexwire.capture.kept_files import NO_LIMIT, KeepLimit, KeptFiles
 from flexwire.capture.pcapng import PcapngWriter
 from flexwire.capture.sampling import sampling_comment
+from flexwire.capture.stamps import added_tags_comment
 from flexwire.errors import CaptureError
 from flexwire.net.brokers import Brokers
 from flexwire.net.ends import FLUSH_SECONDS, End
@@ -63,8 +64,10 @@ class Manner:
     @property
     def comments(self) -> tuple[bytes, ...]:
         """What each capture file says of itself."""
-        share = (sampling_comment(self.sample),) if self.sample < 1 else ()
-        return (*share, filter_comment(self.only)) if self.only else share
+        said = [sampling_comment(self.sample)] if self.sample < 1 else []
+        if self.stamping is not None and self.stamping.tags:
+            said.append(added_tags_comment(one.tag for one in self.stamping.tags))
+        return (*said, filter_comment(self.only)) if self.only else tuple(said)
 
 
 class Carries(Protocol):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse, to_int
+from flexwire.capture.stamps import MOST_HEADER_TAGS
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
 from flexwire.net.header_tags import split_header_tag
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 LOWEST_HEADER_TAG: Final = 10_000
 """Kafka numbers its own tags from 0 on, and a broker parses those that it knows."""
 MOST_VALUE_BYTES: Final = 256
-MOST_HEADER_TAGS: Final = 16
 
 # What stands for it, and the most that it can be.
 _PLACEHOLDERS: Final = {

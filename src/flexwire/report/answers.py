@@ -43,6 +43,7 @@ class Part:
     whole: str = ""
     failed: str = ""
     as_of: str = ""
+    remarks: tuple[str, ...] = ()
     can_ask: bool = True
 
 
@@ -53,8 +54,13 @@ def parts(
 
     ``pictures`` are those that `chart` made, by name; tables have so many ``rows`` at most.
     """
+    said = {"header_tags": facts.added_tags.told}
     return [
-        *(_part(one, pictures[one.name], rows) for one in facts.answers if one.rows),
+        *(
+            replace(_part(one, pictures[one.name], rows), remarks=said.get(one.name, ()))
+            for one in facts.answers
+            if one.rows
+        ),
         *(_failed(one) for one in facts.unanswered),
     ]
 

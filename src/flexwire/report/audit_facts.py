@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from flexwire.parties import AuditVerdict, Party, Role  # noqa: TC001 - msgspec reads them
+from flexwire.report.units import count, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,54 @@ class PinningSetting:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What an audit of very many clients leaves out.
+
+    ``clients``, of those with fewest requests, are not judged; they sent ``requests``. What
+    ``brokers`` offer is not known. ``findings`` are those of clients that are judged, the least
+    grave: each verdict, and how many.
+    """
+
+    clients: int = 0
+    requests: int = 0
+    brokers: int = 0
+    findings: tuple[tuple[AuditVerdict, int], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """It in sentences; empty where nothing is left out.
+
+        >>> LeftOut(2, 3, findings=(("not judged", 1),)).told
+        '2 clients were not judged: those with fewest requests, 3 in all. 1 finding was left out: \
+1 not judged.'
+        """
+        told = []
+        if self.clients:
+            of = "that with" if self.clients == 1 else "those with"
+            told.append(
+                f"{plural(self.clients, 'client')} {_was(self.clients)} not judged: {of} fewest "
+                f"requests, {count(self.requests)} in all."
+            )
+        if self.brokers:
+            told.append(
+                f"What {plural(self.brokers, 'broker')} offered was not looked at, so what depends "
+                "on it cannot be said."
+            )
+        if self.findings:
+            findings = sum(number for _, number in self.findings)
+            each = ", ".join(f"{count(number)} {verdict}" for verdict, number in self.findings)
+            told.append(f"{plural(findings, 'finding')} {_was(findings)} left out: {each}.")
+        return " ".join(told)
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+NOTHING_LEFT_OUT: Final = LeftOut()
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """The audit of one capture.
 
@@ -84,3 +134,4 @@ class Audit:
     findings: tuple[AuditFinding, ...] = ()
     newest: tuple[NewestShare, ...] = ()
     pins: tuple[PinningSetting, ...] = ()
+    left_out: LeftOut = NOTHING_LEFT_OUT

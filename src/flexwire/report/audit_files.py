@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,14 @@ import msgspec
 
 from flexwire.report.sampled_facts import part_columns
 from flexwire.report.spreadsheet import to_csv
+from flexwire.report.stamped_facts import NO_ADDED_TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.report.audit_facts import Audit, AuditFinding
     from flexwire.report.sampled_facts import Sampled
+    from flexwire.report.stamped_facts import AddedTags
 
 COLUMNS = (
     "release",
@@ -90,14 +93,20 @@ def audit_csv(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
     return to_csv((*COLUMNS, *part), rows)
 
 
-def audit_json(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
+def audit_json(
+    audit: Audit, sampled: Sequence[Sampled] = (), added_tags: AddedTags = NO_ADDED_TAGS
+) -> str:
     """JSON with the findings as in CSV, and what the audit as a whole says beside them.
 
     ``sampled`` is there where captures hold a part of the connections: a client that is not among
-    the findings may be among the others.
+    the findings may be among the others. ``added_tags`` is there where taps added header tags.
     """
-    whole: dict[str, Any] = msgspec.to_builtins(audit)
-    whole["findings"] = [audit_row(one) for one in audit.findings]
+    whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
+    # Two copies less than as objects, where there are very many.
+    rows = [msgspec.json.encode(audit_row(one)) for one in audit.findings]
+    whole["findings"] = msgspec.Raw(b"[" + b",".join(rows) + b"]")
     if sampled:
         whole["sampled"] = msgspec.to_builtins(sampled)
+    if added_tags.files:
+        whole["added_tags"] = msgspec.to_builtins(added_tags)
     return msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n"

@@ -24,6 +24,7 @@ from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads t
     RequestLogFacts,
 )
 from flexwire.report.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
+from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags
 from flexwire.report.tls_facts import TlsFacts  # noqa: TC001 - msgspec reads the annotations
 
 SOURCES_SHOWN = 1000
@@ -342,6 +343,7 @@ class Facts:
     was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
     ``tls`` is None where no key log was given.
     ``sampled`` is empty where captures hold all connections: else every figure is of a part.
+    ``added_tags`` are of taps that say so.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -378,6 +380,7 @@ class Facts:
     request_logs: RequestLogFacts | None = None
     tls: TlsFacts | None = None
     sampled: tuple[Sampled, ...] = ()
+    added_tags: AddedTags = NO_ADDED_TAGS
 
     @property
     def has_traffic(self) -> bool:

@@ -25,15 +25,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.brokers import Brokers
-from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered, moment_notes
+from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import part_columns, sampled_files, sampled_notes
+from flexwire.report.sampled_facts import part_columns
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -55,6 +54,8 @@ from flexwire.spark.failures import explained, stopped
 from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_analysis.planning import plan_logs
 from flexwire.spark.log_analysis.writing import write_log_tables
+from flexwire.spark.marks import CaptureMarks
+from flexwire.spark.notes import BY_OBJECTS, CROWDED, answer_notes, gzip_note, weight
 from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import Inputs, input_sources, output_place
@@ -81,21 +82,18 @@ from flexwire.spark.request_logs.writing import write_request_log_tables
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
 from flexwire.spark.sums.analysis import AnalysisSums
-from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.listing import local_files
 from flexwire.storage.private import make_private_directory
-from flexwire.tables.inputs import parts_of
-from flexwire.tables.pieces import COMPRESSED
+from flexwire.tables.inputs import marks_of
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from flexwire.capture.filtering import Part
     from flexwire.capture.request_log.reading import LogFile
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
@@ -114,12 +112,6 @@ if TYPE_CHECKING:
 # Spark reads all of it, and where it only runs tasks.
 SMALL_BYTES = 64 * 1024 * 1024
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
-# What cannot be merged, and is read by objects.
-_CROWDED = f"more than {MOST_OPEN} captures that overlap in time and show the same connections"
-_BY_OBJECTS = (
-    f"There were {_CROWDED}: Python objects read them, which takes far longer. Files that one host "
-    "captured at once can be joined first, with mergecap."
-)
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
@@ -129,8 +121,6 @@ _TRAFFIC = {
     for one in TRAFFIC_TABLES
     if one.place in {"frames", "connections", "records", "packets"}
 }
-# Of a compressed file's size, about what is in it.
-_INFLATION = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +289,7 @@ def _run(
     every = [*traffic, *logs]
     if how.by_objects:
         check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(_size, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
@@ -323,8 +313,10 @@ def _run(
             else:
                 facts, notes = job.of_captures(captures)
                 if opened is not None:
-                    facts = with_tls(facts, opened, files)
-                    notes += tuple(opened.counts.lines())
+                    # What was written anew says nothing of what was captured.
+                    marks = CaptureMarks.of(marks_of(files))
+                    facts = marks.told(with_tls(facts, opened, files))
+                    notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
                 title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS
@@ -368,39 +360,12 @@ def _release(asked: object) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _size(file: Source) -> int:
-    return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
-
-
-def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
-    """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
-    large = [one for one in files if one.name.endswith(COMPRESSED) and _size(one) >= LEAST_BYTES]
-    if not large:
-        return ()
-    most = max(large, key=lambda one: one.size)
-    others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
-    told = f"{most.name}{others}: one task each, as a gzip'd file can only be read from its start."
-    return (f"{told} Unpacked, a large file is read by many.",)
-
-
-def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say of which moment answers are, which failed, and which have more rows than their tables."""
-    failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
-    cut = (
-        f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
-        f"{one.rows - one.left_out:,}."
-        for one in facts.answers
-        if one.left_out
-    )
-    return (*moment_notes(facts.answers), *failed, *cut)
-
-
 def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
         AUDIT_CSV: audit_csv(facts.audit, facts.sampled),
-        AUDIT_JSON: audit_json(facts.audit, facts.sampled),
+        AUDIT_JSON: audit_json(facts.audit, facts.sampled, facts.added_tags),
     }
     for name, text in texts.items():
         place.files.write(name, text.encode())
@@ -420,7 +385,7 @@ class _Job:
 
     @property
     def local(self) -> Staging:
-        return here(self.place, f"an analysis of {_CROWDED}")
+        return here(self.place, f"an analysis of {CROWDED}")
 
     @property
     def tables(self) -> Tables:
@@ -428,10 +393,10 @@ class _Job:
 
     def write_tables(
         self, files: list[Source]
-    ) -> tuple[AnalysisSums | None, Unreadable, Sequence[Part]]:
+    ) -> tuple[AnalysisSums | None, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
-        What was left out are files, and connections and frames that files say they do not hold.
+        What was left out are files. And gives what files say of themselves.
 
         By columns, range by range; by objects where that is asked for, and where so many files
         overlap in time that they cannot be merged. Objects sum up nothing.
@@ -439,17 +404,17 @@ class _Job:
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
-            return AnalysisSums(0), Unreadable(), ()
+            return AnalysisSums(0), Unreadable(), CaptureMarks()
         if not self.how.by_objects:
             found, sums = self._write_by_columns(files)
             if not found.is_crowded:
-                return sums, found.unreadable, found.parts
+                return sums, found.unreadable, found.marks
             shutil.rmtree(self.tables.root)
             make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files), parts_of(files)
+        return None, self._write_by_objects(files), CaptureMarks.of(marks_of(files))
 
     def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
-        total = sum(map(_size, files))
+        total = sum(map(weight, files))
         asked = Asked(
             tuple(files),
             brokers=self.how.brokers,
@@ -473,7 +438,7 @@ class _Job:
     def _write_by_objects(self, files: list[Source]) -> Unreadable:
         paths = local_files(
             files,
-            f"{_CROWDED} are read by Python objects, on this machine only, so copy them here "
+            f"{CROWDED} are read by Python objects, on this machine only, so copy them here "
             "first, or analyze fewer of them at once",
         )
         stages = ObjectTables(
@@ -522,12 +487,10 @@ class _Job:
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
-        sums, unreadable, parts = self.write_tables(files)
-        sampled = sampled_files(parts)
+        sums, unreadable, marks = self.write_tables(files)
         is_crowded = sums is None and not self.how.by_objects
-        notes = (_BY_OBJECTS,) if is_crowded else gzip_note(files)
-        notes += sampled_notes(sampled)
-        return replace(unreadable.told(self.measure(sums)), sampled=sampled), notes
+        notes = (BY_OBJECTS,) if is_crowded else gzip_note(files)
+        return marks.told(unreadable.told(self.measure(sums))), notes + marks.notes()
 
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""

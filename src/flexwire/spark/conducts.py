@@ -84,10 +84,17 @@ class SeenClient:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was seen of every client, and of which releases the brokers may be."""
+    """What was seen of every client, and of which releases the brokers may be.
+
+    Of very many clients ``clients_left_out`` are not among them, which sent ``requests_left_out``,
+    and what ``brokers_left_out`` offer is not.
+    """
 
     conducts: dict[Party, Conduct]
     brokers: tuple[str, ...]
+    clients_left_out: int = 0
+    requests_left_out: int = 0
+    brokers_left_out: int = 0
 
     @property
     def clients(self) -> dict[Party, Conduct]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.spark.marks import NO_MARKS, CaptureMarks
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.capture.filtering import Part
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
@@ -66,7 +66,7 @@ class Surveyed:
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
-    ``parts`` are what files hold that do not hold all connections and frames.
+    ``marks`` are what files say of themselves.
     """
 
     ranges: int
@@ -76,7 +76,7 @@ class Surveyed:
     unreadable: Unreadable
     reason: str | None = None
     source: str = ""
-    parts: tuple[Part, ...] = ()
+    marks: CaptureMarks = NO_MARKS
 
 
 def surveyed(
@@ -223,7 +223,7 @@ def _surveyed(survey: Survey) -> Surveyed:
         packets,
         survey.span_us,
         unreadable,
-        parts=tuple(survey.parts),
+        marks=CaptureMarks.of(survey.marks),
     )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.

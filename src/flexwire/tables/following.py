@@ -259,7 +259,7 @@ class _Files:
                     if not self._skips:
                         raise look.error
                     _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
-                if look.part is not None and not self._takes_sampled:
+                if look.marks.part is not None and not self._takes_sampled:
                     raise CaptureError(SAMPLED, source=file.name)
                 first_us = None if look.error is not None else look.first_us
                 self._begins[file.name] = file.size, first_us

@@ -5,13 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.capture.columns.segments import FileNotes, SegmentReader
 from flexwire.capture.files import open_capture, packets_of
 from flexwire.capture.filtering import Part, part_in
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
+from flexwire.capture.stamps import added_tags_in
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.ranges import PIECE_BYTES
 from flexwire.storage.urls import scheme_of
@@ -34,18 +35,31 @@ _LEAST_PIECE = 256 * 1024
 _LOOKS_AT_ONCE = 16
 
 
+class Marks(NamedTuple):
+    """What a capture file says of itself, before its first packet.
+
+    ``part`` is what it holds, where that is not all. ``added_tags`` are the header tags that its
+    tap adds to the requests that it sends on.
+    """
+
+    part: Part | None = None
+    added_tags: tuple[int, ...] = ()
+
+
+NO_MARKS: Final = Marks()
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """When the first segment of a file was captured, or why the file gives none.
 
-    Without any it is that of a packet, or 0. ``part`` is what the file holds, where it
-    says that this is not all.
+    Without any it is that of a packet, or 0. ``marks`` are what it says of itself.
     """
 
     source: Source
     first_us: int = 0
     error: CaptureError | None = None
-    part: Part | None = None
+    marks: Marks = NO_MARKS
 
 
 def opener(sources: Iterable[Source], among: int = 1) -> Opener:
@@ -83,37 +97,40 @@ def looks(sources: Iterable[Source]) -> list[Look]:
         return list(pool.map(_look, every))
 
 
-def parts_of(sources: Iterable[Source]) -> list[Part]:
-    """What each file holds that says that it does not hold all connections and frames."""
+def marks_of(sources: Iterable[Source]) -> list[tuple[str, Marks]]:
+    """Each file that says something of itself, by its name."""
     found = []
     for source in sources:
         with suppress(CaptureError), open_capture(source.name, opener([source])) as (file, _):
-            part = part_in(file)
-            if part is not None:
-                found.append(part)
+            if (marks := _marks(file)) != NO_MARKS:
+                found.append((source.name, marks))
     return found
+
+
+def _marks(file: io.BufferedReader[Any]) -> Marks:
+    return Marks(part_in(file), added_tags_in(file))
 
 
 def _look(source: Source) -> Look:
     try:
-        packet_us, segment_us, part = _first_us(source, min(LOOK_BYTES, source.size))
+        packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
             # What comes before all segments may be long.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return Look(source, error=error)
     first_us = (packet_us or 0) if segment_us is None else segment_us
-    return Look(source, first_us, part=part)
+    return Look(source, first_us, marks=marks)
 
 
-def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Part | None]:
+def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Marks]:
     """When the first packet, and the first segment, of a part of a file was captured.
 
-    And what it says that it holds of all connections and frames.
+    And what it says of itself.
     """
     first_us = None
     with open_capture(source.name, _opener([source], stop)) as (file, _):
-        part = part_in(file)
+        marks = _marks(file)
         for packet in packets_of(source.name, file):
             if not isinstance(packet, CapturedPacket):
                 continue
@@ -123,8 +140,8 @@ def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Part |
                 read_segment(packet)
             except (Skipped, UnreadablePacketError):
                 continue
-            return first_us, packet.timestamp_us, part
-    return first_us, None, part
+            return first_us, packet.timestamp_us, marks
+    return first_us, None, marks
 
 
 def _first_segment_us(source: Source) -> int | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from flexwire.capture.columns.merging import CrowdedError
 from flexwire.capture.columns.segments import FileNotes
 from flexwire.tables.findings import Findings
-from flexwire.tables.inputs import looks, reader_of
+from flexwire.tables.inputs import NO_MARKS, looks, reader_of
 from flexwire.tables.proofs import OverlapError
 from flexwire.tables.spans import InTurn, Merging
 from flexwire.tables.survey_parts import (
@@ -77,7 +77,7 @@ def looked_at(
     survey.notes += [
         FileNotes(one.source.name, error=one.error) for one in found if one.error is not None
     ]
-    survey.parts = [one.part for one in found if one.part is not None]
+    survey.marks = [(one.source.name, one.marks) for one in found if one.marks != NO_MARKS]
     readable = [one for one in found if one.error is None]
     readable.sort(key=lambda one: (one.first_us, one.source.name))
     return readable

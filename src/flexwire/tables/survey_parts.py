@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.segments import Position
     from flexwire.capture.columns.turns import Turns
     from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.filtering import Part
     from flexwire.errors import CaptureError
     from flexwire.storage.source import Source
+    from flexwire.tables.inputs import Marks
 
 NAMES = "names"
 """The name of what is kept for all ranges: the names of topics by their ids."""
@@ -123,10 +123,9 @@ class Survey:
     the order of those that were asked for. With such a file that is not to be skipped, nothing else
     was found out. Files that overlap in time and show the same connections are merged by time: the
     capture ``is_merged``. Where it ``is_crowded`` these are too many, and nothing was found out.
-    ``span_us`` is the time from
-    the first frame of Kafka's to the last. ``redone`` segments were read once more, because what
-    had been supposed of them was not so. ``parts`` are what files hold that say that they do not
-    hold all.
+    ``span_us`` is the time from the first frame of Kafka's to the last. ``redone`` segments were
+    read once more, because what had been supposed of them was not so. ``marks`` are what files say
+    of themselves, by their names.
     """
 
     ranges: int = 0
@@ -136,7 +135,7 @@ class Survey:
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
     unreadable: list[CaptureError] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    marks: list[tuple[str, Marks]] = field(default_factory=list)
     redone: int = field(default=0, compare=False)
 
 

@@ -13,11 +13,11 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.report.answer_facts import moment_notes
 from flexwire.report.facts import Facts
-from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.failures import explained, stopped
+from flexwire.spark.marks import mark_notes
 from flexwire.spark.reading import output_of
 from flexwire.spark.session import Start
 from flexwire.spark.settings import answering, are_small, java_for
@@ -83,7 +83,8 @@ def notes_of(out: str | Path) -> tuple[str, ...]:
     facts = _facts(out)
     if facts is None:
         return ()
-    return (*sampled_notes(facts.sampled), *moment_notes(facts.answers))
+    marks = mark_notes(facts.sampled, facts.added_tags)
+    return (*marks, *moment_notes(facts.answers))
 
 
 def _facts(out: str | Path) -> Facts | None:

@@ -54,7 +54,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
 
     Kafka has no tags in headers, so that all are of other software: a trace id, or by whom a
     request was forwarded. A header can have them in flexible versions only; ``message_share`` is
-    of these. What a tap itself adds is not a client's: comments in its capture have that.
+    of these. A capture beyond a tap that adds tags has them as if clients had sent them: which tags
+    a tap added, its own captures say.
     """
     is_request = F.col("direction") == "request"
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from flexwire.protocol.audit import (
     judge,
     newest_version,
 )
-from flexwire.report.audit_facts import Audit, AuditFinding, NewestShare, PinningSetting
+from flexwire.report.audit_facts import Audit, AuditFinding, LeftOut, NewestShare, PinningSetting
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.spark.conducts import Touched, key_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
+MOST_FINDINGS: Final = 100_000
+"""So many findings an audit has; what is left out of more is counted by verdict."""
 _Judged = list[tuple["Party", "Conduct", "Finding"]]
 
 
@@ -48,12 +50,7 @@ def gather_audit(
     evidence = gathered.evidence()
     running = tuple(brokers) or evidence.brokers
     chosen = named or audited_releases(running)
-    judged: _Judged = [
-        (party, conduct, finding)
-        for party, conduct in evidence.conducts.items()
-        for release in chosen
-        for finding in judge(party, conduct, release, brokers=running)
-    ]
+    judged, left_out = _judged(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*one, touched) for one in judged]
@@ -67,7 +64,44 @@ def gather_audit(
         findings=tuple(findings),
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
+        left_out=LeftOut(
+            evidence.clients_left_out,
+            evidence.requests_left_out,
+            evidence.brokers_left_out,
+            tuple((verdict, left_out[verdict]) for verdict in VERDICTS if left_out[verdict]),
+        ),
     )
+
+
+def _judged(
+    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+) -> tuple[_Judged, Counter[str]]:
+    """All findings, and the verdicts of those left out.
+
+    Of very many the gravest are kept, of these those about most requests.
+    """
+    judged: _Judged = []
+    left_out = Counter[str]()
+
+    def keep_gravest() -> None:
+        judged.sort(key=_gravest_first)
+        left_out.update(finding.verdict for _, _, finding in judged[MOST_FINDINGS:])
+        del judged[MOST_FINDINGS:]
+
+    for party, conduct in evidence.conducts.items():
+        for release in releases:
+            found = judge(party, conduct, release, brokers=brokers)
+            judged.extend((party, conduct, one) for one in found)
+        if len(judged) > 2 * MOST_FINDINGS:
+            keep_gravest()
+    if len(judged) > MOST_FINDINGS:
+        keep_gravest()
+    return judged, left_out
+
+
+def _gravest_first(judged: tuple[Party, Conduct, Finding]) -> tuple[int, int]:
+    # Sorting is stable, and clients come in an order that does not depend on how they were seen.
+    return VERDICTS.index(judged[2].verdict), -judged[2].requests
 
 
 def _finding(

@@ -14,10 +14,11 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.capture.columns.merging import MOST_OPEN
 from flexwire.errors import CaptureError
-from flexwire.report.sampled_facts import sampled_files, sampled_notes
+from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.batches import BATCH_ROWS
 from flexwire.spark.formats.kafka_capture_kept import Kept
 from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
+from flexwire.spark.marks import CaptureMarks
 from flexwire.spark.paths import capture_sources
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
@@ -105,8 +106,9 @@ def _surveyed(asked: Asked, kept: Kept) -> Survey:
     survey = Surveyor(asked, kept.keep).run()
     unreadable = Unreadable.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
-    if survey.parts and not asked.takes_sampled:
-        (note, *_) = sampled_notes(sampled_files(survey.parts))
+    sampled = CaptureMarks.of(survey.marks).sampled
+    if sampled and not asked.takes_sampled:
+        (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
     if survey.is_crowded:
         raise CaptureError(

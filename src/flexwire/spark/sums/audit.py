@@ -2,13 +2,17 @@
 
 It is what `flexwire.spark.answers` asks of finished tables. Facts of a connection are joined by
 its name in the driver, part by part (`flexwire.spark.sums.by_connection`). What comes of it is
-bounded by clients times versions and by brokers times APIs, and for clients against which something
-is found by the different names of their groups and topics.
+bounded by clients times versions and by brokers times APIs, of which so many are judged
+(`flexwire.spark.sums.chosen_clients`), and for clients against which something is found by the
+different names of their groups and topics.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,12 +47,20 @@ from flexwire.spark.sums.audit_rows import (
     told_rows,
 )
 from flexwire.spark.sums.by_connection import CONNECTION, Kind, RowsByConnection
+from flexwire.spark.sums.chosen_clients import (
+    MOST_CLIENTS,
+    MOST_USES,
+    Candidates,
+    Chosen,
+    hashes,
+)
 from flexwire.spark.sums.groups import Coded, Groups, coded
+from flexwire.spark.sums.values import Distinct, hash_of
 from flexwire.tables.entities import KINDS
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.protocol.audit import Party
     from flexwire.spark.conducts import Evidence, Key, Offers
@@ -58,6 +70,10 @@ if TYPE_CHECKING:
     _Ranges = dict[str, dict[int, tuple[int, int]]]
 
 _REQUEST = "Request"
+MOST_BROKERS = 10_000
+"""What so many brokers offer is known."""
+# Up to so many of the others are counted one by one, then about.
+_MOST_COUNTED = 10_000
 
 
 class AuditSums:
@@ -68,6 +84,9 @@ class AuditSums:
         # By broker and API what all responses offer: the highest of the lowest versions, and the
         # lowest of the highest.
         self._offers: _Ranges = {}
+        self._others = Distinct()
+        # Which clients are judged, once that is known, where not all are.
+        self._chosen: Chosen | None = None
 
     def add_frames(self, frames: pa.RecordBatch) -> None:
         """Add rows of the table of frames."""
@@ -78,6 +97,7 @@ class AuditSums:
         if message == OFFERS_MESSAGE:
             for broker, *one in offered(rows):
                 self._offer(broker, *one)
+            self._prune(2 * MOST_BROKERS)
         elif message.endswith(_REQUEST):
             for told in told_rows(message, rows):
                 self._rows.add(TOLD, told)
@@ -100,6 +120,20 @@ class AuditSums:
         for broker, ranges in other._offers.items():
             for api_key, (lowest, highest) in ranges.items():
                 self._offer(broker, api_key, lowest, highest)
+        self._others.merge(other._others, _MOST_COUNTED)
+        self._prune(2 * MOST_BROKERS)
+
+    def _prune(self, most: int) -> None:
+        """Keep what some brokers offer where there are more than so ``most``.
+
+        Always the first in the alphabet: one that is left out of a part is left out of the whole.
+        """
+        if len(self._offers) > most:
+            others = sorted(self._offers)[MOST_BROKERS:]
+            for one in others:
+                del self._offers[one]
+            codes = np.array([hash_of(one.encode()) for one in others], np.uint64)
+            self._others.add(codes, _MOST_COUNTED)
 
     def _offer(self, broker: str, api_key: int, lowest: int, highest: int) -> None:
         ranges = self._offers.setdefault(broker, {})
@@ -108,6 +142,8 @@ class AuditSums:
 
     def evidence(self) -> Evidence:
         """Give what was seen of every client."""
+        self._prune(MOST_BROKERS)
+        self._chosen = self._candidates()
         uses: dict[SeenUse, SeenUse] = {}
         clients: defaultdict[Key, SeenClient] = defaultdict(SeenClient)
         for part in self._parts():
@@ -120,7 +156,22 @@ class AuditSums:
             broker: {api_key: Versions(*one) for api_key, one in ranges.items()}
             for broker, ranges in self._offers.items()
         }
-        return evidence_of(uses.values(), clients, offers)
+        # Another release may be among those that are not known.
+        found = evidence_of(uses.values(), clients, offers if not self._others.count else {})
+        if self._chosen is not None:
+            _, clients_out, requests_out = self._chosen
+            found = replace(found, clients_left_out=clients_out, requests_left_out=requests_out)
+        return replace(found, brokers_left_out=self._others.count)
+
+    def _candidates(self) -> Chosen | None:
+        """Which clients are judged, where there are too many."""
+        if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
+            return None  # no more clients than rows, nor uses
+        every = Candidates()
+        offers = {broker: hash(frozenset(told.items())) for broker, told in self._offers.items()}
+        for part in self._parts():
+            part.add_candidates(every, offers)
+        return every.chosen()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
         """Give which groups and topics these clients named in requests."""
@@ -132,7 +183,7 @@ class AuditSums:
         return {key: _touched(**found) for key, found in names.items()}
 
     def _parts(self) -> Iterator[_Part]:
-        return (_Part(rows) for rows in self._rows.parts())
+        return (_Part(rows, self._chosen) for rows in self._rows.parts())
 
 
 def _united(one: SeenUse, other: SeenUse) -> SeenUse:
@@ -151,7 +202,7 @@ def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Touc
 class _Part:
     """All that is known of some connections: those that are Kafka, and show who sends on them."""
 
-    def __init__(self, rows: dict[str, pa.RecordBatch]) -> None:
+    def __init__(self, rows: dict[str, pa.RecordBatch], chosen: Chosen | None) -> None:
         logged = rows[OF_LOG]
         self._kafka = rows[KAFKA]
         if len(logged):
@@ -162,12 +213,41 @@ class _Part:
         self._address = self._fact("address")
         # Captures tell no principal.
         self._principal = self._fact("principal")
+        if chosen is not None:
+            self._keep(np.isin(self._hashes(), chosen.clients))
+
+    def _hashes(self) -> Array:
+        """Of each row of what was sent, which client sent it."""
+        named = self._sent["client_id"], self._address, self._principal
+        return hashes(named, len(self._sent))
+
+    def _keep(self, is_kept: Array) -> None:
+        """Forget the other rows of what was sent."""
+        kept = pa.array(is_kept)
+        self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
+        self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
+
+    @cached_property
+    def _groups(self) -> tuple[list[Key], Array]:
+        """The clients, and by connection and client's number who sends on which, in order."""
+        if not len(self._sent):
+            return [], np.zeros((0, 2), np.int64)
         clients = Groups(
             coded(self._sent["client_id"]), coded(self._address), coded(self._principal)
         )
-        self._clients: list[Key] = [*clients.values()]
-        # By connection and client's number who sends on which, in order.
-        self._members = np.unique(np.stack([self._sent_at, clients.of], axis=1), axis=0)
+        members = np.unique(np.stack([self._sent_at, clients.of], axis=1), axis=0)
+        return [*clients.values()], members
+
+    def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
+        """Tell how much each client sent; of brokers ``offers`` says which offer the same."""
+        sent, brokers = self._sent, self._fact("broker").dictionary_encode()
+        alike = [offers.get(one, 0) for one in brokers.dictionary.to_pylist()]
+        # An end that is not known has no broker.
+        codes = np.asarray(brokers.indices.fill_null(len(alike)))
+        offered_alike = np.array([*alike, 0], np.int64)[codes]
+        flags = self._fact("from_start"), self._fact("is_closed_by_broker")
+        told = *(sent[one] for one in _OF_A_USE), *flags, pa.array(offered_alike)
+        every.add(self._hashes(), hashes(told, len(sent)), sent["requests"].to_numpy())
 
     def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Array]:
         """Give the rows whose connection is Kafka, and of each which one it is."""
@@ -196,7 +276,8 @@ class _Part:
         }
         columns = [found[one] if one in found else sent[one] for one in _USES.schema.names]
         rows = _USES.united(pa.RecordBatch.from_arrays(columns, schema=_USES.schema))
-        for row in rows.to_pylist():
+        each = (rows.slice(start, _AT_ONCE) for start in range(0, len(rows), _AT_ONCE))
+        for row in chain.from_iterable(one.to_pylist() for one in each):
             ranges = offers.get(row.pop("broker"))
             lowest, highest = (ranges or {}).get(row["api_key"], (None, None))
             yield SeenUse(
@@ -209,8 +290,9 @@ class _Part:
     def add_clients(self, clients: defaultdict[Key, SeenClient]) -> None:
         """Tell what is known of clients besides their requests."""
         from_start = self._kafka["from_start"].to_numpy(zero_copy_only=False)
-        for connection, number in self._members.tolist():
-            client = clients[self._clients[number]]
+        every, members = self._groups
+        for connection, number in members.tolist():
+            client = clients[every[number]]
             client.connections += 1
             client.whole &= bool(from_start[connection])
         for key, what, name in self.told({MECHANISM, REPLICA}):
@@ -223,9 +305,9 @@ class _Part:
         self, wanted: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
         """Give what requests told of the clients on their connection; of ``keys``, or of all."""
-        members = self._members
+        every, members = self._groups
         if keys is not None:
-            is_wanted = np.array([one in keys for one in self._clients], np.bool_)
+            is_wanted = np.array([one in keys for one in every], np.bool_)
             members = members[is_wanted[members[:, 1]]]
         codes = [WHAT.index(what) for what in wanted]
         is_told = np.isin(self._told["what"].to_numpy(), codes)
@@ -237,12 +319,15 @@ class _Part:
         member = np.arange(len(row)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
         found = told.select(["what", "name"]).take(pa.array(row))
         columns = coded(found["what"]), coded(found["name"])
-        one_each = Groups(*columns, Coded(members[member, 1], self._clients))
+        one_each = Groups(*columns, Coded(members[member, 1], every))
         for what, name, key in one_each.values():
             yield key, WHAT[what], name
 
 
 _SENT_KEYS = AUDITED[SENT].keys
+_OF_A_USE = (*SOFTWARE, "api_key", "api_version")
+# So many rows are objects at once.
+_AT_ONCE = 10_000
 _USES = Kind(
     pa.schema(
         [

@@ -10,6 +10,7 @@ connection, and in the end are read part by part: a hundred gigabytes of them in
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 from weakref import finalize
@@ -84,6 +85,11 @@ class _Rows:
                 self._put(self.united())
                 self._next = max(_UNITED_BYTES, 2 * self.bytes)
 
+    @property
+    def count(self) -> int:
+        """How many rows are held."""
+        return sum(map(len, self._batches))
+
     def united(self) -> pa.RecordBatch:
         """Give all rows, those that are alike as one."""
         if not self._batches:
@@ -110,6 +116,11 @@ class RowsByConnection:
         self._rows[name].add(rows)
         if self._spilled is not None and sum(one.bytes for one in self._rows.values()) > HELD_BYTES:
             self._spill(self._spilled)
+
+    def count(self, name: str) -> int:
+        """How many rows of a kind there are at most: those that are alike may still be several."""
+        spilled = 0 if self._spilled is None else self._spilled.counts[name]
+        return spilled + self._rows[name].count
 
     def merge(self, other: RowsByConnection) -> None:
         """Take in what was told elsewhere, and is in memory there."""
@@ -141,6 +152,8 @@ class _Spilled:
         self._file: IO[bytes] | None = None
         # By bucket: of which kind they are, and where.
         self._places: list[list[tuple[str, int, int]]] = [[] for _ in range(BUCKETS)]
+        self.counts = Counter[str]()
+        """How many rows of each kind."""
 
     @property
     def is_used(self) -> bool:
@@ -152,6 +165,7 @@ class _Spilled:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="flexwire-")  # noqa: SIM115 - see the next line
             finalize(self, self._file.close)
+        self.counts[name] += len(rows)
         for bucket, some in enumerate(_by_bucket(rows)):
             if len(some):
                 start = self._file.seek(0, 2)

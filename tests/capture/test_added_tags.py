@@ -1,0 +1,123 @@
+"""A capture of a tap that adds header tags says which in each file, beside all else it says."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flexwire.capture.filtering import MOST_FILTER_BYTES, CaptureFilter, Part, filter_comment
+from flexwire.capture.stamps import MOST_HEADER_TAGS, added_tags_comment, added_tags_in
+from flexwire.net.carrying import Manner
+from flexwire.net.host_port import HostPort
+from flexwire.net.stamping import HeaderTag, Stamping
+from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
+from flexwire.storage.listing import list_sources
+from flexwire.tables.inputs import Marks, looks, marks_of
+from flexwire.wire.limits import HIGHEST_TAG
+from tests.capture.test_filtering import part_of
+from tests.capture.test_sampling import files, section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREFIX = b"flexwire: captured of a tap that adds header tags: "
+AT = HostPort("127.0.0.1", 9092)
+
+
+def tags_of(*comments: bytes) -> tuple[int, ...]:
+    data = section("<", *((1, one) for one in comments))
+    return added_tags_in(io.BufferedReader(io.BytesIO(data)))
+
+
+@given(st.sets(st.integers(0, HIGHEST_TAG), min_size=1, max_size=MOST_HEADER_TAGS))
+def test_what_is_said_is_read(tags: set[int]) -> None:
+    assert tags_of(b"of an editor", added_tags_comment(tags)) == tuple(sorted(tags))
+
+
+def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> None:
+    highest = [HIGHEST_TAG - one for one in range(MOST_HEADER_TAGS)]
+    room = MOST_FILTER_BYTES - len(filter_comment(CaptureFilter(topics=("",))))
+    only = CaptureFilter(topics=("a" * room,))
+    manner = Manner(AT, AT, tmp_path, sample=1 / 3, only=only)
+    stamping = Stamping([HeaderTag(one, "secret") for one in highest])
+    stamped = Manner(AT, AT, tmp_path, sample=1 / 3, only=only, stamping=stamping)
+    assert tags_of(*stamped.comments) == tuple(sorted(highest))
+    assert tags_of(*manner.comments) == ()
+    assert tags_of(*Manner(AT, AT, tmp_path).comments) == ()
+    # The values may be anything.
+    assert not [one for one in stamped.comments if b"secret" in one or b"secret".hex() in str(one)]
+    (tmp_path / "each").mkdir()
+    for number, comment in enumerate(stamped.comments):
+        files(tmp_path / "each" / str(number), comment)
+    assert part_of(tmp_path, *stamped.comments) == Part(1 / 3, str(only))
+    found = [one.marks for one in looks(list_sources([tmp_path / "each"]))]
+    said = Marks(Part(1 / 3)), Marks(added_tags=tuple(sorted(highest))), Marks(Part(1.0, str(only)))
+    assert found == [one for one in said for _ in range(3)]
+    assert [one for _, one in marks_of(list_sources([tmp_path / "each"]))] == found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"{}",
+        b'{"tags": 10042}',
+        b'{"tags": "10042"}',
+        b'{"tags": [true]}',
+        b'{"tags": [10042.0]}',
+        b'{"tags": [-1]}',
+        b'{"tags": [2147483648]}',
+        b'{"tags": []}',
+        b'{"tags": {"10042": "a"}}',
+        b'{"tags": [' + b"1," * 16 + b"1]}",
+        b'{"tags": ' + b"[" * 3000,
+    ],
+)
+def test_what_is_not_tags_is_not_taken_for_some(said: bytes) -> None:
+    assert tags_of(PREFIX + said) == ()
+    assert tags_of(PREFIX + said, added_tags_comment([10042])) == (10042,)
+
+
+@given(st.binary(max_size=80), st.integers(0, 200), st.binary(max_size=6))
+def test_damage_gives_tags_or_nothing(data: bytes, at: int, other: bytes) -> None:
+    whole = section("<", (1, added_tags_comment([10042, 10043])))
+    for one in (data, b"\x0a\x0d\x0d\x0a" + data, whole[:at], whole[:at] + other + whole[at:]):
+        tags = added_tags_in(io.BufferedReader(io.BytesIO(one)))
+        assert all(0 <= tag <= HIGHEST_TAG for tag in tags)
+
+
+@given(
+    st.lists(st.sets(st.integers(10_000, 10_030), max_size=2).map(sorted).map(tuple), max_size=90)
+)
+def test_every_file_that_says_so_is_counted(said: list[tuple[int, ...]]) -> None:
+    found = added_tags((str(number), tags) for number, tags in enumerate(said))
+    assert found.files == sum(map(bool, said))
+    assert len(found.captures) == min(len({*said} - {()}), MOST_SHOWN)
+    for one in found.captures:
+        names = [str(number) for number, tags in enumerate(said) if tags == one.tags]
+        assert (one.files, one.first) == (len(names), tuple(names[:3]))
+    left = [tags for tags in said if tags and tags not in {one.tags for one in found.captures}]
+    assert found.others == len(left)
+    assert any("more capture" in one for one in found.told) is bool(left)
+    least = min((one.files for one in found.captures), default=0)
+    assert all(said.count(tags) <= least for tags in left)
+
+
+def test_nothing_is_told_where_no_file_says_anything() -> None:
+    assert added_tags([("a", ())]) == AddedTags()
+    assert AddedTags().told == ()
+
+
+def test_one_that_is_left_out_is_told_as_one() -> None:
+    told = AddedTags((StampedCaptures((10042,), 2, ("a", "b")),), 3).told
+    assert told[:2] == (
+        "Captured of a tap that added header tag 10042: a, b.",
+        "1 more capture is of taps that added others.",
+    )

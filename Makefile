@@ -13,13 +13,13 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel site bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
-LONG = spark or compiles or guard or cluster or kafka or slow
+LONG = spark or compiles or guard or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
   tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
@@ -56,6 +56,7 @@ help:
 	@echo "make guard  a million damaged inputs for each kernel, against protected pages: ten minutes; damaged"
 	@echo "            captures, read in all ways; analyses that are killed at random moments: five minutes;"
 	@echo "            secrets in all fields, searched for"
+	@echo "make browser  the report and the guide in the machine's own browser, looked at by axe: a minute"
 	@echo "make site   the documentation as a web site that needs no network, in out/site: a minute"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
@@ -78,7 +79,7 @@ cluster: kernels
 
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
 search: kernels
-	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka)" $(PYTEST_ARGS)
+	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
 
 # What it brings from Maven Central is kept in .build/jars; where that cannot be reached it fails.
 kafka: kernels
@@ -131,6 +132,11 @@ bench-driver: environment
 fuzz: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement fuzz/requirements.lock
 	.venv/bin/python -m fuzz $(FUZZ_ARGS)
+
+# The package's own requirement, a driver of browsers, is not needed.
+browser: environment
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement tests/browser/requirements.lock
+	.venv/bin/pytest -n 0 -m browser $(PYTEST_ARGS) tests/browser
 
 # What it installs agrees with requirements.lock, which `make lock` keeps.
 site: environment

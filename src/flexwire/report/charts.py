@@ -265,6 +265,8 @@ def _svg(spec: dict[str, Any], ident: str, size: Size) -> str:
     # In HTML the namespaces go without saying, and ids are shared by the whole page.
     svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
     svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
+    # A picture is one image, with its words beside it: its marks are nothing of their own.
+    svg = re.sub(r' (?:role="graphics-[^"]*"|aria-roledescription="[^"]*")', "", svg)
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
 
 

@@ -77,6 +77,7 @@ def _environment() -> Environment:
     environment.filters.update(
         breakable=_breakable,
         dashed=_dashed,
+        folded=folded,
         count=units.count,
         share_text=units.share_text,
         human_bytes=units.human_bytes,
@@ -89,12 +90,30 @@ def _environment() -> Environment:
     return environment
 
 
+# Characters of a cell by the kind of its column: four lines in the narrowest that it has.
+_MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
+
+
 def _breakable(text: str) -> Markup:
     """The text, escaped, with the places where a narrow column may break a name in two."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
     pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./])(?=[A-Za-z_])", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces)
+
+
+def folded(text: str, kind: str) -> tuple[str, str]:
+    """What a cell shows of a long text, and what only once it is opened: "" where it is short.
+
+    >>> folded("orders, payments", "text")
+    ('orders, payments', '')
+    """
+    most = _MOST_SHOWN.get(kind, 0)
+    # A fold that hides a word or two costs more room than it saves.
+    if not most or len(text) <= most * 3 // 2:
+        return text, ""
+    end = text.rfind(" ", 0, most)
+    return (text[:end], text[end + 1 :]) if end > 0 else (text, "")
 
 
 def _dashed(verdict: str) -> str:

@@ -1,5 +1,32 @@
 "use strict";
 (() => {
+  // On a narrow screen each row is a card (report.css): cells then say their column, and, as they are
+  // no longer laid out as a table, what they are.
+  for (const table of document.querySelectorAll(".scroll table")) {
+    const heads = [...table.tHead.rows[0].cells];
+    table.classList.add("cards");
+    table.setAttribute("role", "table");
+    for (const group of [table.tHead, ...table.tBodies]) group.setAttribute("role", "rowgroup");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, column) => {
+        const inHead = row.parentNode === table.tHead;
+        const role = inHead ? "columnheader" : column === 0 ? "rowheader" : "cell";
+        cell.setAttribute("role", role);
+        if (!inHead && column > 0) cell.dataset.label = heads[column].textContent.trim();
+      });
+    }
+  }
+  // Where there is no mouse to point with, a tap says what pointing says.
+  const told = document.createElement("p");
+  told.className = "told";
+  told.setAttribute("role", "status");
+  document.body.append(told);
+  document.addEventListener("click", (event) => {
+    const one = event.target.closest("[title]");
+    const touched = matchMedia("(hover: none)").matches;
+    told.textContent = touched && one ? one.title : "";
+  });
   const key = (row, column) => {
     const cell = row.cells[column];
     return cell.dataset.sort === undefined ? cell.textContent.trim() : Number(cell.dataset.sort);

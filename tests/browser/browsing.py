@@ -1,0 +1,87 @@
+"""A page in a real browser, looked at by axe, whose rules are those of the WCAG.
+
+The browser is the machine's own Chromium, Chrome or Edge; axe is a script that comes with a package
+of `tests/browser/requirements.lock`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
+MOST_SECONDS = 120
+_TOLD = re.compile(r'<script type="application/json" id="axe-told">(.*?)</script>', re.DOTALL)
+# Both run before the page is written out; what axe finds becomes a part of it.
+_ASK = """
+axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
+  const told = document.createElement("script");
+  told.type = "application/json";
+  told.id = "axe-told";
+  const short = (one) => ({id: one.id, help: one.help, nodes: one.nodes.map((node) => node.html)});
+  told.textContent = JSON.stringify({
+    violations: found.violations.map(short),
+    passes: found.passes.length,
+    width: document.documentElement.scrollWidth,
+  });
+  document.body.append(told);
+});
+"""
+
+
+class Screen(NamedTuple):
+    """What the page is looked at on: its width in pixels, and whether the reader likes it dark."""
+
+    width: int
+    dark: bool
+
+
+# Without a screenshot, no window is narrower than 500.
+SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True)]
+
+
+def browser() -> str:
+    """The browser of this machine; the test fails where it has none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.fail(f"no browser: install one of {', '.join(NAMES)}")
+    return found
+
+
+def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
+    """What axe says of a page: violations, how many rules pass, and the width that it takes."""
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    # Beside the page, so that what it loads is found.
+    asked = page.with_name(f"asked-{page.name}")
+    asked.write_text(
+        text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"
+    )
+    command = [
+        browser(),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={directory}",
+        f"--window-size={screen.width},1000",
+        f"--blink-settings=preferredColorScheme={0 if screen.dark else 1}",
+        f"--virtual-time-budget={MOST_SECONDS * 1000}",
+        "--dump-dom",
+        asked.as_uri(),
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
+    asked.unlink()
+    told = _TOLD.search(ran.stdout)
+    assert told, f"axe did not answer: {ran.stderr[-2000:]}"
+    answer: dict[str, Any] = json.loads(html.unescape(told[1]))
+    return answer

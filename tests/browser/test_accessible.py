@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +18,6 @@ from tests.report.sample import SAMPLE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.browser.browsing import Any
 
 pytestmark = pytest.mark.browser
 EACH_SCREEN = pytest.mark.parametrize("screen", SCREENS, ids=lambda one: f"{one.width} {one.dark}")

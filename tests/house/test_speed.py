@@ -42,14 +42,14 @@ def recipe(target: str) -> str:
     return text
 
 
-def test_make_fast_leaves_out_all_that_is_marked_and_make_test_two() -> None:
+def test_make_fast_leaves_out_all_that_is_marked_and_make_test_three() -> None:
     (expression,) = re.findall(r'-m "not \((.+)\)"', recipe("fast"))
     assert expression.split(" or ") == markers()
     assert " -m " not in recipe("test").replace(" -m pytest", "")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     options = tomllib.loads(text)["tool"]["pytest"]["ini_options"]["addopts"]
-    assert re.findall(r'-m "(.+)"', options) == ["not cluster and not kafka"]
-    for marker in ("cluster", "kafka"):
+    assert re.findall(r'-m "(.+)"', options) == ["not cluster and not kafka and not browser"]
+    for marker in ("cluster", "kafka", "browser"):
         assert f"-m {marker} " in recipe(marker)
 
 

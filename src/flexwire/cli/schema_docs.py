@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.check.report import Report
+    from flexwire.guide.traffic import Traffic
     from flexwire.schema.catalog import Catalog
     from flexwire.schema.entry import Entry
     from flexwire.schema.merge import MergedField
@@ -74,7 +75,15 @@ message of no API. It says for each message:
     help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
     "what KIP-482 says.",
 )
-def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: Mode) -> None:
+@click.option(
+    "--capture",
+    metavar="ANALYSIS",
+    help="Show who sends each field, by what 'flexwire analyze' wrote of a capture: a directory or "
+    "URL.",
+)
+def schema_docs(
+    *, paths: tuple[str, ...], out: Path, output: str, specs_mode: Mode, capture: str | None
+) -> None:
     """Write a guide to message specs.
 
     Every API and message, version by version: its fields as they are on the wire, header versions,
@@ -91,26 +100,28 @@ def schema_docs(*, paths: tuple[str, ...], out: Path, output: str, specs_mode: M
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":
-        if paths:
-            raise click.UsageError("Markdown is for the bundled messages; leave PATH out")
+        if paths or capture:
+            reason = "leave PATH and --capture out"
+            raise click.UsageError(f"Markdown is for the bundled messages; {reason}")
         files, suffix = pages(catalog()), ".md"
     else:
-        files, suffix = _guide(paths, specs_mode), ".html"
+        files, suffix = _guide(paths, specs_mode, capture), ".html"
     _write(out, files, suffix)
     count = sum(name.endswith(suffix) for name in files)
     print(f"wrote {plural(count, 'page')} to {out}")
 
 
-def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
+def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
     """Give the files of the web site."""
     from flexwire.guide import bundled_messages, given_messages, render
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
 
     bundled = catalog()
+    traffic = _traffic(capture) if capture else None
     if not paths:
         title = f"Kafka {bundled.newest_release}"
-        return render(bundled_messages(bundled), title, bundled.releases)
+        return render(bundled_messages(bundled), title, bundled.releases, traffic)
     report = _invalid(paths, mode)
     if report.findings:
         from flexwire.check.formats import text
@@ -118,7 +129,17 @@ def _guide(paths: tuple[str, ...], mode: Mode) -> dict[str, str]:
         print(text.write(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
-    return render(given_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases)
+    return render(
+        given_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases, traffic
+    )
+
+
+def _traffic(capture: str) -> Traffic:
+    from flexwire.extras import needed_by
+
+    with needed_by("--capture", "columnar"):
+        from flexwire.guide.traffic import read_traffic
+    return read_traffic(capture)
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:

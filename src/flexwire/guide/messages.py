@@ -97,6 +97,15 @@ class Message:
         """The versions by their numbers."""
         return {one.number: one for one in self.versions}
 
+    @cached_property
+    def paths(self) -> dict[int, frozenset[str]]:
+        """The paths of the fields of each version."""
+        return {one.number: frozenset(row.path for row in one.rows) for one in self.versions}
+
+    def has(self, number: int, path: str) -> bool:
+        """Whether a version has the field."""
+        return path in self.paths[number]
+
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of its versions."""

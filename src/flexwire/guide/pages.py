@@ -158,6 +158,16 @@ def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tupl
             yield before.name, before.value, after.value
 
 
+def came(message: Message, row: FieldRow, oldest: str) -> str:
+    """The version that brought a field, with the first release that has it.
+
+    "" where the ``oldest`` release that is known has it already, or none has.
+    """
+    first = next(one for one in message.versions if message.has(one.number, row.path))
+    release = next(iter(first.support.releases), oldest)
+    return "" if release == oldest else f"v{first.number}, in {release}"
+
+
 def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
     """The steps that change something, in words."""
     for step in way:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import uuid
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from flexwire.report.units import shorten
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.wire.schema import NullableStruct, Schema, struct_of
 from flexwire.wire.types import Array
+from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,7 +147,7 @@ def _default(value: Any) -> str:
         # In base64url it is 22 times the same letter.
         if value == ZERO_UUID:
             return "zero uuid"
-        value = base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+        value = uuid_text(value)
     return json.dumps("" if isinstance(value, bytes) else value, ensure_ascii=False)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import flexwire
 from flexwire.extras import needed_by
-from flexwire.guide.pages import Page, comparisons, facts, make_pages, spoken, tell
+from flexwire.guide.pages import Page, came, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
 from flexwire.printable import printable
 from flexwire.report.units import plural
@@ -19,17 +19,24 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from flexwire.guide.messages import Message
+    from flexwire.guide.traffic import Traffic
 
 MARK = "Written by `flexwire schema docs`; do not edit."
 """What stands at the beginning of every file, so that a later run knows it for its own."""
 
 
-def render(messages: Iterable[Message], title: str, releases: Sequence[str]) -> dict[str, str]:
+def render(
+    messages: Iterable[Message],
+    title: str,
+    releases: Sequence[str],
+    traffic: Traffic | None = None,
+) -> dict[str, str]:
     """Give every file of the guide by its path.
 
     ``title`` says where the messages are from, ``releases`` are those whose support is shown, one
-    at least. The same messages give the same files. Every text is taken for hostile: it is escaped,
-    and characters that do not print are shown. Raises `FlexwireError` if Jinja2 is not installed.
+    at least, and ``traffic`` says who sends what. The same messages give the same files. Every text
+    is taken for hostile: it is escaped, and characters that do not print are shown. Raises
+    `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
     releases = [printable(one) for one in releases]
@@ -40,6 +47,7 @@ def render(messages: Iterable[Message], title: str, releases: Sequence[str]) -> 
         "releases": releases,
         "flexwire_version": flexwire.__version__,
         "paths": {page.path for page in pages},
+        "traffic": traffic,
     }
     made = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
     for page in pages:
@@ -68,8 +76,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plural=plural, spoken=spoken, run=_run)
-    environment.globals.update(facts=facts, tell=tell, place_of=place_of)
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, printable=printable)
+    environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
     return environment
 
 

@@ -1,0 +1,186 @@
+"""Who sends each field of each version, by the message tables of an analysis.
+
+A field counts as sent in a message whose value of it is not the default: what everybody leaves at
+its default is said by nobody. Within an array it is enough that one element has such a value. The
+columns are read a piece at a time, and what is kept are counts.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.errors import SpecError, UnknownMessageError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.resolve import resolve
+from flexwire.tables.reading import output
+from flexwire.wire.schema import Schema, struct_of
+from flexwire.wire.types import Array
+from flexwire.wire.uuid_text import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from flexwire.wire.schema import Field
+
+MOST_CLIENTS: Final = 4
+"""So many clients are named of a field, those that sent it most often; the others are counted."""
+_ROWS = 50_000
+_COLUMNS = ["client_id", "body_version", "body"]
+
+
+class Senders(NamedTuple):
+    """Which clients sent something, most often first, how often, and how many others did."""
+
+    named: tuple[tuple[str, int], ...]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What of one version of a message was sent: by whom, and which fields, by their paths.
+
+    ``fields`` lacks those that the tables do not have: records, of which they have the sizes.
+    """
+
+    messages: int
+    senders: Senders
+    fields: dict[str, Senders]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What an analysis has of each message and version. ``where`` is its path or URL."""
+
+    where: str
+    sent: dict[tuple[str, int], Sent]
+
+    def of(self, message: str, version: int) -> Sent | None:
+        """What was sent of a version; None where nothing was."""
+        return self.sent.get((message, version))
+
+
+def read_traffic(analysis: str | Path) -> Traffic:
+    """Count what the message tables of an analysis hold, by `flexwire.tables.reading.output`.
+
+    Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
+    """
+    found = output(analysis)
+    sent: dict[tuple[str, int], Sent] = {}
+    for name in found.message_names():
+        counts: dict[int, _Counts] = defaultdict(_Counts)
+        dataset = found.dataset(f"messages/{name}")
+        for batch in dataset.to_batches(columns=_COLUMNS, batch_size=_ROWS):
+            for version, rows in _by_version(batch):
+                counts[version].add(name, version, rows)
+        sent |= {(name, version): one.sent() for version, one in counts.items()}
+    return Traffic(str(analysis), sent)
+
+
+class _Counts:
+    """Messages of one version, by client, and of each field those that sent it."""
+
+    def __init__(self) -> None:
+        self.messages: Counter[str] = Counter()
+        self.fields: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add(self, name: str, version: int, rows: pa.RecordBatch) -> None:
+        """Count rows that all have a body of this version."""
+        clients = pc.dictionary_encode(pc.fill_null(rows["client_id"], ""))
+        names, codes = clients.dictionary.to_pylist(), clients.indices.to_numpy()
+        _tally(self.messages, names, codes)
+        schema = _schema(name, version)
+        if schema is None:
+            return
+        for path, found in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
+            # A field that nobody sent is there too, with no count.
+            _tally(self.fields[path], names, codes[np.unique(found)])
+
+    def sent(self) -> Sent:
+        """The counts, with the clients that sent most."""
+        fields = {path: _senders(counted) for path, counted in self.fields.items()}
+        return Sent(self.messages.total(), _senders(self.messages), fields)
+
+
+def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> None:
+    of_code = np.bincount(codes, minlength=len(names))
+    counts.update({names[at]: int(of_code[at]) for at in np.flatnonzero(of_code)})
+
+
+def _senders(counts: Counter[str]) -> Senders:
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return Senders(tuple(ordered[:MOST_CLIENTS]), len(ordered[MOST_CLIENTS:]))
+
+
+def _by_version(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    decoded = batch.filter(pc.is_valid(batch["body"]))
+    for version in pc.unique(decoded["body_version"]).to_pylist():
+        if version is not None:
+            yield version, decoded.filter(pc.equal(decoded["body_version"], version))
+
+
+def _schema(name: str, version: int) -> Schema | None:
+    """How the catalog lays a version out; None for what it does not have."""
+    try:
+        return resolve(catalog().entry(name).spec(version), version)
+    except (UnknownMessageError, SpecError):
+        return None
+
+
+def _sent_fields(
+    values: pa.Array, structure: Schema, rows: NDArray[np.int64], prefix: str
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Of each field in structures: its path, and the messages that sent it, some more than once.
+
+    ``rows`` has for each of ``values`` the message that it is in.
+    """
+    columns = {one.name for one in values.type}
+    for field in (*structure.inline, *structure.tagged.values()):
+        # The tables leave the bytes of records out.
+        if field.attribute not in columns:
+            continue
+        # `field` forgets that a structure is null; `struct_field` does not.
+        column = pc.struct_field(values, field.attribute)
+        yield prefix + field.name, rows[_is_sent(column, field)]
+        inner = struct_of(field.type)
+        if inner is None:
+            continue
+        if isinstance(field.type, Array):
+            inside, inside_rows = pc.list_flatten(column), rows[pc.list_parent_indices(column)]
+        else:
+            valid = pc.is_valid(column)
+            inside, inside_rows = column.filter(valid), rows[_flags(valid)]
+        yield from _sent_fields(inside, inner, inside_rows, f"{prefix}{field.name}.")
+
+
+def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
+    """Where a column has something else than the field's default."""
+    valid = pc.is_valid(column)
+    if pa.types.is_struct(column.type):
+        return _flags(valid)
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _flags(pc.fill_null(pc.greater(pc.list_value_length(column), 0), False))
+    default = _plain(field.default)
+    if default is None:
+        return _flags(valid)
+    differs = pc.not_equal(column, pa.scalar(default).cast(column.type))
+    return _flags(pc.fill_null(differs, field.nullable))
+
+
+def _plain(default: Any) -> Any:
+    """A default as the tables have it: a uuid is text there, as Kafka prints it."""
+    return uuid_text(default) if isinstance(default, uuid.UUID) else default
+
+
+def _flags(values: pa.Array) -> NDArray[np.bool_]:
+    flags: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
+    return flags

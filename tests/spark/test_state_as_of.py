@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -281,7 +281,20 @@ def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="as_of: expected one ISO 8601 time"):
             parse_moment(texts)
     naive = datetime(2023, 11, 14)  # noqa: DTZ001 - as it must not be
-    for wrong in (naive, {}, {"orders-0": 1}, {"__consumer_offsets": 1}, "noon", {OFFSETS: -1}):
+    beyond = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
+    before = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
+    twice = {"__consumer_offsets-3": 1, "__consumer_offsets-03": 2}
+    for wrong in (
+        naive,
+        beyond,
+        before,
+        twice,
+        {},
+        {"orders-0": 1},
+        {"__consumer_offsets": 1},
+        "noon",
+        {OFFSETS: -1},
+    ):
         with pytest.raises(ArgumentError, match="as_of: expected"):
             AsOf.given(wrong)  # type: ignore[arg-type]  # what a caller may give
     ordinary(tmp_path / "data", is_whole=True)

@@ -107,7 +107,7 @@ def client_metrics(tables: AnalysisTables) -> DataFrame:
         .agg(
             F.count("*").alias("points"),
             F.min("value").alias("least"),
-            F.coalesce(F.avg("value"), F.sum("sum") / F.nullif(F.sum("count"), F.lit(0))).alias(
+            F.coalesce(F.avg("value"), F.sum("sum") / F.nullif(F.try_sum("count"), F.lit(0))).alias(
                 "mean"
             ),
             F.max("value").alias("most"),

@@ -12,6 +12,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import groups, lag, last_commits
+from flexwire.spark.internal_topics.times import passed
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ COLUMNS = (
     Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT),
     Column("partitions", pa.int64(), "how many of its partitions have a commit"),
     Column("lag", pa.int64(), "from the commits to the ends of the logs that were read, together",
-           "where none of these logs was read, and without a commit"),
+           "where none of these logs was read, without a commit, and of offsets far out of reach"),
     Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``"),
     Column("without_end", pa.int64(), "of how many partitions the log was not read, and so the lag "
            "is not known"),
@@ -62,24 +63,24 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     has_commit = F.col("offset").isNotNull()
     committed = each.groupBy("group", "topic").agg(
         F.count_if(has_commit).alias("partitions"),
-        F.sum("lag").alias("lag"),
+        F.try_sum("lag").alias("lag"),
         F.max("lag").alias("max_lag"),
-        F.count_if(has_commit & F.col("lag").isNull()).alias("without_end"),
+        F.count_if(has_commit & F.col("end_offset").isNull()).alias("without_end"),
         F.sum(F.size("pending")).cast("bigint").alias("pending"),
         F.max("commit_time").alias("last_commit_time"),
+        F.max("log_partition").alias("commits_partition"),
         F.bool_and("is_known").alias("has_commits"),
     )
     known = every.select(
-        *("group", "type", F.col("members").cast("bigint"), "time"),
+        *("group", "type", F.col("members").cast("bigint"), "time", "log_partition"),
         F.col("is_known").alias("has_group"),
     )
     both = committed.join(known, "group", "full").na.fill(
         0, ["partitions", "without_end", "pending"]
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
-    newest = F.lit(logs.newest(_TOPIC)).cast("timestamp")
-    since = F.unix_micros(newest) - F.unix_micros(F.greatest("last_commit_time", "time"))
-    idle = F.when(is_empty & since.isNotNull(), F.greatest(since, F.lit(0))).alias("idle_us")
+    now = logs.now(_TOPIC, F.coalesce("log_partition", "commits_partition"))
+    idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now)).alias("idle_us")
     is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
     made = both.withColumn("is_known", is_known)
     return made.select(*(one.name for one in COLUMNS[:-2]), idle, "is_known")

@@ -11,8 +11,8 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.internal_topics import hanging_transactions as hanging
 from flexwire.spark.internal_topics import transactions
+from flexwire.spark.internal_topics.hanging_transactions import NOW, hanging_by
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -51,18 +51,21 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame:
 
     A coordinator aborts what is past its timeout; one that did not is there. And a partition may
     have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
-    of any internal topic was written, or the moment that is asked for. Logs that were copied one
+    of any internal topic was written, or the moment that is asked for, and where offsets say that
+    of each log of a coordinator. Logs that were copied one
     after the other, while a broker ran, may show one that hangs and does not. As of offsets of
     coordinators' logs those that no coordinator knows are not there.
     """
     logs = tables.internal
     known = None if logs is None else logs.view(_TOPIC, transactions)
-    now = None if logs is None else logs.newest(_TOPIC)
-    if logs is None or known is None or now is None:
+    newest = None if logs is None else logs.newest(_TOPIC)
+    if logs is None or known is None or newest is None:
         return no_rows(tables.frames, COLUMNS)
-    found = hanging(known, now, _opened(logs))
+    now = logs.now(_TOPIC, F.col("log_partition"))
+    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), _opened(logs))
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
-    open_us = F.unix_micros(F.lit(now)) - F.unix_micros("open_since")
+    ours = F.coalesce(NOW, F.lit(newest))
+    open_us = F.unix_micros(ours) - F.unix_micros("open_since")
     made = found.withColumns({"open_us": open_us, "is_known": is_known})
     return made.select(*(one.name for one in COLUMNS))
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 TOPICS: Final = frozenset(one.topic for one in InternalTopic)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE: Final = ("topic", "partition")
+_UNKNOWN: Final = "the state as of offset {} is not known"
 _ENDS: Final = "topic string, partition int, end_offset bigint"
 
 
@@ -93,7 +94,7 @@ class InternalLogs:
             end = ends.get(number)
             if end is None or offset > end:
                 has = "is not among the logs" if end is None else f"ends at {end}"
-                reason = f"the state as of offset {offset} is not known: the log {has}"
+                reason = f"{_UNKNOWN.format(offset)}: the log {has}"
                 raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
@@ -176,20 +177,47 @@ class InternalLogs:
     def newest(self, of: InternalTopic) -> datetime | None:
         """When it is by a broker's clock, for answers about the log of a topic.
 
-        At the end it is when the last record of any internal topic was written, at a time that
-        time, and where offsets are given for the topic the last record before these.
+        At the end it is when the last record of any internal topic was written, and at a time that
+        time. Where offsets are given for the topic each partition has its own, and this is the
+        latest.
         """
-        ours = self.batches.where(F.col("topic").isin(*TOPICS))
         offsets = self.as_of.of(of)
-        if offsets:
-            is_before = F.lit(False)
-            for number, offset in offsets.items():
-                is_before |= (F.col("partition") == number) & (F.col("last_offset") < offset)
-            ours = ours.where((F.col("topic") == of.topic) & is_before)
+        there = {one.partition for one in self.directories[of.topic].values()}
+        known = [self._newest_before.get((of.topic, one)) for one in offsets]
+        if not offsets or there - offsets.keys():
+            known.append(self._newest_of_all)
+        return max((one for one in known if one is not None), default=None)
+
+    def now(self, of: InternalTopic, partition: Column) -> Column:
+        """The same of a partition of the topic, in µs since 1970; null where it is not known."""
+        now = _micros(self._newest_of_all)
+        for number in self.as_of.of(of):
+            own = _micros(self._newest_before.get((of.topic, number)))
+            now = F.when(partition == number, own).otherwise(now)
+        return now
+
+    @cached_property
+    def _newest_of_all(self) -> datetime | None:
+        ours = self.batches.where(F.col("topic").isin(*TOPICS))
         [row] = ours.agg(F.unix_micros(F.max("newest_time"))).collect()
         last = None if row[0] is None else _EPOCH + timedelta(microseconds=row[0])
         time = self.as_of.time
         return last if time is None or last is None else min(time, last)
+
+    @cached_property
+    def _newest_before(self) -> dict[tuple[str, int], datetime]:
+        """When the last record before an offset that is given was written, by its partition."""
+        is_before = F.lit(False)
+        for (topic, number), offset in self.as_of.offsets.items():
+            is_of = (F.col("topic") == topic) & (F.col("partition") == number)
+            is_before |= is_of & (F.col("last_offset") < offset)
+        newest = F.unix_micros(F.max("newest_time"))
+        rows = self.batches.where(is_before).groupBy(*_PLACE).agg(newest.alias("at")).collect()
+        return {
+            (row.topic, row.partition): _EPOCH + timedelta(microseconds=row["at"])
+            for row in rows
+            if row["at"] is not None
+        }
 
     def ends(self, of: InternalTopic) -> DataFrame:
         """The end of each partition's log: ``topic``, ``partition``, ``end_offset``.
@@ -240,9 +268,19 @@ def internal_topics(files: Sequence[Source]) -> frozenset[str]:
 
 
 def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
-    """Refuse a moment where none of the files of logs is of an internal topic."""
-    if as_of != END and not internal_topics(files):
+    """Refuse a moment where none of the files of logs is of an internal topic.
+
+    And raise `CaptureError` for offsets of a partition whose log is not among them.
+    """
+    if as_of == END:
+        return
+    there = {partition for _, partition, _ in _segments(files)}
+    if TOPICS.isdisjoint(one.topic for one in there):
         raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
+    for one, offset in as_of.offsets.items():
+        if one not in there:
+            reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
+            raise CaptureError(reason, source=str(one))
 
 
 def without_logs(
@@ -286,6 +324,11 @@ def listeners(endpoints: str) -> Column:
     return F.transform(
         endpoints, lambda one: F.format_string("%s://%s:%d", *(one[name] for name in names))
     )
+
+
+def _micros(time: datetime | None) -> Column:
+    found = None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
+    return F.lit(found).cast("bigint")
 
 
 def _segments(files: Sequence[Source]) -> list[tuple[str, Partition, int]]:

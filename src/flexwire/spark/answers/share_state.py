@@ -12,6 +12,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import share_state as state_of
+from flexwire.spark.internal_topics.share_state import held_batches
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ COLUMNS = (
     Column("done", pa.int64(), "how many from the start offset on are done",
            "where the log does not say it, as before Kafka 4.2"),
     Column("deliveries", pa.int32(), "how often the one that was delivered most often was, of the "
-           "batches that the state has", "where it has none"),
-    Column("batches", pa.int64(), "the batches that the state has, which share one fate",
+           "batches from the start offset on", "where there are none"),
+    Column("batches", pa.int64(), "the batches from the start offset on, each with one fate",
            "where it is not known"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
            "where no record says it"),
@@ -56,9 +57,10 @@ def share_state(tables: AnalysisTables) -> DataFrame:
         return no_rows(tables.frames, COLUMNS)
     ends = logs.ends(_TOPIC)
     done = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
-    batches = F.col("state_batches")
+    batches = held_batches(F.col("state_batches"), F.col("start_offset"))
     lag = F.when(
-        F.col("start_offset") >= 0, F.col("end_offset") - F.col("start_offset") - F.col("done")
+        F.col("start_offset") >= 0,
+        F.try_subtract(F.try_subtract("end_offset", "start_offset"), F.col("done")),
     )
     made = state.join(logs.topic_names(), "topic_id", "left").join(
         ends, ["topic", "partition"], "left"

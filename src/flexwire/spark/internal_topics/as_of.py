@@ -43,13 +43,17 @@ class AsOf:
     def given(cls, moment: Moment) -> AsOf:
         """Take a moment; `ArgumentError` for what is not one."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
-            return cls(moment)
+            try:
+                return cls(moment.astimezone(UTC))
+            except OverflowError:
+                # In UTC it is before the year 1, or after 9999.
+                raise refuse("as_of", _EXPECTED, moment) from None
         if not isinstance(moment, Mapping) or not moment:
             raise refuse("as_of", _EXPECTED, moment)
         offsets = {}
         for name, offset in moment.items():
             partition = parse_directory(name, is_tiered=False) if isinstance(name, str) else None
-            if partition is None or partition.topic not in _TOPICS:
+            if partition is None or partition.topic not in _TOPICS or partition in offsets:
                 raise refuse("as_of", _EXPECTED, moment)
             offsets[partition] = to_int(offset, "as_of", least=0)
         return cls(None, offsets)

@@ -27,6 +27,7 @@ from flexwire.spark.internal_topics.cluster_source import (
     snapshot_records,
 )
 from flexwire.spark.internal_topics.records import internal_records
+from flexwire.spark.internal_topics.times import first_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,7 +185,7 @@ def cluster_state(
 def _milliseconds(time: datetime) -> int:
     if not isinstance(time, datetime) or time.tzinfo is None:
         raise refuse("time", "a datetime with a time zone", time)
-    return int(time.timestamp() * 1000)
+    return first_after(time) - 1
 
 
 def _marked(rows: DataFrame, proven: int, known: int | None) -> DataFrame:

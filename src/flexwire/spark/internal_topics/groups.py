@@ -93,8 +93,8 @@ def groups(log: InternalLog) -> DataFrame:
 
     ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
     a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
-    when a classic one came to be as it is; ``is_known``: false where compaction removed what was
-    there, if anything was. What was deleted is not there.
+    when a classic one came to be as it is; ``log_partition`` of its records; ``is_known``: false
+    where compaction removed what was there, if anything was. What was deleted is not there.
     """
     last, value = _last(log, _OF_GROUPS), F.col("value")
     is_group = F.col("member_id").isNull()
@@ -102,6 +102,7 @@ def groups(log: InternalLog) -> DataFrame:
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
         F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
         F.bool_and("is_known").alias("is_known"),
+        F.max("log_partition").alias("log_partition"),
     )
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
     made = found.where(value.isNotNull() | ~F.col("is_known"))
@@ -111,6 +112,7 @@ def groups(log: InternalLog) -> DataFrame:
         *(f"value.{name}" for name in ("protocol_type", "protocol", "epoch")),
         F.coalesce(classic, F.when(value.isNotNull(), F.col("joined"))).alias("members"),
         moment("value.time").alias("time"),
+        "log_partition",
         "is_known",
     )
 
@@ -202,6 +204,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
             )
         ),
         F.bool_or(HIDES).alias(HIDES),
+        F.max("partition").alias("log_partition"),
     )
     of_group, of_member, of_assignment = (F.col(f"{name}_at").isNotNull() for name in _SIDES)
     is_seen = of_group | (of_member & of_assignment)
@@ -258,6 +261,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         of(others, "key", "member_id", "string"),
         side.alias("side"),
         F.col("offset").alias("at"),
+        "partition",
         *(F.when(there & (side == name), one).alias(name) for name, one in made),
         IS_LATER,
         HIDES,

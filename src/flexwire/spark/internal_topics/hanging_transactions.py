@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 PAST_TIMEOUT, NOT_OF_COORDINATOR = "past its timeout", "its coordinator has not this one"
+NOW: Final = "now"
 _PLACE: Final = ("topic", "partition")
 _KEY: Final = ("producer_id", *_PLACE)
 
@@ -33,7 +34,11 @@ def hanging_transactions(
     ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
     ``reason``.
     """
-    now = F.lit(at)
+    return hanging_by(transactions.withColumn(NOW, F.lit(at)), opened).drop(NOW)
+
+
+def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
+    """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
     known = transactions.where(F.col("state").isin(*OPEN))
     ours = known.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",
@@ -43,11 +48,12 @@ def hanging_transactions(
         "producer_epoch",
         *(F.col(f"one.{name}").alias(name) for name in _PLACE),
         F.coalesce("start_time", "last_update_time").alias("open_since"),
+        NOW,
     )
     no_offset = F.lit(None).cast("bigint")
     if opened is None:
         found = ours.withColumn("first_offset", no_offset)
-        return _rows(found, _is_past(now))
+        return _rows(found, _is_past())
     theirs = opened.select(
         *_KEY, "first_offset", F.col("first_time"), F.col("producer_epoch").alias("epoch")
     )
@@ -56,12 +62,12 @@ def hanging_transactions(
     epoch = F.coalesce("producer_epoch", "epoch")
     both = both.withColumns({"open_since": since, "producer_epoch": epoch})
     is_nobodys = F.col("state").isNull() & F.col("first_offset").isNotNull()
-    return _rows(both, _is_past(now) | is_nobodys)
+    return _rows(both, _is_past() | is_nobodys)
 
 
-def _is_past(now: Column) -> Column:
+def _is_past() -> Column:
     timeout = F.make_dt_interval(secs=F.col("timeout_ms") / 1000)
-    return F.coalesce(F.col("open_since") + timeout < now, F.lit(False))
+    return F.coalesce(F.col("open_since") + timeout < F.col(NOW), F.lit(False))
 
 
 def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
@@ -74,4 +80,5 @@ def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
         *_PLACE,
         *("first_offset", "open_since"),
         reason.alias("reason"),
+        NOW,
     )

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.spark.internal_topics.log import HIDES, IS_LATER
 from flexwire.spark.internal_topics.times import moment
+from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,6 +80,64 @@ def share_state(log: InternalLog) -> DataFrame:
         F.coalesce(F.get("since", F.size("since") - 1)["at"], "snapshot.at").alias("log_offset"),
         "is_known",
     )
+
+
+def held_batches(batches: Column, start: Column) -> Column:
+    """What ``state_batches`` add up to: in order, no two about the same offset, null if they are.
+
+    Where two overlap the later one holds, below ``start`` all is done, and neighbours that share
+    one fate are one. What no broker writes, as one that ends before it begins, is left out.
+    """
+    is_batch = F.filter(
+        batches,
+        lambda one: (
+            (one["first_offset"] >= 0)
+            & (one["first_offset"] <= one["last_offset"])
+            & (one["last_offset"] < INT64_MAX)
+        ),
+    )
+    held = F.aggregate(
+        is_batch,
+        F.array().cast(_BATCHES),
+        lambda before, one: F.concat(
+            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, one))), _is_left),
+            F.array(_part(one, one["first_offset"], one["last_offset"])),
+        ),
+    )
+    cut = F.transform(
+        held, lambda one: _part(one, F.greatest(one["first_offset"], start), one["last_offset"])
+    )
+    ordered = F.array_sort(F.filter(cut, _is_left))
+    return F.aggregate(ordered, F.array().cast(_BATCHES), _joined)
+
+
+def _beside(old: Column, one: Column) -> Column:
+    """Give what another batch leaves of an old one: before it, and after it."""
+    first, last = old["first_offset"], old["last_offset"]
+    return F.array(
+        _part(old, first, F.least(last, one["first_offset"] - 1)),
+        _part(old, F.greatest(first, one["last_offset"] + 1), last),
+    )
+
+
+def _joined(before: Column, one: Column) -> Column:
+    """Give batches with the one that follows them, joined where it goes on as the last does."""
+    last = F.get(before, F.size(before) - 1)
+    goes_on = last["last_offset"] + 1 == one["first_offset"]
+    for name in BATCH[2:]:
+        goes_on &= last[name] == one[name]
+    joined = F.array(_part(last, last["first_offset"], one["last_offset"]))
+    rest = F.slice(before, 1, F.greatest(F.size(before) - 1, F.lit(0)))
+    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(one)))
+
+
+def _part(of: Column, first: Column, last: Column) -> Column:
+    ends = (first.alias(BATCH[0]), last.alias(BATCH[1]))
+    return F.struct(*ends, *(of[name].alias(name) for name in BATCH[2:]))
+
+
+def _is_left(one: Column) -> Column:
+    return one["first_offset"] <= one["last_offset"]
 
 
 def _last(name: str, unchanged: int) -> Column:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -18,7 +17,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.maven import ROOT, Jars
+from tools.companions import MOST_SECONDS, accompany, companion
+from tools.maven import Jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,8 +28,6 @@ VERSIONS = ("3.9.2", "4.0.2", "4.4.0")
 STARTED, TAKEN = "Kafka Server started", "Address already in use"
 # Of these tests Kafka's own tier is published, which is a directory; of 4.4.0 they are not.
 TIERED = "3.9.2"
-# A loaded machine takes a minute.
-MOST_SECONDS = 180
 MOST_TRIES = 4
 # Nothing but a single node keeps these on one.
 _ALONE = {
@@ -42,7 +40,7 @@ _ALONE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-CLUSTER_ID, CLASS_PATH = "cluster.id", "class.path"
+CLUSTER_ID, CLASS_PATH, JAVA_OPTIONS = "cluster.id", "class.path", "java.options"
 # Voters are in the log, and may change, where this is set to nothing (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
@@ -62,34 +60,18 @@ def broker(
 ) -> Iterator[str]:
     """The address of a broker that runs while the block does; `RuntimeError` if it does not start.
 
-    ``settings`` are the broker's own, as in ``server.properties``, and two that are not in it:
-    `CLUSTER_ID`, of the cluster that a node is to belong to, and `CLASS_PATH`, for plug-ins.
+    ``settings`` are the broker's own, as in ``server.properties``, and three that are not in it:
+    `CLUSTER_ID`, of the cluster that a node is to belong to, `CLASS_PATH`, for plug-ins, and
+    `JAVA_OPTIONS`, with spaces between them.
     """
     jars(version)
-    command = [sys.executable, "-m", "tools.broker", version, str(directory)]
-    command += [f"{key}={value}" for key, value in (settings or {}).items()]
-    # Nothing is sent to it: it ends when this end is closed.
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        # Ctrl-C is for whoever asked, who then closes it.
-        start_new_session=True,
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes
-        address = process.stdout.readline().strip()
-        try:
-            if not address:
-                log = directory / "broker.log"
-                said = log.read_text(errors="replace")[-4000:] if log.exists() else "nothing"
-                raise RuntimeError(f"the broker {version} did not start; it said:\n{said}")
-            yield address
-        finally:
-            process.stdin.close()
-            process.wait(MOST_SECONDS)
+    given = [
+        version,
+        str(directory),
+        *(f"{key}={value}" for key, value in (settings or {}).items()),
+    ]
+    with companion("tools.broker", given, directory / "broker.log") as address:
+        yield address
 
 
 def jars(version: str) -> Path:
@@ -122,18 +104,7 @@ def main(version: str, where: str, *settings: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     own = dict(one.split("=", 1) for one in settings)
     process, address = _started(version, directory, own)
-    try:
-        sys.stdout.write(f"{address}\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            sys.stdin.read()
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    accompany(process, address)
 
 
 def _started(
@@ -144,7 +115,8 @@ def _started(
     java = str(find_java() / "bin" / "java")
     own = dict(own)
     plug_ins, cluster = own.pop(CLASS_PATH, ""), own.pop(CLUSTER_ID, None) or new_id()
-    run = [java, *_JAVA, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
+    options = own.pop(JAVA_OPTIONS, "").split()
+    run = [java, *_JAVA, *options, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
     # Ports that settings name may be taken for good.
     for _ in range(MOST_TRIES):

@@ -130,6 +130,19 @@ class Coordinated:
             self._produce()
             taken += len(made.poll(timeout=2) or [])
             assert time.monotonic() < end, "the share group has no record"
+        # What was delivered last is acknowledged by asking for more.
+        while {
+            one["startOffset"] < 0 for topic in self._shared() for one in topic["partitions"]
+        } != {False}:
+            made.poll(timeout=1)
+            assert time.monotonic() < end, "the share group has acknowledged nothing"
+
+    def _shared(self) -> list[dict[str, Any]]:
+        """What the broker says of each partition of the share group, by topic."""
+        wanted = [{"groupId": "g-share", "topics": None}]
+        told = self._said("DescribeShareGroupOffsets", groups=wanted)
+        topics: list[dict[str, Any]] = told["groups"][0]["topics"]
+        return topics
 
     def _delete(self, group: str) -> None:
         gone = self._consumer(group)
@@ -165,9 +178,7 @@ class Coordinated:
         if self.has_share:
             said.consumers = self._said("ConsumerGroupDescribe", groupIds=ids, **quiet)["groups"]
             said.share = self._said("ShareGroupDescribe", groupIds=ids, **quiet)["groups"]
-            wanted = [{"groupId": "g-share", "topics": None}]
-            told = self._said("DescribeShareGroupOffsets", groups=wanted)
-            said.share_offsets = told["groups"][0]["topics"]
+            said.share_offsets = self._shared()
         said.unstable = {
             (group["groupId"], topic["name"], one["partitionIndex"])
             for group in self._fetched(stable=True)

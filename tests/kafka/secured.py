@@ -28,7 +28,7 @@ from tests.tls import Authority
 from tools.broker import broker, jars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flexwire.net.stamping import Stamping
 
@@ -69,7 +69,7 @@ def secured(version: str, directory: Path) -> Iterator[Secured]:
         found = [HostPort(LOOPBACK, one.getsockname()[1]) for one in sockets]
     listeners = dict(zip(names, found, strict=True))
     with broker(version, directory, _settings(authority, listeners)):
-        _prepare(listeners["PLAINTEXT"])
+        prepare(listeners["PLAINTEXT"])
         yield Secured(version, authority, listeners)
 
 
@@ -106,7 +106,8 @@ def _settings(authority: Authority, listeners: dict[str, HostPort]) -> dict[str,
     }
 
 
-def _prepare(plain: HostPort) -> None:
+def prepare(plain: HostPort) -> None:
+    """Create the topic, and a user of SCRAM."""
     admin: Any = confluent_admin
     client = admin.AdminClient({"bootstrap.servers": str(plain)})
     for made in client.create_topics([NewTopic(TOPIC, 2, 1)]).values():
@@ -175,13 +176,22 @@ def by_java(
             who = 'unsecuredLoginStringClaim_sub="bob"'
         told["sasl.mechanism"] = mechanism
         told["sasl.jaas.config"] = f"{_MODULES[mechanism]} required {who};"
-    properties.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
-    java = str(find_java() / "bin" / "java")
-    command = [java, "-Xmx128m", "-cp", f"{jars(version)}/*", str(TALK), str(properties)]
-    command += [TOPIC, prefix, str(COUNT)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
+    ran = talk(jars(version), told, prefix, properties)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout.split()
+
+
+def talk(
+    jars: Path, told: dict[str, str], prefix: str, properties: Path, options: Iterable[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a release of Kafka's own client, whose properties are written to a file."""
+    properties.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
+    java = str(find_java() / "bin" / "java")
+    command = [java, "-Xmx128m", *options, "-cp", f"{jars}/*", str(TALK), str(properties)]
+    command += [TOPIC, prefix, str(COUNT)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
+    )
 
 
 def unsecured_jws(subject: str) -> str:

@@ -32,10 +32,12 @@ with broker(sys.argv[1], Path(sys.argv[2])) as address:
 def test_a_broker_ends_with_its_caller_though_that_was_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ASKS, VERSIONS[-1], str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=maven.ROOT) as caller:
-        assert caller.stdout is not None
-        host, port = caller.stdout.readline().split(":")
-        socket.create_connection((host, int(port)), 60).close()
-        caller.kill()
+        try:
+            assert caller.stdout is not None
+            host, port = caller.stdout.readline().split(":")
+            socket.create_connection((host, int(port)), 60).close()
+        finally:
+            caller.kill()
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+# All of them say Spark, though one starts it: tests with Spark come first, and between them and the
+# others every cluster would be started and driven a second time.
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # Of the newest release; the others have one.
 NODES = 3
 HAVE_RECORDS = {"ProduceRequest", "FetchResponse"}
@@ -194,7 +196,6 @@ def ours(release: str, log: Path) -> list[str]:
     return [line for row in found for line in tool(row, found)]
 
 
-@pytest.mark.spark
 def test_an_analysis_counts_the_same_messages(
     spark: SparkSession, driven: Driven, tmp_path: Path
 ) -> None:

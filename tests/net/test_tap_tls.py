@@ -282,24 +282,42 @@ def test_a_program_with_protocols_before_its_addresses(made: Made, tmp_path: Pat
     run(job())
 
 
+def shakes(version: int) -> bytes:
+    handshake = make("SaslHandshakeRequest", mechanism="GSSAPI")
+    return request_payload(SASL_HANDSHAKE, version, handshake)
+
+
+TICKET = bytes.fromhex("600d06092a864886f712010202") + b"secret"
+
+
+@pytest.mark.parametrize("begins", [[shakes(1)], [shakes(0), TICKET], [TICKET]])
 @pytest.mark.parametrize("keeps", [True, False])
 def test_gssapi_is_counted_and_said_once_where_its_ticket_cannot_be_for_the_tap(
-    keeps: Any, made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    keeps: Any, begins: list[bytes], made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    handshake = make("SaslHandshakeRequest", mechanism="GSSAPI")
+
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for one in begins:
+            await reader.readexactly(4 + len(one))
+            # A handshake's correlation id, error code 0, and the same mechanism.
+            told = b"secret" if one == TICKET else one[4:8] + b"\0\0\0\0\0\1\0\6GSSAPI"
+            writer.write(frame(told))
 
     async def job() -> None:
         async with (
-            serving(Broker(echo)) as upstream,
+            serving(answers) as upstream,
             tapped(
                 upstream, tmp_path, security=TapSecurity(made.listen), keep_addresses=keeps
             ) as tap,
         ):
             for _ in range(2):
                 async with connected(tap.listen_address, made.client) as client:
-                    await client.ask(request_payload(SASL_HANDSHAKE, 1, handshake))
+                    for one in begins:
+                        await client.ask(one)
             await settled(lambda: tap.stats.open_connections == 0)
-            assert tap.stats.gssapi == 2
+            assert (tap.stats.gssapi, tap.stats.not_requests, tap.stats.unpaired) == (2, 0, 0)
+            assert tap.stats.withheld == 4 * (TICKET in begins)
+        assert not any(b"secret" in path.read_bytes() for path in tap.capture_paths)
 
     run(job())
     assert caplog.text.count("a client asks for GSSAPI") == (0 if keeps else 1)

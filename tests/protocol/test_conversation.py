@@ -229,6 +229,32 @@ def test_tokens_after_a_sasl_handshake_of_version_0_are_not_requests(tokens: lis
     assert conversation.unpaired == 0
 
 
+# As Kafka's client of 0.9 begins; then it goes on with an empty token, and one more.
+TICKET = bytes.fromhex("608202c006092a864886f71201020201006e8202af308202ab")
+
+
+@pytest.mark.parametrize("length", ["05", "8105", "820005"])
+def test_a_ticket_needs_no_handshake_before_it(length: str) -> None:
+    conversation = Conversation()
+    for token in (bytes.fromhex(f"60{length}") + TICKET[4:], b"", b"\x05\x04\x04\xff" + bytes(24)):
+        sent = conversation.request(token)
+        assert (sent.kind, sent.request, sent.is_guarded) == ("token", None, True)
+        assert conversation.response(b"\x60\x6a\x06\x09") == sent
+    assert conversation.request(request(2)).request is not None
+    assert conversation.response(response(2)).request is not None
+    assert conversation.request(PLAIN).kind == "unread"
+    assert conversation.unpaired == 0
+
+
+@pytest.mark.parametrize("place", [*range(15)])
+def test_what_differs_from_a_ticket_in_one_byte_is_none(place: int) -> None:
+    damaged = bytearray(TICKET)
+    damaged[place] ^= 0x10
+    # All but the two bytes of its length.
+    assert (Conversation().request(bytes(damaged)).kind == "token") is (place in {2, 3})
+    assert Conversation().request(TICKET[:place]).kind == "unread"
+
+
 def test_a_request_that_waits_is_answered_before_a_token_and_after_one_that_was_lost() -> None:
     conversation = Conversation()
     conversation.request(handshake())

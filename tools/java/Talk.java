@@ -3,6 +3,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -34,14 +35,25 @@ public class Talk {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(told, read, read)) {
             consumer.subscribe(List.of(topic));
             for (int left = count; left > 0; ) {
-                for (ConsumerRecord<String, String> one : consumer.poll(Duration.ofSeconds(1))) {
-                    if (one.value().startsWith(given[2])) {
-                        System.out.println(one.value());
+                for (ConsumerRecord<?, ?> one : poll(consumer)) {
+                    String value = one.value().toString();
+                    if (value.startsWith(given[2])) {
+                        System.out.println(value);
                         left--;
                     }
                 }
             }
             consumer.commitSync();
+        }
+    }
+
+    /** Releases before 2.0 know the one way, and those from 4.0 on the other. */
+    private static ConsumerRecords<?, ?> poll(KafkaConsumer<?, ?> consumer) throws Exception {
+        try {
+            Object second = Duration.ofSeconds(1);
+            return (ConsumerRecords<?, ?>) KafkaConsumer.class.getMethod("poll", Duration.class).invoke(consumer, second);
+        } catch (NoSuchMethodException before20) {
+            return (ConsumerRecords<?, ?>) KafkaConsumer.class.getMethod("poll", long.class).invoke(consumer, 1000L);
         }
     }
 }

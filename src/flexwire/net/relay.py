@@ -152,8 +152,9 @@ class Relay:
         if turn.error is not None:
             self._statistics.not_requests += 1
             self._say_once("passed on what is not a request", turn.error)
-        elif turn.request is not None and asks_for_tickets(turn.request, payload):
-            self._statistics.gssapi += 1
+        elif asks_for_tickets(turn.request, payload):
+            # The ticket of a handshake that was counted is none of its own.
+            self._statistics.gssapi += turn.request is not None or not self.asked_for_tickets
             self.asked_for_tickets = True
 
     def _end_requests(self) -> None:

@@ -49,7 +49,7 @@ class TapStatistics:
     unpaired: int = 0
     """Responses without their request, or too short to be one; passed on."""
     gssapi: int = 0
-    """Handshakes of SASL for GSSAPI, which holds only where the tap has the broker's own name."""
+    """Beginnings of GSSAPI, which holds only where the tap has the broker's own name."""
     withheld: int = 0
     """Frames that hold credentials, which are not in the capture."""
     rewritten: int = 0

@@ -1,12 +1,13 @@
 """Authentication on a connection: when it may be under way, and SASL tokens as bare frames.
 
-Tokens hold credentials and look like anything. So nothing here tries to recognize one: a token is
-what is not a request where one may come, and what is not understood is guarded as a credential
-until the connection has shown that it is not authenticating.
+Tokens hold credentials and look like anything. So nothing here tries to recognize one, but for the
+first of GSSAPI: a token is what is not a request where one may come, and what is not understood is
+guarded as a credential until the connection has shown that it is not authenticating.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from flexwire.errors import CodecError, FrameError
@@ -20,6 +21,11 @@ HANDSHAKES: Final = "SaslHandshakeRequest"
 # The mechanism that is bound to a host's name.
 TICKETS: Final = b"GSSAPI"
 AUTHENTICATES: Final = "SaslAuthenticateRequest"
+# How the first token of Kerberos begins (RFC 2743, section 3.1, and RFC 4121, section 4.1): read as
+# a request, its api key is 0x60 and one more byte, which no release comes near.
+_TICKET = re.compile(
+    rb"\x60(?:[\x00-\x7f]|\x81.|\x82..)\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02", re.DOTALL
+)
 
 
 class Authentication:
@@ -64,9 +70,22 @@ def is_believable(request: RequestFrame) -> bool:
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
-def asks_for_tickets(request: RequestFrame, payload: bytes) -> bool:
-    """Whether a client begins GSSAPI: its ticket is for the name that it believes to talk to."""
+def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
+    """Whether a client begins GSSAPI: its ticket is for the name that it believes to talk to.
+
+    The request is None where the frame is a token.
+    """
+    if request is None:
+        return is_ticket(payload)
     return request.message_name == HANDSHAKES and TICKETS in payload[request.body_offset :]
+
+
+def is_ticket(payload: bytes) -> bool:
+    """Whether a frame is GSSAPI's first token, which needs no handshake before it.
+
+    Clients of Kafka 0.9 send none, and brokers before 4.0 take what is not a request for GSSAPI.
+    """
+    return _TICKET.match(payload) is not None
 
 
 class SaslExchange:
@@ -75,6 +94,7 @@ class SaslExchange:
     SaslHandshake v0 says that the next frames hold the mechanism's own tokens, with no header
     (KIP-43); from v1 on they travel inside SaslAuthenticate (KIP-152). Nothing on the wire says
     when the tokens end: they end with the first frame that is a request of a released version.
+    GSSAPI's may come with no handshake at all (`is_ticket`).
     Tokens hold credentials, so nothing of them is read beyond what that question needs.
     """
 
@@ -86,7 +106,8 @@ class SaslExchange:
 
         Raises what `read_request` raises, outside the exchange of tokens.
         """
-        if self._exchanging and not _is_request(payload):
+        if is_ticket(payload) or (self._exchanging and not _is_request(payload)):
+            self._exchanging = True
             return None
         request = read_request(payload)
         self._exchanging = begins_raw_tokens(request)

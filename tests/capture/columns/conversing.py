@@ -44,6 +44,7 @@ CHANCES = {
     "handshake v1": 0.3,
     "authenticate": 0.3,
     "token": 0.3,
+    "ticket": 0.1,
     "answer to a token": 0.3,
     "damaged request": 0.6,
     "damaged secret": 0.1,
@@ -109,6 +110,7 @@ def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Directi
             SASL_AUTHENTICATE, 2, make("SaslAuthenticateRequest", auth_bytes=b"secret"), **named
         ),
         "token": lambda: b"\0alice\0secret",
+        "ticket": lambda: bytes.fromhex("600d06092a864886f712010202") + b"secret",
         "damaged request": lambda: heartbeat(client_id=chance.choice(["tests", "other"]), **named),
         "damaged secret": lambda: request_payload(
             SASL_AUTHENTICATE, 2, b"", unknown_tagged_fields={1: b"secret"}, **named
@@ -143,7 +145,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
         if exchanging.get(number) and chance.random() < 0.7:
             kind = chance.choice(["token", "answer to a token", "answer to a token", "garbage"])
             exchanging[number] -= 1
-        elif kind == "handshake":
+        elif kind in {"handshake", "ticket"}:
             exchanging[number] = 6
         direction, payload = sent(kind, chance, chance.randrange(1, 6))
         now += chance.choice([0, 1, 5, -20])

@@ -22,6 +22,7 @@ from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
 from flexwire.protocol.requests import decodes
+from flexwire.protocol.sasl import is_ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -256,8 +257,10 @@ class Turns:
 
     def _may_exchange(self, run: Run, row: int) -> bool:
         frames = run.frames
-        is_whole = row not in frames.error and not frames.is_response[row]
-        return is_whole and run.table.is_handshake(frames.payload(row))
+        if row in frames.error or frames.is_response[row]:
+            return False
+        payload = frames.payload(row)
+        return run.table.is_handshake(payload) or is_ticket(payload)
 
     def _read_odd(self, run: Run, row: int, number: int) -> None:
         """Read one frame as an object, by the state of its connection."""

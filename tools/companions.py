@@ -1,0 +1,67 @@
+"""Programs that run beside a caller and end with it: also when the caller is killed.
+
+The caller holds the other end of their standard input, to which nothing is sent, and they stop
+when it is closed. Their first line says where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tools.maven import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# A loaded machine takes a minute.
+MOST_SECONDS = 180
+_SHOWN = 4000
+
+
+@contextlib.contextmanager
+def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
+    """What a module's program says first, while it runs; `RuntimeError` if it does not start.
+
+    ``log`` is where what it runs writes why.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-m", module, *given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        # Ctrl-C is for whoever asked, who then closes it.
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes
+        address = process.stdout.readline().strip()
+        try:
+            if not address:
+                said = log.read_text(errors="replace")[-_SHOWN:] if log.exists() else "nothing"
+                raise RuntimeError(f"{module} {given[0]} did not start; it said:\n{said}")
+            yield address
+        finally:
+            process.stdin.close()
+            process.wait(MOST_SECONDS)
+
+
+def accompany(process: subprocess.Popen[bytes], address: str) -> None:
+    """Say where a process is, and end it when standard input ends."""
+    try:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            sys.stdin.read()
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -153,7 +153,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
     told = docs("release:3.8.1", "--format", "markdown", "--out", tmp_path)
     assert told.exit_code == 2
-    assert "leave PATH out" in told.output
+    assert "leave PATH and --capture out" in told.output
 
 
 @pytest.mark.slow

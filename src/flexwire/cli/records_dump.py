@@ -59,6 +59,14 @@ _PARTS = {
     help="Only batches that begin within so many bytes of a log.",
 )
 @click.option(
+    "--dialect",
+    type=click.Choice(["kafka", "kip82"]),
+    default="kafka",
+    show_default=True,
+    help="What magic 2 is in logs: the record batch of released Kafka, or the message that the "
+    "document of KIP-82 proposed, with typed headers.",
+)
+@click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
     help="Decode the records of an internal topic; by default as the directory is named. "
@@ -110,6 +118,7 @@ def records_dump(
     offsets: tuple[int, int] | None,
     times: tuple[int, int] | None,
     max_bytes: int | None,
+    dialect: str,
     decode: str | None,
     release: str | None,
     key_notation: str | None,
@@ -140,6 +149,7 @@ def records_dump(
     with _progress() as hear:
         options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),
+            kip82=dialect == "kip82",
             offsets=offsets,
             times=times,
             max_bytes=max_bytes,

@@ -39,10 +39,12 @@ class DumpOptions:
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.
+    ``kip82`` says that logs hold the messages of KIP-82's document.
     ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is called with how far a log is read.
     """
 
     deep: bool = False
+    kip82: bool = False
     offsets: tuple[int, int] | None = None
     times: tuple[int, int] | None = None
     max_bytes: int | None = None

@@ -72,15 +72,17 @@ class RecordRows:
                 yield {"type": "gap", "after": last_offset, "before": record.offset}
             yield from self._record_rows(batch, record)
 
+    def plain_row(self, record: Record) -> Row:
+        """Give the row of a record that is in no batch, whose content is taken as it is."""
+        key, value = (
+            show_bytes(record.key, self._options.key_notation),
+            show_bytes(record.value, self._options.value_notation),
+        )
+        content = {"key": key, "value": value, "headers": self._headers(record)}
+        return {**_metadata(record, -1), **content}
+
     def _record_rows(self, batch: RecordBatch, record: Record) -> Iterator[Row]:
-        row = {
-            "type": "record",
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "sequence": sequence_of(batch, record.offset),
-            "keySize": -1 if record.key is None else len(record.key),
-            "valueSize": -1 if record.value is None else len(record.value),
-        }
+        row = _metadata(record, sequence_of(batch, record.offset))
         reason = None
         if batch.is_control:
             control, reason = _control(record, self._options.release)
@@ -117,6 +119,17 @@ class RecordRows:
                 for key, value in record.headers
             ]
         return typed_headers(self._options.convention, record.headers)
+
+
+def _metadata(record: Record, sequence: int) -> Row:
+    return {
+        "type": "record",
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "sequence": sequence,
+        "keySize": -1 if record.key is None else len(record.key),
+        "valueSize": -1 if record.value is None else len(record.value),
+    }
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
+import os
 import socket
 import subprocess
 import sys
@@ -85,6 +87,7 @@ async def serve(told: dict) -> None:
         security = TapSecurity(ListenTls(made[1], made[2]), UpstreamTls(made[0])) if made else None
         options = {} if security is None else {"security": security}
         keep_freed_memory()  # as the command does
+        options["processes"] = told["processes"]
         tap = Tap((HERE, 0), (HERE, told["upstream"]), Path(told["out"]), **options)
         await tap.start()
         port = tap.listen_address.port
@@ -101,12 +104,22 @@ async def serve(told: dict) -> None:
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
     while await loop.run_in_executor(None, sys.stdin.readline):
-        print(time.process_time(), flush=True)
+        print(time.process_time() + sum(map(used, multiprocessing.active_children())), flush=True)
+
+
+def used(process: multiprocessing.process.BaseProcess) -> float:
+    """The CPU seconds of a process that goes on."""
+    after_name = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 class Child:
-    def __init__(self, kind: str, tls: list[str], upstream: int, out: str) -> None:
-        told = json.dumps({"kind": kind, "tls": tls, "upstream": upstream, "out": out})
+    def __init__(
+        self, kind: str, tls: list[str], upstream: int, out: str, processes: int = 1
+    ) -> None:
+        told = json.dumps(
+            {"kind": kind, "tls": tls, "upstream": upstream, "out": out, "processes": processes}
+        )
         self.process = subprocess.Popen(  # noqa: S603 - this file
             [sys.executable, __file__, "--child", told],
             stdin=subprocess.PIPE,

@@ -9,6 +9,8 @@ import os
 import signal
 import socket
 import threading
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,6 +53,7 @@ def test_a_late_answer_is_not_taken_for_that_about_another_broker(tmp_path: Path
     async def job() -> None:
         told = Told(tmp_path)
         assert told.worker._port_for(ONE) is None, "the tap was not at hand"
+        told.worker._asks_again = 0.0
         told.ask.recv(MESSAGE_BYTES)
         told.ask.send(json.dumps((ONE, 1111)).encode())
         told.ask.send(json.dumps((TWO, 2222)).encode())
@@ -59,7 +62,63 @@ def test_a_late_answer_is_not_taken_for_that_about_another_broker(tmp_path: Path
         told.ask.send(json.dumps((ONE, 1111)).encode())
         assert told.worker._port_for(ONE) == 1111
         told.ask.close()
+        told.worker._asks_again = 0.0
         assert told.worker._port_for(HostPort("three.example", 9092)) is None
+        told.close()
+
+    run(job())
+
+
+def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def job() -> None:
+        told = Told(tmp_path)
+        assert told.worker._port_for(ONE) is None
+        began = time.monotonic()
+        for number in range(100):
+            assert told.worker._port_for(HostPort(f"{number}.example", 9092)) is None
+        assert time.monotonic() - began < 100 * 0.05 / 2
+        # Only the first was asked.
+        assert json.loads(told.ask.recv(MESSAGE_BYTES)) == [*ONE]
+        told.ask.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            told.ask.recv(MESSAGE_BYTES)
+        monkeypatch.setattr("flexwire.net.worker.time.monotonic", lambda: began + 60)
+        told.ask.send(json.dumps((TWO, 2222)).encode())
+        assert told.worker._port_for(TWO) == 2222
+        told.close()
+
+    run(job())
+
+
+def test_a_file_is_told_when_it_begins(tmp_path: Path) -> None:
+    async def job() -> None:
+        told = Told(tmp_path)
+        told.control.setblocking(False)
+        carrier = told.worker._carrier
+        await carrier.start(LOOPBACK)
+        told.worker._say_path()
+        writer = carrier._writer
+        assert writer is not None
+        for _ in range(3):
+            writer._next_file()
+        # Where the tap has to be waited for, they are told later, and each once.
+        for path in writer.paths:
+            assert json.loads(told.control.recv(MESSAGE_BYTES)) == ["paths", [str(path)]]
+        filled = 0
+        with suppress(BlockingIOError):
+            while True:
+                told._theirs[0].send(bytes(1000))
+                filled += 1
+        for _ in range(2):
+            writer._next_file()
+        missed = writer.paths[-2:]
+        for _ in range(filled):
+            told.control.recv(MESSAGE_BYTES)
+        await told.worker._tell()
+        assert json.loads(told.control.recv(MESSAGE_BYTES)) == ["paths", [*map(str, missed)]]
+        await carrier.close()
         told.close()
 
     run(job())
@@ -105,7 +164,8 @@ def test_the_file_of_a_process_that_was_killed_makes_room_too(
         ):
             for _ in range(3):
                 victim = processes_of(tap)._running[0]
-                await settled(lambda one=victim: bool(one.unfinished))  # type: ignore[misc]  # a lambda has no types
+                # It has said which its first file is before it said that it is ready.
+                assert victim.unfinished
                 victim.process.kill()
                 await settled(lambda one=victim: one not in processes_of(tap)._running)  # type: ignore[misc]  # the same
                 await settled(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -406,6 +407,36 @@ def test_a_client_that_ends_tls_ends_its_connection_and_is_counted(
             await gone.wait()
             await settled(lambda: tap.stats.open_connections == 0)
             assert (tap.stats.reset, tap.stats.left_early) == (0, 0 if connects else 1)
+
+    run(job())
+
+
+def test_a_broker_that_is_told_the_end_and_never_ends_tls_has_not_reset(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flexwire.net.brokers.FLUSH_SECONDS", 0.2)
+    is_over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        accepted, _ = listener.accept()
+        with made.broker.wrap_socket(accepted, server_side=True) as secured:
+            secured.recv(len(frame(asking(b""))))
+            secured.sendall(frame(answering(b"")))
+            # It reads no more, and so never learns that the other side has ended.
+            is_over.wait(30)
+
+    async def job() -> None:
+        security = TapSecurity(None, made.upstream)
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            serving = asyncio.create_task(asyncio.to_thread(serve, listener))
+            upstream = HostPort(LOOPBACK, listener.getsockname()[1])
+            async with tapped(upstream, tmp_path, security=security) as tap:
+                async with connected(tap.listen_address) as client:
+                    assert await client.ask(asking(b"")) == answering(b"")
+                await settled(lambda: tap.stats.open_connections == 0)
+                assert (tap.stats.responses, tap.stats.reset) == (1, 0)
+                is_over.set()
+                await serving
 
     run(job())
 

@@ -59,6 +59,9 @@ class KeptFiles:
         self.removed: list[FinishedFile] = []
         """Files that were removed; whoever counts them takes them out."""
 
+    def begin(self, path: Path) -> None:
+        """Hear of a file that is there from now on; nothing is to be done with it."""
+
     def add(self, file: FinishedFile) -> None:
         """Take in a file that is finished."""
         # Without a limit nothing is ever removed, so nothing is to be remembered.

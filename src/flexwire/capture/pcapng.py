@@ -314,6 +314,7 @@ class PcapngWriter:
         self._size = self._header_size
         self._number = number
         self.paths.append(path)
+        self.kept.begin(path)
         self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:

@@ -275,6 +275,10 @@ class Relay:
             self._statistics.broker_handshakes_failed += 1
             self.refused = why(error)
             self._finish(was_reset=True)
+        elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
+            # All is answered, and the broker has not ended TLS in the time that it had for it.
+            log.debug("%s: the broker did not end TLS", self.name)
+            self._finish()
         else:
             self._ended_by(error)
 

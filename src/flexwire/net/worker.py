@@ -12,6 +12,8 @@ import json
 import logging
 import signal
 import socket
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.kept_files import NO_LIMIT, KeptFiles
@@ -21,6 +23,9 @@ from flexwire.net.host_port import HostPort
 from flexwire.net.memory import keep_freed_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from flexwire.capture.kept_files import FinishedFile
     from flexwire.net.carrying import Manner
 
@@ -31,8 +36,10 @@ MESSAGE_BYTES: Final = 64 * 1024
 IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say."""
 _TELL_SECONDS: Final = 0.25
-# The tap answers at once, unless it is gone or stuck.
-_ASK_SECONDS: Final = 10.0
+# The tap answers at once, unless it is gone or stuck; all connections of this process wait so long.
+_ASK_SECONDS: Final = 2.0
+# Then it is not asked again for so long, and clients are told brokers' own addresses.
+_SILENT_SECONDS: Final = 10.0
 # So many paths and numbers are well below the most bytes of a message.
 _TOLD_TOGETHER: Final = 100
 _MOST_LINES: Final = 1000
@@ -41,15 +48,25 @@ _MOST_CHARACTERS: Final = 5000
 
 
 class ToldFiles(KeptFiles):
-    """Remembers which files are finished, for the tap: the limit is that of all its processes."""
+    """Remembers which files are finished, for the tap: the limit is that of all its processes.
 
-    def __init__(self) -> None:
+    ``begun`` is called with each file that begins.
+    """
+
+    def __init__(self, begun: Callable[[], None], *, with_limit: bool) -> None:
         super().__init__(NO_LIMIT)
         self.finished: list[FinishedFile] = []
+        self._begun = begun
+        self._with_limit = with_limit
+
+    def begin(self, path: Path) -> None:  # noqa: ARG002 - the carrier has the paths
+        """Say at once that there is a file: a process that is killed says nothing later."""
+        self._begun()
 
     def add(self, file: FinishedFile) -> None:
         """Take in a file that is finished."""
-        self.finished.append(file)
+        if self._with_limit:
+            self.finished.append(file)
 
 
 class _Lines(logging.Handler):
@@ -92,8 +109,9 @@ class Worker:
         self._ask = ask
         self._lines = lines
         self._ports: dict[HostPort, int] = {}
-        self._files = ToldFiles() if with_limit else None
+        self._files = ToldFiles(self._say_path, with_limit=with_limit)
         self._carrier = Carrier(how, self._port_for, self._files, self._note_end)
+        self._asks_again = 0.0
         self._ended: list[int] = []
         self._told_paths = 0
         self._is_over = asyncio.Event()
@@ -109,6 +127,7 @@ class Worker:
             return
         loop = asyncio.get_running_loop()
         self._control.setblocking(False)
+        self._say_path()
         loop.add_reader(self._control, self._hear)
         await self._say("ready")
         try:
@@ -167,6 +186,8 @@ class Worker:
         return port
 
     def _asked(self, address: HostPort) -> int | None:
+        if time.monotonic() < self._asks_again:
+            return None  # not to wait for each address that a broker names
         try:
             self._ask.send(json.dumps(address).encode())
             while answer := self._ask.recv(MESSAGE_BYTES):
@@ -178,8 +199,17 @@ class Worker:
             reason = "it is gone"
         except OSError as error:
             reason = str(error)
+        self._asks_again = time.monotonic() + _SILENT_SECONDS
         log.error("no listener for %s: the tap does not answer: %s", address, reason)
         return None
+
+    def _say_path(self) -> None:
+        """Say which file was begun, unless the tap has to be waited for: then `_tell` does."""
+        paths = self._carrier.capture_paths
+        if self._told_paths == len(paths) - 1:
+            with suppress(OSError):
+                self._control.send(json.dumps(("paths", [str(paths[-1])])).encode())
+                self._told_paths += 1
 
     async def _tell(self) -> None:
         """Say what was counted, and what has happened to files and connections."""
@@ -188,9 +218,8 @@ class Worker:
         # Said last: by then the tap has all that is counted, and knows of no client that has left.
         counts = dataclasses.asdict(self._carrier.counts())
         # Taken before the paths, so that the tap has the path of each file that is finished.
-        finished: list[FinishedFile] = []
-        if self._files is not None:
-            finished, self._files.finished = self._files.finished, []
+        finished: list[FinishedFile]
+        finished, self._files.finished = self._files.finished, []
         paths = self._carrier.capture_paths
         while self._told_paths < len(paths):
             some = paths[self._told_paths : self._told_paths + _TOLD_TOGETHER]

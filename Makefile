@@ -42,7 +42,8 @@ help:
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
 	@echo "make kafka  logs, internal topics, request logs, the tap and call beside what real brokers of 3.9, 4.0"
 	@echo "            and 4.4 say, and every API that their clients reach, from Maven Central, which takes Maven"
-	@echo "            (mvn): twenty minutes; make kafka PYTEST_ARGS='-k 4.4.0' is one release"
+	@echo "            (mvn), and a KDC of Debian's packages (apt-get): half an hour; make kafka"
+	@echo "            PYTEST_ARGS='-k 4.4.0' is one release"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
@@ -81,7 +82,8 @@ cluster: kernels
 search: kernels
 	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
 
-# What it brings from Maven Central is kept in .build/jars; where that cannot be reached it fails.
+# What it brings from Maven Central is kept in .build/jars, and of Debian's packages in .build/debian;
+# where those cannot be reached it fails.
 kafka: kernels
 	.venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka
 

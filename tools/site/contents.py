@@ -12,6 +12,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/cli",
         "docs/formats",
         "docs/containers",
+        "docs/platforms",
         "docs/comparison",
     ),
     "Messages and records": (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.errors import ArgumentError, DecodeError, UnknownMessageError
+from flexwire.errors import DecodeError, UnknownMessageError
 from flexwire.protocol.internal_topics import (
     InternalTopic,
     decode_key,
@@ -222,24 +222,3 @@ def test_states_have_their_names() -> None:
         value = decode_value(TRANSACTIONS, key, int16(0) + made.encode(0))
         assert value is not None
         assert value.to_json()["state"] == name
-
-
-@pytest.mark.parametrize("topic", list(InternalTopic))
-def test_a_topic_goes_by_its_own_name_too(topic: InternalTopic) -> None:
-    assert InternalTopic(topic.topic) is InternalTopic(topic.value) is topic
-
-
-def test_a_value_is_decoded_by_the_bytes_of_its_key() -> None:
-    key = int16(1) + message("OffsetCommitKey")(group="g", topic="t").encode(1)
-    value = int16(3) + message("OffsetCommitValue")(offset=42).encode(3)
-    decoded = decode_key("__consumer_offsets", key)
-    assert decode_value("__consumer_offsets", key, value) == decode_value(OFFSETS, decoded, value)
-    assert decode_value("consumer-offsets", key, None) is None
-
-
-@pytest.mark.parametrize("topic", ["orders", "", None, 7])
-def test_another_topic_is_refused(topic: Any) -> None:
-    with pytest.raises(ArgumentError, match="__consumer_offsets"):
-        decode_key(topic, b"")
-    with pytest.raises(ArgumentError, match="__consumer_offsets"):
-        decode_value(topic, None, b"")

@@ -20,12 +20,6 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.headers import request_header_version, response_header_version
-from flexwire.protocol.internal_topics import (
-    InternalTopic,
-    TypedMessage,
-    decode_key,
-    decode_value,
-)
 from flexwire.protocol.requests import RequestFrame, parse_request, read_request
 from flexwire.protocol.responses import ResponseFrame, parse_response
 from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
@@ -36,19 +30,15 @@ __all__ = [
     "Authentication",
     "Conversation",
     "FrameSplitter",
-    "InternalTopic",
     "RequestFrame",
     "ResponseFrame",
     "SaslExchange",
     "Turn",
-    "TypedMessage",
     "Verdict",
     "accepted",
     "api_name",
     "carries_credentials",
     "credential_fields",
-    "decode_key",
-    "decode_value",
     "expects_response",
     "is_believable",
     "parse_request",

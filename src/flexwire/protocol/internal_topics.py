@@ -16,7 +16,6 @@ import enum
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from flexwire.arguments import refuse
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.protocol.record_types import (
@@ -37,8 +36,6 @@ class InternalTopic(enum.StrEnum):
 
     >>> InternalTopic("transactions").topic
     '__transaction_state'
-    >>> InternalTopic("__consumer_offsets").value
-    'consumer-offsets'
     """
 
     CONSUMER_OFFSETS = "consumer-offsets"
@@ -46,11 +43,6 @@ class InternalTopic(enum.StrEnum):
     METADATA = "metadata"
     REMOTE_LOG = "remote-log"
     SHARE_STATE = "share-state"
-
-    @classmethod
-    def _missing_(cls, value: object) -> InternalTopic | None:
-        # By the topic's own name too.
-        return next((one for one in cls if one.topic == value), None)
 
     @property
     def topic(self) -> str:
@@ -160,15 +152,13 @@ _CONSUMER_PROTOCOL_MESSAGES = {
 
 
 def decode_key(
-    topic: InternalTopic | str, key: bytes | None, release: str | None = None
+    topic: InternalTopic, key: bytes | None, release: str | None = None
 ) -> TypedMessage | None:
     """Decode the key of a record; None in a topic whose records have no key.
 
-    ``topic`` may be its name. Raises `ArgumentError` for one that is no internal topic,
-    `UnknownMessageError` for a type that no bundled release has, or not the ``release`` that is
-    known to have written it, and `DecodeError`.
+    Raises `UnknownMessageError` for a type that no bundled release has, or not the ``release`` that
+    is known to have written it, and `DecodeError`.
     """
-    topic = _internal(topic)
     if not topic.has_keys:
         return None
     if key is None:
@@ -183,28 +173,16 @@ def decode_key(
 
 
 def decode_value(
-    topic: InternalTopic | str,
-    key: TypedMessage | bytes | None,
+    topic: InternalTopic,
+    key: TypedMessage | None,
     value: bytes | None,
     release: str | None = None,
 ) -> TypedMessage | None:
-    """Decode the value of a record; None for a tombstone.
-
-    ``key`` is what `decode_key` gave, or its bytes; ``topic`` may be its name.
-
-    >>> key = bytes.fromhex("0001 000762696c6c696e67 00066f7264657273 00000000")
-    >>> value = bytes.fromhex("0003 000000000000002a ffffffff 0000 000000000000000c")
-    >>> decode_key("__consumer_offsets", key).message.group
-    'billing'
-    >>> decode_value("__consumer_offsets", key, value).message.offset
-    42
+    """Decode the value of a record whose key `decode_key` gave; None for a tombstone.
 
     Raises `UnknownMessageError` for a version that no bundled release has, or not the ``release``
     that is known to have written it, and `DecodeError`.
     """
-    topic = _internal(topic)
-    if isinstance(key, bytes):
-        key = decode_key(topic, key, release)
     if key is None:
         return _decode_framed(topic, value, release)
     if value is None:
@@ -213,16 +191,6 @@ def decode_value(
     name = with_version(record_values(topic.module, release)[key.type], version, release)
     made, layout = _decode(name, version, value, _INT16_SIZE, release)
     return TypedMessage(key.type, name, version, made, layout)
-
-
-def _internal(topic: InternalTopic | str) -> InternalTopic:
-    if isinstance(topic, InternalTopic):
-        return topic
-    try:
-        return InternalTopic(topic)
-    except ValueError:
-        names = ", ".join(one.topic for one in InternalTopic)
-        raise refuse("topic", f"one of {names}", topic) from None
 
 
 def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | None) -> TypedMessage:

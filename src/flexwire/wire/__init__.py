@@ -26,7 +26,6 @@ from flexwire.wire.compose import (
     CompactString,
     TaggedFields,
     TaggedFieldsSection,
-    TagSection,
 )
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import Field, Schema
@@ -91,7 +90,6 @@ __all__ = [
     "Field",
     "Schema",
     "TagForm",
-    "TagSection",
     "TaggedFields",
     "TaggedFieldsSection",
     "Type",

@@ -94,10 +94,6 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class na
     return Field(name, types.COMPACT_NULLABLE_BYTES)
 
 
-# The class's name in the draft with interleaved tag headers.
-TagSection = TaggedFields
-
-
 def TaggedFieldsSection(  # noqa: N802 - the KIP's class name
     fields: Mapping[int, Field] | None = None, form: TagForm = TagForm.SECTION
 ) -> Field:

@@ -21,12 +21,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flexwire.records.kip82.client import (
-    ConsumerRecord,
-    Deserializer,
-    ProducerRecord,
-    Serializer,
-)
+from flexwire.records.kip82.client import ConsumerRecord, ProducerRecord
 from flexwire.records.kip82.convert import down_convert, up_convert
 from flexwire.records.kip82.decode import MessageIterator, decode_message_set
 from flexwire.records.kip82.encode import encode_message_set
@@ -35,11 +30,9 @@ from flexwire.records.kip82.message import Message
 __all__ = [
     "SPECS",
     "ConsumerRecord",
-    "Deserializer",
     "Message",
     "MessageIterator",
     "ProducerRecord",
-    "Serializer",
     "decode_message_set",
     "down_convert",
     "encode_message_set",

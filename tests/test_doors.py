@@ -154,6 +154,7 @@ PUTS: dict[str, tuple[Any, set[str]]] = {
     "string": ("a", IN_UTF8),
     "bytes": (b"a", RAW),
 }
+COMMIT_KEY = bytes.fromhex("0001 000167 000174 00000007")
 TYPED = Typed("long", 7).encode()
 INT32_SCHEMA = wire.Schema(wire.Field("a", wire.INT32))
 
@@ -175,6 +176,23 @@ DOORS = {
     ),
     "load_specs": Door(
         flexwire.load_specs, {"paths": (kip82.SPECS, set()), "mode": ("kip", set())}
+    ),
+    "decode_key": Door(
+        flexwire.decode_key,
+        {
+            "topic": ("__consumer_offsets", set()),
+            "key": (COMMIT_KEY, set()),
+            "release": (None, {"None"}),
+        },
+    ),
+    "decode_value": Door(
+        flexwire.decode_value,
+        {
+            "topic": ("__consumer_offsets", set()),
+            "key": (COMMIT_KEY, set()),
+            "value": (None, {"None"}),
+            "release": (None, {"None"}),
+        },
     ),
     "use_catalog": Door(use_catalog, {"root": (None, {"None"})}),
     "SpecSet": Door(flexwire.SpecSet, {"specs": ({"Ping": SPEC}, {"empty dict"})}),
@@ -228,6 +246,9 @@ DOORS = {
         {"key": ("a", IN_UTF8), "value": (Typed("long", 7), set())},
     ),
     "Headers.get": Door(Headers().get, {"key": ("a", TEXTS)}),
+    "Headers.get_objects": Door(
+        Headers().get_objects, {"key": ("a", TEXTS), "deserializer": (bytes, {"class", "function"})}
+    ),
     "Headers.get_typed": Door(Headers().get_typed, {"key": ("a", TEXTS)}),
     "in Headers": Door(lambda key: key in Headers(), {"key": ("a", TEXTS | {"tuple"})}),
     **{f"put_{type_}": _put(type_) for type_ in PUTS},
@@ -322,6 +343,7 @@ DOORS = {
         wire.TaggedFields,
         {"fields": ({}, {"None", "empty dict"}), "form": (TagForm.SECTION, set())},
     ),
+    "wire.TagSection": Door(wire.TagSection, {"fields": ({}, {"None", "empty dict"})}),
     "wire.ArrayOf": Door(wire.ArrayOf, {"element": (wire.INT32, set())}),
     "wire.CompactArrayOf": Door(wire.CompactArrayOf, {"element": (wire.INT32, set())}),
     "wire.CompactArray": Door(

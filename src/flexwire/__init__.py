@@ -14,6 +14,8 @@ __all__ = [
     "SpecSet",
     "__version__",
     "columnar",
+    "decode_key",
+    "decode_value",
     "errors",
     "kernels",
     "load_kernels",
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
     from flexwire.kernels.loading import load_kernels
     from flexwire.kernels.running import kernels
     from flexwire.messages import message
+    from flexwire.protocol.internal_records import decode_key, decode_value
 
 _HOMES = {
     "load_kernels": "flexwire.kernels.loading",
     "message": "flexwire.codec",
+    "decode_key": "flexwire.protocol.internal_records",
+    "decode_value": "flexwire.protocol.internal_records",
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",
 }

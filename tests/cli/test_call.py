@@ -123,7 +123,7 @@ def test_secrets_are_withheld_from_what_is_explained(
     answers.says["SaslAuthenticate"] = {"authBytes": token["authBytes"]}
     run("call", address, "SaslAuthenticate", json.dumps(token), "-V", "2", "--explain")
     assert run.code == 0
-    assert "SaslAuthenticateRequest v2; 1 credentials are withheld" in run.err
+    assert "SaslAuthenticateRequest v2; 1 credential is withheld" in run.err
     assert "73 65 63 72 65 74" not in run.err.replace("\n", " ")
     assert "secret" not in run.err
 
@@ -140,7 +140,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
         run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
     assert run.code == 1
-    assert "SaslAuthenticateResponse v2; 1 credentials are withheld" in run.err
+    assert "SaslAuthenticateResponse v2; 1 credential is withheld" in run.err
     assert "73 33 63" not in run.err
     # What was sent is explained before no answer comes.
     with served(sends(b"")) as address:

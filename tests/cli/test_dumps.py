@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
+from time import process_time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -151,6 +153,51 @@ def test_a_dump_that_lacks_a_line_is_refused() -> None:
 @each("text", ["", "ab c", "topics", "0x", "{0x1g}", "b'", "hello 00 01", "{}", "0000: zz"])
 def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
     assert not read_dump(text)
+
+
+@each(
+    "text",
+    [
+        "00" * 60 + "zz",
+        "0x00" * 60 + "g",
+        '""  ' * 60 + "x",
+        '""' + " " * 40_000 + "x",
+        "0000" + " " * 40_000 + "\n0010 x",
+        "/* " * 40_000 + "{0x00, z}",
+        "b'" + "\\x00" * 40_000,
+        "b'' + " + "-" * 100_000 + "''",
+        "b''" + "(" * 5_000 + "''",
+    ],
+)
+def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
+    before = process_time()
+    try:
+        assert read_dump(text) is None
+    except DumpError as error:
+        assert "line 2" in str(error)  # noqa: PT017 - refused or none, both are right
+    assert process_time() - before < 0.5
+
+
+@pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])
+def test_lines_that_repeat_do_not_take_memory_without_end(offset: str) -> None:
+    tracemalloc.start()
+    with pytest.raises(DumpError, match=r"line 3 begins at byte \d+, beyond 268435456"):
+        read_dump(f"00000000  00 11\n*\n{offset}")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_hex_takes_little_more_memory_than_its_text() -> None:
+    text = "00 " * 1_000_000
+    tracemalloc.start()
+    assert read_dump(text) == bytes(1_000_000)
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(text)
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ["0x0x12", "1 2", "12 0x", ":12", "0x1", "0 0x12"])
+def test_a_slip_in_hex_is_no_hex(text: str) -> None:
+    assert read_dump(text) is None
 
 
 @each("chance", range(200))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import sys
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.packets import tcp_packet
 from flexwire.records import Record, encode_batch
+from flexwire.wire.segment_layout import ACK
 from tests.capture.test_frame_lookup import _packets
-from tests.capture.traffic import pcap
+from tests.capture.traffic import FAR, NEAR, pcap
 from tests.cli.test_messages import Run
 from tests.protocol.payloads import make, request_payload, response_payload
 
@@ -130,6 +133,53 @@ def test_a_packet_of_a_capture_is_decoded(run: Run, tmp_path: Path) -> None:
         1,
         f"CaptureError: {path}: packet 9 was asked for, and it has 7\n",
     )
+
+
+def test_a_capture_comes_by_standard_input_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = SimpleNamespace(buffer=io.BytesIO(pcap(_packets())))
+    monkeypatch.setattr(sys, "stdin", given)
+    assert "ApiVersionsRequest v0" in run("explain", "-", "--frame-number", "5").out
+
+
+def test_a_capture_shows_no_password(run: Run, tmp_path: Path) -> None:
+    secret = b"\0alice\0pass-of-alice"
+    handshake, token = (
+        make("SaslHandshakeRequest", mechanism="PLAIN"),
+        make("SaslAuthenticateRequest", auth_bytes=secret),
+    )
+    sent = [
+        request_payload(17, 1, handshake),
+        request_payload(36, 2, token),
+        # One that does not decode.
+        request_payload(36, 2, token)[:-4],
+    ]
+    path, at, packets = tmp_path / "capture.pcap", 1000, []
+    for one in sent:
+        whole = len(one).to_bytes(4, "big") + one
+        packets.append(
+            tcp_packet(NEAR, FAR, sequence=at, acknowledgment=1, flags=ACK, payload=whole)
+        )
+        at += len(whole)
+    path.write_bytes(pcap(packets))
+    for number in ("2", "3"):
+        for command in ("decode", "explain"):
+            ran = run(command, str(path), "--frame-number", number)
+            told = (ran.out + ran.err).lower()
+            for form in (b"pass-of", b"alice"):
+                assert form.decode() not in told
+                assert form.hex(" ") not in told
+            assert base64.b64encode(secret).decode().lower() not in told
+            assert command == "decode" or "; 1 credential is withheld" in told
+
+
+def test_withheld_records_are_not_shown_as_none(run: Run) -> None:
+    kind: Any = type(make("FetchResponse"))
+    partition = kind.PartitionData(partition_index=0, records=b"withheld")
+    topic = kind.FetchableTopicResponse(topic="__cluster_metadata", partitions=[partition])
+    payload = response_payload(1, 12, make("FetchResponse", responses=[topic]))
+    ran = run("decode", "--frame", _framed(payload), "--api", "Fetch", "-V", "12")
+    [shown] = json.loads(ran.out)["body"]["responses"][0]["partitions"]
+    assert shown["records"] == base64.b64encode(b"withheld").decode()
 
 
 def test_bytes_that_begin_with_their_length_get_a_hint(run: Run) -> None:

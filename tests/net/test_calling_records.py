@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.errors import JsonFormError
 from flexwire.net.calling import Broker
-from flexwire.protocol.records_form import decode_records, encode_records
+from flexwire.protocol.records_form import Room, decode_records, encode_records
 from flexwire.records import Record, decode_batches, encode_batch
 from tests.net.answering import Answers, answering
 
@@ -70,6 +70,15 @@ def test_what_is_shown_can_be_sent_again(raw: bytes) -> None:
     assert encode_records(shown, "records") == raw if raw else shown == []
 
 
+def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
+    batch = encode_batch([Record(0, 7, None, bytes(100_000))], compression="zstd")
+    assert len(decode_records(batch * 3, Room(301_000)) or []) == 3
+    assert decode_records(batch * 3, Room(299_000)) is None
+    many = encode_batch([Record(at, 7, None, b"") for at in range(1000)])
+    assert decode_records(many, Room(1000 * 256)) is not None
+    assert decode_records(many, Room(1000 * 256 - 1)) is None
+
+
 @pytest.mark.parametrize(
     ("form", "why", "where"),
     [
@@ -110,5 +119,5 @@ def test_they_go_into_a_request_and_come_out_of_an_answer() -> None:
     assert shown is not None
     [whole, cut, nothing] = [one["records"] for one in shown["responses"][0]["partitions"]]
     assert whole[0]["records"] == [{**RECORD, "offset": 0, "headers": []}]
-    # A part of a batch is not a batch yet, and null stays null.
-    assert (cut, nothing) == ([], None)
+    # A part of a batch is not a batch yet and stays as it is, and null stays null.
+    assert (cut, nothing) == ("AAAA", None)

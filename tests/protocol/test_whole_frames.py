@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from flexwire.codec import message
-from flexwire.errors import FrameError
+from flexwire.errors import CodecError, FrameError
 from flexwire.protocol import parse_request, read_request
 from flexwire.protocol.frames import begins_with_length
 from flexwire.protocol.whole_frames import (
@@ -97,3 +98,18 @@ def test_credentials_are_withheld_where_asked() -> None:
     broken = read_request_frame(request_payload(36, 2, secret)[:-1])
     _, nothing = explain_frame(broken, withheld=True)
     assert (nothing.withheld, nothing.data) == (1, b"")
+
+
+@each("damage", [(at, value) for at in range(8, 38) for value in (0, 1, 18, 255)])
+def test_no_byte_that_is_damaged_lays_a_credential_open(
+    damage: tuple[int, int],
+) -> None:
+    secret: Any = make("SaslAuthenticateRequest", auth_bytes=b"\0alice\0secret-of-alice")
+    damaged = bytearray(request_payload(36, 1, secret))
+    at, value = damage
+    damaged[at] = value
+    with suppress(FrameError, CodecError):
+        for part in explain_frame(read_request_frame(bytes(damaged)), withheld=True):
+            assert b"secret-" not in part.data
+            assert "secret-" not in str(part.explanation)
+            assert part.explanation.rest == len(part.data) or part.explanation.error

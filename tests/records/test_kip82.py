@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.errors import DecodeError, EncodeError, RecordError
+from flexwire.errors import ArgumentError, DecodeError, EncodeError, RecordError
 from flexwire.records import Compression, PartialBatch, Record, TimestampType
 from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers
@@ -336,3 +336,35 @@ def test_a_producer_record_becomes_a_message_and_that_a_consumer_record() -> Non
     assert (consumed.timestamp, consumed.timestamp_type) == (1000, CREATE_TIME)
     assert (consumed.key, consumed.value) == (b"order-7", b"paid")
     assert consumed.headers.get_typed("user") == [Typed("long", 7)]
+
+
+def test_records_have_the_document_s_accessor_and_take_interceptors() -> None:
+    def trace(record: ProducerRecord) -> ProducerRecord:
+        record.get_headers().put_string("trace", "a1")
+        return record
+
+    def move(record: ProducerRecord) -> ProducerRecord:
+        assert record.headers.get("trace") == ["a1"]
+        return replace(record, topic="audited")
+
+    sent = ProducerRecord("orders", b"paid").intercepted(trace, move)
+    assert (sent.topic, sent.get_headers().keys()) == ("audited", ["trace"])
+    [message] = decode_message_set(encode_message_set([sent.to_message(timestamp=5)]))
+    consumed = ConsumerRecord.from_message("audited", 0, message)
+    assert consumed.get_headers() is consumed.headers
+    assert consumed.intercepted(lambda one: replace(one, value=b"seen")).value == b"seen"
+    with pytest.raises(ArgumentError, match=r"what interceptors\[0\] returns: expected a Producer"):
+        sent.intercepted(lambda _: None)  # type: ignore[arg-type, return-value]  # what is forgotten
+
+
+def test_values_are_serialized_by_whoever_knows_them() -> None:
+    headers = Headers()
+    for place in ((3, 4), (5, 6)):
+        headers.put_object("at", place, bytes)
+    headers.put_string("name", "a")
+    assert Headers(headers.as_bytes()).get_objects("at", tuple) == [(3, 4), (5, 6)]
+    assert headers.get_objects("absent", tuple) == []
+    with pytest.raises(DecodeError, match=r"expected a byte\[\], got Typed\('string', 'a'\)"):
+        headers.get_objects("name", tuple)
+    with pytest.raises(EncodeError, match="expected bytes"):
+        headers.put_object("at", 7, str)  # type: ignore[arg-type]  # it is the wrong one

@@ -209,6 +209,7 @@ def analyze(
 
 def _tell(done: Analysis, out: str) -> None:
     from flexwire.cli.audit import print_audit
+    from flexwire.report.units import plural
 
     if not done.is_new:
         print("This input is in the tables already; nothing was done. Its report says:")
@@ -222,14 +223,16 @@ def _tell(done: Analysis, out: str) -> None:
         _tell_notes(done)
         _tell_where(done, out)
         return
-    size = "" if done.facts.request_logs is not None else f", {totals.bytes:,} bytes"
+    size = "" if done.facts.request_logs is not None else f", {plural(totals.bytes, 'byte')}"
     print(
-        f"{totals.frames:,} frames on {totals.connections:,} connections{size};"
+        f"{plural(totals.frames, 'frame')} on {plural(totals.connections, 'connection')}{size};"
         f" {totals.decode_failures:,} did not decode"
         + (f", {totals.lenient_frames:,} only leniently" if totals.lenient_frames else "")
     )
     if others.not_kafka:
-        print(f"{others.not_kafka:,} connections are not Kafka, {others.not_kafka_bytes:,} bytes")
+        are = "connection is" if others.not_kafka == 1 else "connections are"
+        size = plural(others.not_kafka_bytes, "byte")
+        print(f"{others.not_kafka:,} {are} not Kafka, {size}")
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
     _tell_notes(done)
@@ -269,6 +272,8 @@ def _of_logs(logs: LogFacts) -> str:
 
 
 def _of_request_logs(logs: RequestLogFacts) -> str:
+    from flexwire.report.units import plural
+
     told = [
         (logs.forwarded, "forwarded to the controller, and not counted"),
         (logs.refused, "refused, as brokers' own logs say"),
@@ -278,7 +283,8 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
     ]
     others = "".join(f"; {count:,} {what}" for count, what in told if count)
     only = "; every one has a deprecated version: the log was at INFO" * logs.only_deprecated
-    return f"{logs.requests:,} requests in {logs.lines:,} lines of request logs{others}{only}"
+    counted = f"{plural(logs.requests, 'request')} in {plural(logs.lines, 'line')} of request logs"
+    return f"{counted}{others}{only}"
 
 
 def _tell_where(done: Analysis, out: str) -> None:

@@ -251,12 +251,12 @@ def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
 
 
 def _print_explained(answer: Answer) -> None:
-    from flexwire.cli.explain import table_lines
+    from flexwire.cli.explain import table_lines, withheld_note
     from flexwire.net.calling.explaining import explain_request, explain_response
 
     parts = explain_response if answer.response_frame else explain_request
     for part in parts(answer):
-        told = f"; {part.withheld} credentials are withheld" if part.withheld else ""
+        told = withheld_note(part.withheld)
         print(f"{part.title}{told}", file=sys.stderr)
         for line in table_lines(part.explanation, part.data):
             print(line, file=sys.stderr)

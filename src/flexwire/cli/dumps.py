@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import string
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import FlexwireError
@@ -17,20 +18,29 @@ from flexwire.errors import FlexwireError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PLAIN: Final = re.compile(r"(?:(?:0x)?(?:[0-9a-f]{2})+[\s:,;]*)*", re.IGNORECASE)
-_ESCAPED: Final = re.compile(r"(?:\s*\"(?:\\x[0-9a-f]{2})*\"\s*\\?)+\s*", re.IGNORECASE)
+_NO_PREFIX: Final = re.compile(r"0x(?![0-9a-f]{2})", re.IGNORECASE)
+_SEPARATORS: Final = (":", ",", ";", "0x", "0X")
+# What repeats takes all that it can and gives nothing back: tried in every way to cut it, forty
+# bytes of hex before a slip of the pen took minutes.
+_ESCAPED: Final = re.compile(r"(?:\s*+\"(?:\\x[0-9a-f]{2})*+\"\s*+\\?+)++\s*+", re.IGNORECASE)
 _ESCAPE: Final = re.compile(r"\\x([0-9a-f]{2})", re.IGNORECASE)
-_ARRAY: Final = re.compile(r"[^{}]*\{([0-9a-fx,\s]*)\}[^{}]*", re.IGNORECASE | re.DOTALL)
-_LITERAL: Final = re.compile(r"\s*b(['\"]).*\1\s*", re.DOTALL)
+_ARRAY: Final = re.compile(r"[^{}]*+\{([0-9a-fx,\s]*+)\}[^{}]*+", re.IGNORECASE | re.DOTALL)
+# One literal and no expression: Python's parser would follow any other into its depths.
+_IN_LITERAL: Final = r"\\(?:x[0-9a-fA-F]{2}|[\\'\"abfnrtv\n]|[0-3]?[0-7]{1,2})"
+_LITERAL: Final = re.compile(
+    rf"\s*+b(?:'(?:[^'\\\r\n]|{_IN_LITERAL})*+'|\"(?:[^\"\\\r\n]|{_IN_LITERAL})*+\")\s*+"
+)
 _BLOCK_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 # An offset of a line, then its bytes in pairs or in fours, then perhaps what they are as text.
-_LINE: Final = re.compile(r"\s*(?:0x)?([0-9a-f]{3,16})(:?)(?:\s+(.*\S))?\s*", re.IGNORECASE)
+_LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNORECASE | re.DOTALL)
 # One group of bytes and the spaces before it; dumps have two in the middle of a line, and where the
 # text begins.
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
 _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""So many bytes a dump may stand for: a line that says "as before" takes no room itself."""
 
 
 class DumpError(FlexwireError):
@@ -62,15 +72,23 @@ def read_dump(text: str) -> bytes | None:
 
 
 def _plain(text: str) -> bytes | None:
-    if _looks_numbered(text) or not _PLAIN.fullmatch(text.strip()):
+    if _looks_numbered(text):
         return None
-    return bytes.fromhex(re.sub(r"0x|[\s:,;]", "", text.strip(), flags=re.IGNORECASE))
+    text = text.strip() if text.isascii() else " ".join(text.split())
+    if text[:1] not in string.hexdigits or _NO_PREFIX.search(text):
+        return None
+    for separator in _SEPARATORS:
+        text = text.replace(separator, " ")
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None
 
 
 def _looks_numbered(text: str) -> bool:
     """Whether lines begin with what numbers their bytes, and so are not all bytes themselves."""
     lines = [line for line in text.splitlines() if line.strip()]
-    first = [match for line in lines if (match := _LINE.fullmatch(line))]
+    first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):
         return False
     widths = {len(match[1]) for match in first}
@@ -84,7 +102,9 @@ def _escaped(text: str) -> bytes | None:
 
 
 def _array(text: str) -> bytes | None:
-    match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text))
+    # Beyond the last end of a comment none ends, and each that begins would be followed to there.
+    last = text.rfind("*/") + len("*/") if "*/" in text else 0
+    match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
         return None
     numbers = [one.strip() for one in match[1].split(",") if one.strip()]
@@ -112,7 +132,7 @@ def _lines(text: str) -> bytes | None:
         if line.strip() == _REPEATED:
             lines.append(None)
             continue
-        match = _LINE.fullmatch(line)
+        match = _LINE.fullmatch(line.strip())
         if match is None:
             return None
         lines.append(_Line(number, match[1], bool(match[2]), match[3] or ""))
@@ -148,6 +168,8 @@ def _joined(lines: list[_Line | None], base: int, order: Callable[[bytes], bytes
             continue
         at = _offset(line, base)
         if lines[index - 1] is None and last:
+            if at > MOST_BYTES:
+                raise DumpError(f"line {line.number} begins at byte {at}, beyond {MOST_BYTES}")
             found += last * ((at - len(found)) // len(last))
         if at != len(found):
             raise DumpError(

@@ -113,7 +113,7 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
         if shown.where and output is Format.TEXT:
             print(shown.where)
         for part in explain_frame(shown.frame, withheld=shown.withheld):
-            told = f"; {part.withheld} credentials are withheld" if part.withheld else ""
+            told = withheld_note(part.withheld)
             if output is Format.TEXT:
                 print(f"{part.title}{told}")
                 for line in table_lines(part.explanation, part.data):
@@ -125,6 +125,13 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
         print(json.dumps(forms, ensure_ascii=False, indent=2))
     if error is not None:
         raise error
+
+
+def withheld_note(count: int) -> str:
+    """What a title says of credentials that are not shown."""
+    if not count:
+        return ""
+    return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"
 
 
 def _as_json(found: Explanation) -> dict[str, Any]:

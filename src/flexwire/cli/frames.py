@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +17,7 @@ from flexwire.cli.completion import message_names
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
@@ -105,7 +109,8 @@ def read_frames(
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
-        return _of_capture(Path(data), framing.frame_number)
+        with _capture(data) as path:
+            return _of_capture(path, framing.frame_number)
     return [Shown(_read_frame(read_bytes(data, notation), notation, framing, version))]
 
 
@@ -159,6 +164,21 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
     if entry.api_key is None:
         raise InputError(f"--api: {entry.name} has no api key")
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
+
+
+@contextmanager
+def _capture(given: str) -> Iterator[Path]:
+    """The file of a capture; what comes by standard input is kept meanwhile."""
+    if given != "-":
+        yield Path(given)
+        return
+    if sys.stdin is None:
+        raise InputError("standard input is closed")
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, "standard input")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
 
 
 def _of_capture(path: Path, number: int) -> list[Shown]:

@@ -11,7 +11,7 @@ import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
+
+
+MOST_GIVEN: Final = 512 * 1024 * 1024
+"""So many bytes a file, standard input or a line of it may have: 100 MiB as hexdump prints them."""
 
 
 class InputError(FlexwireError):
@@ -283,20 +287,38 @@ def given_lines(source: str) -> Iterator[tuple[int, bytes]]:
     if source == "-":
         if sys.stdin is None:
             raise InputError("standard input is closed")
-        yield from (one for one in enumerate(sys.stdin.buffer, 1) if one[1].strip())
+        yield from _lines_of(sys.stdin.buffer, "standard input")
         return
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
-            yield from (one for one in enumerate(file, 1) if one[1].strip())
+            yield from _lines_of(file, source)
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
 
 
+def _lines_of(file: IO[bytes], source: str) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := file.readline(MOST_GIVEN + 1):
+        number += 1
+        if len(line) > MOST_GIVEN:
+            raise InputError(f"{source}: line {number} has more than {MOST_GIVEN} bytes")
+        if line.strip():
+            yield number, line
+
+
 def read_standard_input() -> bytes:
-    """Give all of standard input. Raises `InputError` if it is closed."""
+    """Give all of standard input. Raises `InputError` if it is closed, or has no end."""
     if sys.stdin is None:
         raise InputError("standard input is closed")
-    return sys.stdin.buffer.read()
+    return _bounded(sys.stdin.buffer, "standard input")
+
+
+def _bounded(file: IO[bytes], source: str) -> bytes:
+    """All of a file; what has no end, as a device has none, is not read for ever."""
+    found = file.read(MOST_GIVEN + 1)
+    if len(found) > MOST_GIVEN:
+        raise InputError(f"{source} has more than {MOST_GIVEN} bytes, which no one message has")
+    return found
 
 
 def read_json(source: str) -> Any:
@@ -307,7 +329,8 @@ def read_json(source: str) -> Any:
         raw, name = read_standard_input(), "standard input"
     else:
         try:
-            raw, name = Path(source).read_bytes(), source
+            with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
+                raw, name = _bounded(file, source), source
         except (OSError, ValueError) as error:
             raise InputError(f"{short(source)} is neither JSON nor a file: {error}") from None
     try:
@@ -362,6 +385,7 @@ def _exists(path: Path) -> bool:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return _bounded(file, str(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None

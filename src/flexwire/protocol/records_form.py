@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _RECORDS: Final = "records"
 _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
+MOST_SHOWN: Final = 128 * 1024 * 1024
+"""So many bytes of records a message shows; a record or record header counts for 256 more."""
+_RECORD_COST: Final = 256
 # What is shown of a batch, unless it says nothing: by name, the value that says nothing.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
@@ -53,18 +56,40 @@ def encode_records(form: Any, path: str) -> bytes:
     raise JsonFormError(f"expected records, a batch or base64, got {short(form)}", path=path)
 
 
-def decode_records(data: bytes) -> list[dict[str, Any]] | None:
+class Room:
+    """How much may still be shown: records inflate, and as JSON take many times their bytes."""
+
+    def __init__(self, left: int = MOST_SHOWN) -> None:
+        self._left = left
+
+    def has_for(self, records: list[Record]) -> bool:
+        """Take the room of records; whether there was enough."""
+        self._left -= sum(
+            _RECORD_COST
+            + len(one.key or b"")
+            + len(one.value or b"")
+            + sum(_RECORD_COST + len(key) + len(value or b"") for key, value in one.headers)
+            for one in records
+        )
+        return self._left >= 0
+
+
+def decode_records(data: bytes, room: Room | None = None) -> list[dict[str, Any]] | None:
     """The batches in a field's bytes, as JSON; None where they are not batches to their end.
 
-    A batch of which a fetch gave only the first part is left out, as consumers do.
+    A batch of which a fetch gave only the first part is left out, as consumers do, but where no
+    other is there: then bytes would seem to be none. None as well where there is no room.
     """
+    room = Room() if room is None else room
+    found = []
     try:
-        return [
-            {**_header(batch), _RECORDS: [_shown(one) for one in batch.records]}
-            for batch in decode_batches(data)
-        ]
+        for batch in decode_batches(data):
+            if not room.has_for(batch.records):
+                return None
+            found.append({**_header(batch), _RECORDS: [_shown(one) for one in batch.records]})
     except RecordError:
         return None
+    return found if found or not data else None
 
 
 def _is_batch(form: Any) -> bool:

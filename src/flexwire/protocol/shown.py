@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
-from flexwire.protocol.records_form import decode_records
+from flexwire.protocol.records_form import Room, decode_records
 from flexwire.protocol.structures import structures
 from flexwire.wire.types import INT16
 
@@ -21,15 +21,17 @@ def shown(
     """The JSON form of a message, with what the bare one does not say.
 
     With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
-    ``records`` the batches of a field are JSON (`records_form`), where they can be read.
+    ``records`` the batches of a field are JSON (`records_form`), where they can be read and do not
+    inflate beyond bounds.
     """
     form = message.to_json(version)
     kind = type(message)
     schema = kind.definition.schema(version)
     fields = records_names(kind, version) if records else frozenset()
+    room = Room()
     for one in structures(form, schema):
         for name in fields & one.form.keys():
-            _show_records(one.form, name)
+            _show_records(one.form, name, room)
         if names:
             _name_errors(one.form, code_names(one.schema))
     return form
@@ -71,9 +73,9 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
                 form[f"_{name.removesuffix('Code')}Name"] = called(value)
 
 
-def _show_records(form: dict[str, Any], name: str) -> None:
+def _show_records(form: dict[str, Any], name: str, room: Room) -> None:
     if form[name] is None:
         return
-    found = decode_records(base64.b64decode(form[name]))
+    found = decode_records(base64.b64decode(form[name]), room)
     if found is not None:
         form[name] = found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.codec import Explanation, Message, explain, message
-from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials, withhold
 from flexwire.protocol.frames import begins_with_length
@@ -21,6 +21,8 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# An api key, a version and a correlation id take so many bytes.
+_NUMBERS = 8
 _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
 
@@ -94,28 +96,51 @@ def read_response_frame(data: bytes, api_key: int, api_version: int) -> WholeFra
 def explain_frame(frame: WholeFrame, *, withheld: bool = False) -> Iterator[Part]:
     """The header and the body of a frame, whether it decodes or not.
 
-    With ``withheld`` credentials are asterisks, and what may hold some without decoding is empty.
+    With ``withheld`` credentials are asterisks. Of what may hold some and does not decode, only the
+    numbers are shown with which its header begins: a damaged length may have put all else into it.
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
+    found = explain(type(header.header), data, version)
+    hidden = _unreadable_credentials(frame) if withheld else None
+    if hidden is not None:
+        kept = tuple(one for one in found.annotations if one.offset + one.length <= _NUMBERS)
+        rest = max((one.offset + one.length for one in kept), default=0)
+        data, found = data[:rest], Explanation(kept, rest, None)
     title = f"{frame.kind}: a frame of {len(frame.payload)} bytes; {type(header.header).__name__}"
-    yield Part(f"{title} v{version}", data, explain(type(header.header), data, version), 0)
-    yield _body(message(header.message_name), frame, withheld=withheld)
+    yield Part(f"{title} v{version}", data, found, 0)
+    if hidden is not None:
+        nothing = Explanation((), 0, hidden)
+        yield Part(f"{header.message_name} v{frame.version}", b"", nothing, 1)
+    else:
+        yield _body(message(header.message_name), frame, withheld=withheld)
+
+
+def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
+    """Why a body that may hold credentials does not decode, where that is so."""
+    name = frame.header.message_name
+    if not hides_credentials(name.replace("Response", "Request"), frame.payload):
+        return None
+    try:
+        message(name).decode(frame.body, frame.version)
+    except DecodeError as error:
+        return error
+    except UnknownMessageError as error:
+        return DecodeError(str(error), message=name, version=frame.version)
+    return None
 
 
 def _body(kind: type[Message], frame: WholeFrame, *, withheld: bool) -> Part:
     data, count, version = frame.body, 0, frame.version
-    title = f"{kind.__name__} v{version}"
     if withheld:
         try:
             shown = kind.decode(data, version)
         except (CodecError, UnknownMessageError):
-            if hides_credentials(kind.__name__.replace("Response", "Request"), frame.payload):
-                data, count = b"", 1
+            pass
         else:
             count = withhold(shown)
             data = shown.encode(version) if count else data
-    return Part(title, data, explain(kind, data, version), count)
+    return Part(f"{kind.__name__} v{version}", data, explain(kind, data, version), count)
 
 
 def _readings(data: bytes) -> list[tuple[bytes, bool]]:

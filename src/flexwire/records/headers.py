@@ -13,7 +13,7 @@ from flexwire.wire.types import INT32
 from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _PAIR = 2
 _PairValue: TypeAlias = "bytes | bytearray | memoryview | str | None"
@@ -104,6 +104,34 @@ class Headers:
     def put_bytes(self, key: str, value: bytes | bytearray | memoryview) -> None:
         """Append a byte[]."""
         self._put(key, ValueType.BYTES, value)
+
+    def put_object(self, key: str, value: Any, serializer: Callable[[Any], bytes]) -> None:
+        r"""Append a byte[] that a serializer makes of any object.
+
+        "Each headers value will be custom serialisable by the interceptors/plugins that use the
+        header". What the serializer raises comes as it is.
+
+        >>> headers = Headers()
+        >>> headers.put_object("at", (3, 4), lambda place: bytes(place))
+        >>> headers.get_typed("at"), headers.get_objects("at", tuple)
+        ([Typed('byte[]', b'\x03\x04')], [(3, 4)])
+        """
+        if not callable(serializer):
+            raise refuse("serializer", "a callable", serializer)
+        self.put_bytes(key, serializer(value))
+
+    def get_objects(self, key: str, deserializer: Callable[[bytes], Any]) -> list[Any]:
+        """Give what a deserializer makes of the byte[] values of a key, in their order.
+
+        Raises `DecodeError` for a value of the key that is not a byte[].
+        """
+        if not callable(deserializer):
+            raise refuse("deserializer", "a callable", deserializer)
+        found = self.get_typed(key)
+        for typed in found:
+            if typed.type is not ValueType.BYTES:
+                raise DecodeError(f"expected a byte[], got {typed}", path=key, message="Headers")
+        return [deserializer(typed.data) for typed in found]
 
     def get(self, key: str) -> list[PlainValue]:
         """Give the plain values of a key, in their order; none for a key that is not there."""

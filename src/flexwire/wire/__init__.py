@@ -26,6 +26,7 @@ from flexwire.wire.compose import (
     CompactString,
     TaggedFields,
     TaggedFieldsSection,
+    TagSection,
 )
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import Field, Schema
@@ -90,6 +91,7 @@ __all__ = [
     "Field",
     "Schema",
     "TagForm",
+    "TagSection",
     "TaggedFields",
     "TaggedFieldsSection",
     "Type",

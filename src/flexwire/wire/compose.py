@@ -94,6 +94,11 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class na
     return Field(name, types.COMPACT_NULLABLE_BYTES)
 
 
+def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N802 - as above
+    """The same in the draft of KIP-482 that has this name for it, with interleaved tag headers."""
+    return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
+
+
 def TaggedFieldsSection(  # noqa: N802 - the KIP's class name
     fields: Mapping[int, Field] | None = None, form: TagForm = TagForm.SECTION
 ) -> Field:

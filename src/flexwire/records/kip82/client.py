@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from flexwire.arguments import refuse
 from flexwire.records.headers import Headers
 from flexwire.records.kip82.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from flexwire.records.attributes import TimestampType
@@ -30,6 +32,15 @@ class ProducerRecord:
     partition: int | None = None
     timestamp: int | None = None
     headers: Headers = field(default_factory=Headers)
+
+    def get_headers(self) -> Headers:
+        """Give the headers: the document's accessor, ``getHeaders()``."""
+        return self.headers
+
+    def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
+        """Give the record as interceptors make it, each taking what the one before it gave."""
+        given: Self = _intercepted(self, interceptors)
+        return given
 
     def to_message(self, *, offset: int = 0, timestamp: int) -> Message:
         """Give the message to send; ``timestamp`` is for a record that has none of its own.
@@ -53,6 +64,15 @@ class ConsumerRecord:
     value: bytes | None
     headers: Headers
 
+    def get_headers(self) -> Headers:
+        """Give the headers: the document's accessor, ``getHeaders()``."""
+        return self.headers
+
+    def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
+        """Give the record as interceptors make it, each taking what the one before it gave."""
+        given: Self = _intercepted(self, interceptors)
+        return given
+
     @classmethod
     def from_message(cls, topic: str, partition: int, message: Message) -> Self:
         """Give the record that a message of a partition is; the headers are not copied."""
@@ -66,3 +86,15 @@ class ConsumerRecord:
             message.value,
             message.headers,
         )
+
+
+def _intercepted(record: Any, interceptors: tuple[Callable[[Any], Any], ...]) -> Any:
+    kind = type(record)
+    for index, interceptor in enumerate(interceptors):
+        if not callable(interceptor):
+            raise refuse(f"interceptors[{index}]", "a callable", interceptor)
+        record = interceptor(record)
+        if not isinstance(record, kind):
+            # What forgets to return the record would send nothing.
+            raise refuse(f"what interceptors[{index}] returns", f"a {kind.__name__}", record)
+    return record

@@ -1,0 +1,65 @@
+"""Keys and values of internal topics by the name of the topic: short for `internal_topics`."""
+
+from __future__ import annotations
+
+from flexwire.arguments import refuse, to_bytes, to_text
+from flexwire.protocol import internal_topics
+from flexwire.protocol.internal_topics import InternalTopic, TypedMessage
+from flexwire.schema.catalog import catalog
+
+_Given = bytes | bytearray | memoryview
+
+
+def decode_key(
+    topic: str, key: _Given | None, *, release: str | None = None
+) -> TypedMessage | None:
+    r"""Decode the key of a record of an internal topic; None where the topic's have none.
+
+    ``topic`` is its name, as "__consumer_offsets", or that of its decoder, as "consumer-offsets".
+    ``release`` is the one that wrote the record, where that is known. Raises `DecodeError`, and
+    `UnknownMessageError` for a type that no release has.
+
+    >>> key = decode_key("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7")
+    >>> key.name, key.message.group, key.message.partition
+    ('OffsetCommitKey', 'g', 7)
+    """
+    return internal_topics.decode_key(_topic(topic), _bytes(key, "key"), _release(release))
+
+
+def decode_value(
+    topic: str,
+    key: _Given | TypedMessage | None,
+    value: _Given | None,
+    *,
+    release: str | None = None,
+) -> TypedMessage | None:
+    r"""Decode the value of a record of an internal topic; None for a tombstone.
+
+    ``key`` is the record's, as bytes or as `decode_key` gave it: it says which message the value
+    is, but in topics whose records have no key. Raises as `decode_key` does.
+
+    >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None
+    True
+    """
+    found, known = _topic(topic), _release(release)
+    if not isinstance(key, TypedMessage):
+        key = internal_topics.decode_key(found, _bytes(key, "key"), known)
+    elif not found.has_keys:
+        raise refuse("key", f"none, as records of {found.topic} have none", key)
+    return internal_topics.decode_value(found, key, _bytes(value, "value"), known)
+
+
+def _topic(given: object) -> InternalTopic:
+    name = to_text(given, "topic")
+    for one in InternalTopic:
+        if name in {one.topic, one.value}:
+            return one
+    raise refuse("topic", " or ".join(one.topic for one in InternalTopic), name)
+
+
+def _bytes(given: object, name: str) -> bytes | None:
+    return None if given is None else to_bytes(given, name)
+
+
+def _release(given: object) -> str | None:
+    return None if given is None else catalog().release(to_text(given, "release"))

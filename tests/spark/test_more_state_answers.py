@@ -176,7 +176,7 @@ def test_partitions_and_what_happened_to_them(of_cluster: Analysis) -> None:
     columns = ("topic", "leader", "previous_leader", "is_election", "left_isr", "left", "joined")
     # That each began is no change.
     assert told(of_cluster, "cluster_history", *columns) == [
-        ("orders", None, 1, True, [], 0, 0),
+        ("orders", None, 1, False, [], 0, 0),
         ("orders", 1, 1, False, [2], 1, 0),
     ]
 

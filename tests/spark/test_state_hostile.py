@@ -154,3 +154,22 @@ def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
         with several.asked(AsOf.given(datetime.fromisoformat(time))) as tables:
             for one in chosen(NAMES, ANSWERS):
                 ask(one, tables)
+
+
+def test_a_damaged_marker_is_no_transaction_that_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = MadeTopic("__consumer_offsets")
+    log.add(*committed(0, 1, "ours"), producer=7)
+    log.end(7, commit=True)
+    log.add(*committed(0, 1, "others"))
+    log.write(tmp_path / "data")
+    [segment] = tmp_path.glob("data/*/*.log")
+    data = bytearray(segment.read_bytes())
+    marker = int.from_bytes(data[8:12], "big") + 12
+    data[marker + int.from_bytes(data[marker + 8 : marker + 12], "big") + 11] ^= 1
+    segment.write_bytes(data)
+    done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark, answers=["group_offsets"])
+    [failed] = done.facts.unanswered
+    assert f"byte {marker}: crc is" in failed.reason
+    assert not done.facts.answers

@@ -116,17 +116,15 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 
 
 def read_control_records(
-    piece: LogPiece, columns: Sequence[str]
+    piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | Damaged]:
-    """Give only the control records of a piece, past any damage; columns as in `read_piece`."""
+    """Give only the control records of a piece; columns, mode and errors as in `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
         return skipped
 
-    yield from _Reading(
-        piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, "PERMISSIVE"
-    )
+    yield from _Reading(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
 
 
 def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBatch | Damaged]:

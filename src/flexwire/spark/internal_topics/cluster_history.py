@@ -27,7 +27,11 @@ COLUMNS: Final = (
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
     Column("left_isr", _INTS, "those that left the ISR", _FIRST),
     Column("joined_isr", _INTS, "those that joined it", _FIRST),
-    Column("is_election", pa.bool_(), "whether a leader was chosen, if only the same again"),
+    Column(
+        "is_election",
+        pa.bool_(),
+        "whether a leader was chosen, if only the same again; false where from then on none led",
+    ),
     *CHANGE_COLUMNS,
 )
 
@@ -47,7 +51,7 @@ def partition_history(state: ClusterState) -> DataFrame:
             "previous_isr": before,
             "left_isr": F.array_except(before, "isr"),
             "joined_isr": F.array_except("isr", before),
-            "is_election": F.col("elects"),
+            "is_election": F.col("elects") & F.col("leader").isNotNull(),
         }
     )
     rows = rows.where("begins or elects or isr is distinct from previous_isr")

@@ -48,7 +48,8 @@ def control_records(
 ) -> DataFrame:
     """Give the ends of transactions in logs: a row each, as `SCHEMA` has it.
 
-    ``topics`` are all by default. Raises as `kafka-log` does for paths that have no log.
+    ``topics`` are all by default. Raises as `kafka-log` does for paths that have no log, and where
+    a control batch is damaged: how its transaction ended nobody knows then.
     """
     return in_tasks(spark, paths, topics, _ends, SCHEMA)
 

@@ -28,7 +28,9 @@ LEAST, MOST = -(2**63), 2**63 - 1
 NAMES = ("group_state", "group_offsets", "share_state", "hanging_transactions", "unused_groups")
 
 
-def committed(partition: int, offset: int, group: str, time: int = TIME) -> Any:
+def committed(
+    partition: int, offset: int, group: str, time: int = TIME
+) -> tuple[bytes, bytes | None]:
     key = {"group": group, "topic": "orders", "partition": partition}
     value = {"offset": offset, "metadata": "", "commit_timestamp": time}
     return keyed(1, "OffsetCommit", key, value)

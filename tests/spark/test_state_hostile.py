@@ -162,7 +162,8 @@ def test_a_damaged_marker_is_no_transaction_that_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log = MadeTopic("__consumer_offsets")
-    log.add(*committed(0, 1, "ours"), producer=7)
+    key, value = committed(0, 1, "ours")
+    log.add(key, value, producer=7)
     log.end(7, commit=True)
     log.add(*committed(0, 1, "others"))
     log.write(tmp_path / "data")

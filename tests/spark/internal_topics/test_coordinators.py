@@ -103,7 +103,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
     # Some partitions at their end, and some before any record.
     moments = [{}, {0: 0, 2: 90}, {n: drawn.randrange(EVENTS) for n in range(PARTITIONS)}]
     for moment in moments:
-        expected: dict[Any, Any] = {}
+        expected: dict[Key, tuple[int | None, list[int]]] = {}
         for partition, some in enumerate(every):
             one = Coordinator()
             for at, event in enumerate(some[: moment.get(partition, EVENTS)]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from flexwire.spark.analyze import analyze
-from flexwire.spark.paths import capture_sources as listed
+from flexwire.spark.paths import Inputs
+from flexwire.spark.paths import input_sources as listed
 from flexwire.spark.publishing import commit
 from flexwire.tables.survey import Asked
 from tests.spark.faulty import begin, wait_for
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
-
-    from flexwire.storage.source import Source
 
 _Job = commit._Job
 WAITING, HIDDEN = "waiting", "hidden"
@@ -39,22 +39,29 @@ def analyzed(
     def hear(stage: str, done: int, total: int) -> None:
         heard[stage] = max(heard.get(stage, 0), done, total)
 
+    with changed(fault, flags):
+        analyze(captures, out, spark=spark, progress=hear)
+    return heard
+
+
+@contextmanager
+def changed(fault: str, flags: str) -> Iterator[None]:
+    """Have an analysis make many small ranges, and a fault if one is named."""
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.surveying.LEAST_BYTES", 0),
         patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
         patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
-        patch("flexwire.spark.analyze.capture_sources", _hidden if fault == HIDDEN else listed),
+        patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),
     ):
-        analyze(captures, out, spark=spark, progress=hear)
-    return heard
+        yield
 
 
-def _hidden(paths: Iterable[str | Path]) -> list[Source]:
+def _hidden(paths: Iterable[str | Path]) -> Inputs:
     """List files of which no executor sees the last, as on a disk of the driver's own."""
-    sources = listed(paths)
-    Path(sources[-1].url).unlink()
-    return sources
+    inputs = listed(paths)
+    Path(inputs.captures[-1].url).unlink()
+    return inputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def test_a_cluster_gives_the_analysis_of_one_machine(
 ) -> None:
     assert driver.ask("tests.spark.on_cluster:address_space") == 2 << 30
     heard = driver.ask(ANALYZED, shaped, str(tmp_path / "out"))
+    assert not isinstance(heard, str), heard
     assert heard["Decoding captures"] > 2, heard
     assert len(list((tmp_path / "out/tables/frames").glob("*.parquet"))) > 2
     assert_equal_analyses(tmp_path / "out", here)

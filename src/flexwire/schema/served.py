@@ -60,7 +60,7 @@ class OneSpec:
         self.name = spec.name
         self.type = spec.type
         self.api_key = spec.api_key
-        self.versions = spec.valid_versions
+        self.versions = self.current_versions = spec.valid_versions
         self.flexible_versions = spec.flexible_versions
         self.releases: Mapping[str, Versions] = {}
         self._spec = spec
@@ -73,6 +73,10 @@ class OneSpec:
         if version not in valid:
             raise UnknownMessageError(f"{self.name} has no version {version}; it has {valid}")
         return self._spec
+
+    def all_specs(self) -> tuple[MessageSpec, ...]:
+        """Give the spec, as an entry of the catalog gives its own."""
+        return (self._spec,)
 
     def specs(self) -> tuple[ServedSpec, ...]:
         """Give the spec with its valid versions."""

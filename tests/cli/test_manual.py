@@ -1,0 +1,67 @@
+"""The manual page is what the commands say of themselves, and roff reads it.
+
+Write `docs/man/flexwire.1` anew with ``python -m tests.cli.test_manual``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+
+import flexwire
+from flexwire.cli.app import app
+from flexwire.cli.manual import manual_page
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "man" / "flexwire.1"
+# The requests that the page is made of; any other is a line of text that began with a dot.
+REQUESTS = {"TH", "SH", "SS", "PP", "TP", "B", "nf", "fi", "br", "nh", "ad"}
+
+
+def test_the_page_is_what_the_commands_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == manual_page(app, flexwire.__version__)
+
+
+def test_every_option_of_every_command_is_on_it() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, command in _leaves(app, "flexwire"):
+        section = page.split(f"\n.SS {name}\n".replace("-", "\\-"))[1].split("\n.SS ")[0]
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.opts[-1].replace("-", "\\-") in section, f"{name} {option.name}"
+
+
+def test_roff_reads_no_line_as_a_request_that_is_text() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    found = {one[1] for line in lines if (one := re.match(r"[.'](\S*)", line))}
+    assert found == REQUESTS
+    assert not [line for line in lines if re.search(r"\\(?![-e&(])", line)]
+
+
+def test_a_text_that_looks_like_a_request_is_none() -> None:
+    odd = click.Command("odd", help=".so secret\n\n\b\n'x \\\\ y\n.de z")
+    page = manual_page(click.Group("app", {"odd": odd}), "1")
+    assert {
+        one[1] for line in page.splitlines() if (one := re.match(r"[.'](\S*)", line))
+    } <= REQUESTS
+
+
+def test_the_wheel_installs_it_where_man_looks() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    shared = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert shared == {"docs/man/flexwire.1": "share/man/man1/flexwire.1"}
+
+
+def _leaves(command: click.Command, name: str) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(name, command)]
+    return [
+        leaf for inner, one in command.commands.items() for leaf in _leaves(one, f"{name} {inner}")
+    ]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(manual_page(app, flexwire.__version__), encoding="utf-8")

@@ -49,11 +49,10 @@ def full_message() -> Any:
     )
 
 
-def has_unknown_tags(value: Any) -> bool:
-    """Whether the object or one within it has unknown tagged fields, which no kernel writes."""
+def has_unordered_tags(value: Any) -> bool:
+    """Whether unknown tagged fields stand anywhere in it in another order than on the wire."""
     if isinstance(value, list):
-        return any(map(has_unknown_tags, value))
+        return any(map(has_unordered_tags, value))
     names = getattr(value, "__struct_fields__", ())
-    return bool(getattr(value, "unknown_tagged_fields", None)) or any(
-        has_unknown_tags(getattr(value, name)) for name in names
-    )
+    tags = list(getattr(value, "unknown_tagged_fields", ()))
+    return tags != sorted(tags) or any(has_unordered_tags(getattr(value, name)) for name in names)

@@ -21,9 +21,10 @@ DEFAULT = 24
 G_NONE, G_TRUE, G_FALSE, G_MAKE_UUID, G_UUID_BYTES, G_INT, G_STR, G_BYTES = range(0, 64, 8)
 G_LIST, G_FLOAT, G_UUID, G_DICT, G_ROOT, G_FALLBACK, G_KERNEL, G_EXCEPTION = range(64, 128, 8)
 GLOBALS = 128
-# The words of one call: where it is and ends, a spare one, and where the output began.
-C_POSITION, C_END, C_SCRATCH, C_GLOBALS, C_OUT = range(0, 40, 8)
-CALL = 40
+# The words of one call: where it is and ends, a spare one, where the output began, and where it is
+# in a dict.
+C_POSITION, C_END, C_SCRATCH, C_GLOBALS, C_OUT, C_PLACE, C_KEY, C_VALUE = range(0, 64, 8)
+CALL = 64
 
 # What its default is.
 D_NONE, D_INT, D_SAME, D_EMPTY_LIST, D_EMPTY_BYTES, D_EQUAL, D_DOUBLE, D_NEVER = range(8)

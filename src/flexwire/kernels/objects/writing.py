@@ -39,9 +39,11 @@ from flexwire.kernels.machine import (
 from flexwire.kernels.objects.layout import (
     C_END,
     C_GLOBALS,
+    C_KEY,
     C_OUT,
     C_PLACE,
     C_SCRATCH,
+    C_VALUE,
     CALL,
     D_DOUBLE,
     D_EMPTY_BYTES,
@@ -60,10 +62,12 @@ from flexwire.kernels.objects.layout import (
     G_KERNEL,
     G_LIST,
     G_ROOT,
+    G_SIXTEEN,
     G_STR,
+    G_TO_BYTES,
     G_TRUE,
     G_UUID,
-    G_UUID_BYTES,
+    G_UUID_INT,
     O_DEFAULT,
     O_ELEMENT,
     O_NULLABLE,
@@ -142,13 +146,16 @@ def write_other_fixed(code: int, value: int, call: int) -> bool:
         return True
     if load_word(value + TYPE) != load_word(shared + G_UUID):
         return False
-    argument = call + C_SCRATCH
-    store_word(argument, value)
-    raw = vectorcall(load_word(shared + G_UUID_BYTES), argument, 1, 0)
+    number = load_word(value + load_word(shared + G_UUID_INT))
+    if number == 0 or load_word(number + TYPE) != load_word(shared + G_INT):
+        return False
+    # Of an exact int, so that no other code runs; it gives as many bytes as asked for, or an error.
+    store_word(call + C_KEY, number)
+    store_word(call + C_VALUE, load_word(shared + G_SIXTEEN))
+    raw = vectorcall(load_word(shared + G_TO_BYTES), call + C_KEY, 2, 0)
     if raw == 0:
         return False
-    sound = load_word(raw + TYPE) == load_word(shared + G_BYTES) and bytes_size(raw) == UUID_SIZE
-    sound = sound and write_bytes(call, bytes_address(raw), UUID_SIZE)
+    sound = write_bytes(call, bytes_address(raw), UUID_SIZE)
     py_decref(raw)
     return sound
 

@@ -36,6 +36,11 @@ def kernel(function: _Function) -> _Function:
     return cast("_Function", cfunc(_WORD(_WORD, _WORD, _WORD), cache=True)(function))
 
 
+def keyword_kernel(function: _Function) -> _Function:
+    """Compile a kernel of four words, as a C function is called that takes keywords too."""
+    return cast("_Function", cfunc(_WORD(_WORD, _WORD, _WORD, _WORD), cache=True)(function))
+
+
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function write the code for a call of it."""
     return cast("Callable[..., Any]", numba_intrinsic(function))
@@ -140,6 +145,25 @@ def make_storer(bits: int, *, swap: bool) -> Callable[[int, int], None]:
         return types.void(_WORD, _WORD), code
 
     return store
+
+
+def make_local(size: int) -> Callable[[], int]:
+    """Make the intrinsic that gives the address of ``size`` bytes, there until a kernel returns."""
+
+    @intrinsic
+    def local(typing_context: Any) -> Any:
+        del typing_context
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del context, signature, arguments
+            # Once in a call, even if this stands in a loop.
+            with builder.goto_entry_block():
+                words = builder.alloca(ir.ArrayType(ir.IntType(64), size // 8))
+            return builder.ptrtoint(words, ir.IntType(64))
+
+        return _WORD(), code
+
+    return local
 
 
 load_word = make_loader(64, swap=False, signed=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import msgspec
 
 # Of Python's own headers: how a C function is called, and which objects the collector knows.
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 _HAS_GC = 1 << 14
 # Something stands before the object: what it was given besides its fields, or its weak references.
 _HAS_MORE = 1 << 2 | 1 << 3 | 1 << 4
@@ -38,15 +38,18 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-def c_function(kernel: int, name: str, shared: int, keeps: object) -> Callable[..., Any]:
+def c_function(
+    kernel: int, name: str, shared: int, keeps: object, doc: str | None = None
+) -> Callable[..., Any]:
     """Make the C function that runs a kernel.
 
     ``kernel`` is its address, ``shared`` that of the words all calls share, and ``keeps`` whatever
-    these point to.
+    these point to. One that is documented takes keywords; the text begins with its signature.
     """
+    flags = _METH_FASTCALL | (_METH_KEYWORDS if doc else 0)
     # The function's ``self``: CPython hands it to the kernel, which reads the address in it.
     itself = shared.to_bytes(8, "little")
-    method = _MethodDef(name.encode(), kernel, _METH_FASTCALL, None)
+    method = _MethodDef(name.encode(), kernel, flags, doc.encode() if doc else None)
     # A C function may outlive all that knows it, the interpreter's own globals too, and reads its
     # definition even while it is freed. So what it stands on is never freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object((method, itself, keeps)))

@@ -22,6 +22,9 @@ G_NONE, G_TRUE, G_FALSE, G_FROM_BYTES, G_TO_BYTES, G_INT, G_STR, G_BYTES = range
 G_LIST, G_FLOAT, G_UUID, G_DICT, G_ROOT, G_FALLBACK, G_KERNEL, G_EXCEPTION = range(64, 128, 8)
 G_COUNTED, G_SMALL, G_UUID_INT, G_UUID_SAFE, G_IS_SAFE, G_SIXTEEN = range(128, 176, 8)
 GLOBALS = 176
+# The words that the calls of a class's method share: its versions, by which stand the words above.
+V_VERSIONS, V_COUNT, V_NAME, V_FALLBACK, V_INT, V_EXCEPTION = range(0, 48, 8)
+METHOD = 48
 # The ints that are there as long as the interpreter: from which on, and how many.
 SMALLEST, SMALLS = -5, 262
 # The words of one call: where it is and ends, a spare one, where the output began, and where it is

@@ -22,19 +22,23 @@ from flexwire.kernels.machine import (
     gc_enable,
     gc_untrack,
     kernel,
+    keyword_kernel,
     list_new,
     load_int16,
     load_int32,
+    load_int32_native,
     load_int64,
     load_uint8,
     load_word,
+    long_as,
     long_from,
-    mem_free,
-    mem_malloc,
+    make_local,
     part,
     py_decref,
     py_incref,
     store_word,
+    tuple_get,
+    tuple_size,
     unicode_decode,
     vectorcall,
 )
@@ -42,6 +46,7 @@ from flexwire.kernels.memory import inlined
 from flexwire.kernels.objects.layout import (
     C_END,
     C_GLOBALS,
+    C_SCRATCH,
     CALL,
     DEFAULT,
     G_BYTES,
@@ -75,6 +80,12 @@ from flexwire.kernels.objects.layout import (
     S_TAGGED,
     S_TAGGEDS,
     S_UNKNOWN,
+    V_COUNT,
+    V_EXCEPTION,
+    V_FALLBACK,
+    V_INT,
+    V_NAME,
+    V_VERSIONS,
 )
 from flexwire.kernels.objects.making import make_empty, make_integer, make_uuid, take
 from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDTH, read_length
@@ -97,6 +108,7 @@ from flexwire.kernels.wire.varint import read_varint
 from flexwire.wire.limits import HIGHEST_TAG, LONGEST_STRING
 
 _REFUSED = -2
+local_call = make_local(CALL)
 
 
 @part
@@ -427,23 +439,11 @@ def read_struct(call: int, structure: int, _value: int) -> int:
     return 0
 
 
-@kernel
-def decode(itself: int, arguments: int, count: int) -> int:
-    """Decode one whole message; what is out of the ordinary goes to the fallback.
-
-    A C function of the kind METH_FASTCALL: ``itself`` is the program, the argument is bytes.
-    """
-    shared = bytes_address(itself)
-    shared = load_word(shared)
-    fallback = load_word(shared + G_FALLBACK)
-    if count != 1:
-        return vectorcall(fallback, arguments, count, 0)
-    data = load_word(arguments)
+@part
+def decode_bytes(call: int, shared: int, data: int) -> int:
+    """Decode one whole message, which is to be bytes; a new reference, or 0."""
     if load_word(data + TYPE) != load_word(shared + G_BYTES):
-        return vectorcall(fallback, arguments, count, 0)
-    call = mem_malloc(CALL)
-    if call == 0:
-        return vectorcall(fallback, arguments, count, 0)
+        return 0
     begin = bytes_address(data)
     end = begin + bytes_size(data)
     store_word(call, begin)
@@ -456,10 +456,58 @@ def decode(itself: int, arguments: int, count: int) -> int:
         gc_enable()
     if made != 0 and load_word(call) != end:
         py_decref(made)
-        made = 0
-    mem_free(call)
-    if made == 0:
+        return 0
+    return made
+
+
+@kernel
+def decode(itself: int, arguments: int, count: int) -> int:
+    """Decode one whole message; what is out of the ordinary goes to the fallback.
+
+    A C function of the kind METH_FASTCALL: ``itself`` is the program, the argument is bytes.
+    """
+    shared = load_word(bytes_address(itself))
+    if count == 1:
+        made = decode_bytes(local_call(), shared, load_word(arguments))
+        if made != 0:
+            return made
         if not clear_error(load_word(shared + G_EXCEPTION)):
             return 0
-        return vectorcall(fallback, arguments, count, 0)
-    return made
+    return vectorcall(load_word(shared + G_FALLBACK), arguments, count, 0)
+
+
+@part
+def version_of(call: int, method: int, arguments: int, count: int, names: int) -> int:
+    """Give what the calls of a version share, if a call is of bytes and a version; else 0."""
+    if names:
+        if count != 1 or tuple_size(names) != 1:
+            return 0
+        # A name in a call is the one string of its kind; another goes to the fallback.
+        if tuple_get(names, 0) != load_word(method + V_NAME):
+            return 0
+    elif count != 2:
+        return 0
+    version = load_word(arguments + 8)
+    if load_word(version + TYPE) != load_word(method + V_INT):
+        return 0
+    number = long_as(version, call + C_SCRATCH)
+    if load_int32_native(call + C_SCRATCH) or not 0 <= number < load_word(method + V_COUNT):
+        return 0
+    return load_word(load_word(method + V_VERSIONS) + 8 * number)
+
+
+@keyword_kernel
+def decode_version(itself: int, arguments: int, count: int, names: int) -> int:
+    """Decode one whole message of a version; what is out of the ordinary goes to the fallback.
+
+    A C function of the kind METH_FASTCALL and METH_KEYWORDS, of bytes and a version.
+    """
+    method, call = load_word(bytes_address(itself)), local_call()
+    shared = version_of(call, method, arguments, count, names)
+    if shared != 0:
+        made = decode_bytes(call, shared, load_word(arguments))
+        if made != 0:
+            return made
+        if not clear_error(load_word(method + V_EXCEPTION)):
+            return 0
+    return vectorcall(load_word(method + V_FALLBACK), arguments, count, names)

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import peers
+from allocation import bare
 
 from flexwire import __version__, load_kernels, message
 from flexwire.codec.executors import python_functions
@@ -109,6 +110,8 @@ def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], 
             again = bytes(encode(decode(reference)))
             assert again == reference, f"{case}: {one.name} does not read what it wrote"
             calls["decode"][one.name] = lambda decode=decode, data=reference: decode(data)
+        floor = bare(message(name).decode(reference, version), version)
+        calls["decode"]["floor"] = lambda floor=floor: floor(None)
         for operation, functions in calls.items():
             gc.collect()
             samples = peers.time_interleaved(functions, repeats, min_time, time.process_time)
@@ -123,12 +126,15 @@ def show(speeds: dict[tuple[str, str], dict[str, float]]) -> None:
     """Print messages per second of flexwire, and how many times each rival's that is."""
     rivals = ["kio", "kafka-python", "aiokafka"]
     print(f"{'case':34}{'':8}{'flexwire/s':>12}", *(f"{'x ' + one:>16}" for one in rivals), end="")
-    print(f"{'functions/s':>13}{'no kernels/s':>14}")
+    print(f"{'functions/s':>13}{'no kernels/s':>14}{'floor/s':>12}{'floor x kio':>13}")
     for (case, operation), found in speeds.items():
         ours = found["flexwire"]
         ratios = [f"{ours / found[one]:.2f}" if one in found else "-" for one in rivals]
         print(f"{case:34}{operation:8}{ours:12,.0f}", *(f"{one:>16}" for one in ratios), end="")
-        print(f"{found['flexwire-functions']:13,.0f}{found['flexwire-python']:14,.0f}")
+        print(f"{found['flexwire-functions']:13,.0f}{found['flexwire-python']:14,.0f}", end="")
+        floor, kio = found.get("floor"), found.get("kio")
+        print("" if floor is None else f"{floor:12,.0f}", end="")
+        print("" if floor is None or kio is None else f"{floor / kio:13.2f}")
 
 
 if __name__ == "__main__":

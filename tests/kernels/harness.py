@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.kernels.cache import load
 from flexwire.kernels.objects.program import ObjectProgram
-from tests.codec.made_up import everything
+from tests.codec.made_up import everything, made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,11 +49,41 @@ def full_message() -> Any:
     )
 
 
-def has_unknown_tags(value: Any) -> bool:
-    """Whether the object or one within it has unknown tagged fields, which no kernel writes."""
+_TAGGED = {"versions": "2+", "taggedVersions": "2+", "tag": 0, "ignorable": True}
+_OLD = {"name": "Old", "type": "int32", "versions": "3+", "ignorable": True}
+_EPOCH = {"name": "Epoch", "type": "int32", "versions": "2+"}
+# A structure is compared with its default, also fields that the version does not have.
+CURRENT = {"name": "Current", "type": "Current", **_TAGGED, "fields": [_OLD, _EPOCH]}
+_ROWS = [
+    {"name": "Rows", "type": "[]Row", "versions": "2+", "fields": [CURRENT]},
+    {"name": "Rack", "type": "string", "versions": "2+"},
+]
+
+
+@cache
+def hooked() -> Any:
+    """Give a message whose rows run Python code while version 2 of it is encoded: see `row`."""
+    return made(_ROWS)
+
+
+def row(act: Callable[[], object]) -> Any:
+    """Give a row that calls a function when it is encoded, and is encoded whatever that does."""
+
+    class Acts:
+        __hash__ = None  # type: ignore[assignment]  # as Python does where __eq__ is
+
+        def __eq__(self, other: object) -> bool:
+            act()
+            return False
+
+    kind = hooked()
+    return kind.Row(current=kind.Current(old=Acts(), epoch=1))
+
+
+def has_unordered_tags(value: Any) -> bool:
+    """Whether unknown tagged fields stand anywhere in it in another order than on the wire."""
     if isinstance(value, list):
-        return any(map(has_unknown_tags, value))
+        return any(map(has_unordered_tags, value))
     names = getattr(value, "__struct_fields__", ())
-    return bool(getattr(value, "unknown_tagged_fields", None)) or any(
-        has_unknown_tags(getattr(value, name)) for name in names
-    )
+    tags = list(getattr(value, "unknown_tagged_fields", ()))
+    return tags != sorted(tags) or any(has_unordered_tags(getattr(value, name)) for name in names)

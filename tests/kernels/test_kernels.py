@@ -28,18 +28,15 @@ VECTORS = [vector for vectors in load().values() for vector in vectors]
 
 
 def test_every_vector_is_read_and_written() -> None:
-    written = 0
+    unknown = 0
     for vector in VECTORS:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
         decode, encode = functions(made, version)
         value = made.decode(raw, version)
         assert decode(raw) == value
-        if vector["unknown_tagged_fields"]:
-            assert encode(value) is REFUSED
-        else:
-            assert encode(value) == raw
-            written += 1
-    assert written > 700
+        assert encode(value) == raw
+        unknown += bool(vector["unknown_tagged_fields"])
+    assert unknown > 10
 
 
 @pytest.mark.parametrize("name", catalog().names())
@@ -51,7 +48,9 @@ def test_every_version_of_every_message(name: str) -> None:
             raw = made.definition.encode_reference(value, version)
             assert decode(raw) == value
             assert decode(raw + b"\x00") is REFUSED
+            # Unknown tagged fields come in any order, and kernels write them in that of their tags.
             assert encode(value) in (raw, REFUSED)
+            assert encode(decode(raw)) == raw
         assert encode(made()) == made().encode(version)
         assert decode(encode(made())) == made()
 
@@ -93,7 +92,7 @@ def test_what_cannot_be_written_is_refused(wrong: dict[str, Any]) -> None:
         {"ratio": 1},
         {"topics": [{"name": "t"}]},
         {"text": type("Text", (str,), {})("x")},
-        {"unknown_tagged_fields": {9: b"x"}},
+        {"unknown_tagged_fields": {10: b"x", 9: b""}},
         {"unknown_tagged_fields": None},
     ],
     ids=str,
@@ -158,7 +157,9 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
 
     work()
     gc.collect()
-    singletons = [None, True, False, REFUSED, MadeUp, MadeUp.Topic, uuid.UUID]
+    # Small ints are there once, and full of references, which no kernel may count wrongly.
+    ints = [-5, -1, 0, 1, 7, 20, 255, 256]
+    singletons = [None, True, False, REFUSED, MadeUp, MadeUp.Topic, uuid.UUID, *ints]
     counts = [sys.getrefcount(one) for one in singletons]
     work()
     gc.collect()

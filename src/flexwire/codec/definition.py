@@ -20,6 +20,7 @@ from flexwire.wire.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.kernels.objects.methods import VersionMethod
     from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
 
@@ -60,6 +61,7 @@ class Definition:
             made.definition = self
         # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
+        self.method: VersionMethod | None = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
 

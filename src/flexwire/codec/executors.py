@@ -63,7 +63,25 @@ def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
         program = ObjectProgram(definition.schema(version), definition.classes)
     except UnsuitableError:
         return decode, encode
+    shared = program.shared(loaded.read_struct, decode)
+    _decode_by_class(loaded.decode_version, definition, version, (shared, program))
     return (
         program.function(loaded.decode, loaded.read_struct, "decode", decode),
         program.function(loaded.encode, loaded.write_struct, "encode", encode),
     )
+
+
+def _decode_by_class(
+    kernel: int, definition: Definition, version: int, shared: tuple[int, object]
+) -> None:
+    """Have the class's own ``decode`` be a C function, and let it know a version.
+
+    Its own method looks up the version, which takes longer than to decode a small message.
+    """
+    from flexwire.kernels.objects.methods import VersionMethod  # noqa: PLC0415 - as in `_on`
+
+    root: Any = definition.root
+    if definition.method is None:
+        definition.method = VersionMethod(kernel, root.decode)
+        root.decode = definition.method.function
+    definition.method.add(version, *shared)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OVER_OBJECTS = [
     ("flexwire.kernels.objects.reading", "decode"),
     ("flexwire.kernels.objects.reading", "read_struct"),
+    ("flexwire.kernels.objects.reading", "decode_version"),
     ("flexwire.kernels.objects.writing", "encode"),
     ("flexwire.kernels.objects.writing", "write_struct"),
     ("flexwire.kernels.records.objects_reading", "read_records"),
@@ -51,6 +52,7 @@ class Kernels:
 
     decode: int
     read_struct: int
+    decode_version: int
     encode: int
     write_struct: int
     read_records: int

@@ -36,6 +36,11 @@ def kernel(function: _Function) -> _Function:
     return cast("_Function", cfunc(_WORD(_WORD, _WORD, _WORD), cache=True)(function))
 
 
+def keyword_kernel(function: _Function) -> _Function:
+    """Compile a kernel of four words, as a C function is called that takes keywords too."""
+    return cast("_Function", cfunc(_WORD(_WORD, _WORD, _WORD, _WORD), cache=True)(function))
+
+
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function write the code for a call of it."""
     return cast("Callable[..., Any]", numba_intrinsic(function))
@@ -66,7 +71,13 @@ list_new = _function("PyList_New", _WORD, _WORD)
 gc_untrack = _function("PyObject_GC_UnTrack", types.void, _WORD)
 dict_new = _function("PyDict_New", _WORD)
 dict_size = _function("PyDict_Size", _WORD, _WORD)
+dict_next = _function("PyDict_Next", types.int32, _WORD, _WORD, _WORD, _WORD)
 dict_set = _function("PyDict_SetItem", types.int32, _WORD, _WORD, _WORD)
+object_malloc = _function("PyObject_Malloc", _WORD, _WORD)
+object_init = _function("PyObject_Init", _WORD, _WORD, _WORD)
+# They give whether it was on.
+gc_disable = _function("PyGC_Disable", types.int32)
+gc_enable = _function("PyGC_Enable", types.int32)
 type_alloc = _function("PyType_GenericAlloc", _WORD, _WORD, _WORD)
 vectorcall = _function("PyObject_Vectorcall", _WORD, _WORD, _WORD, _WORD, _WORD)
 tuple_new = _function("PyTuple_New", _WORD, _WORD)
@@ -134,6 +145,25 @@ def make_storer(bits: int, *, swap: bool) -> Callable[[int, int], None]:
         return types.void(_WORD, _WORD), code
 
     return store
+
+
+def make_local(size: int) -> Callable[[], int]:
+    """Make the intrinsic that gives the address of ``size`` bytes, there until a kernel returns."""
+
+    @intrinsic
+    def local(typing_context: Any) -> Any:
+        del typing_context
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del context, signature, arguments
+            # Once in a call, even if this stands in a loop.
+            with builder.goto_entry_block():
+                words = builder.alloca(ir.ArrayType(ir.IntType(64), size // 8))
+            return builder.ptrtoint(words, ir.IntType(64))
+
+        return _WORD(), code
+
+    return local
 
 
 load_word = make_loader(64, swap=False, signed=True)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from flexwire.kernels.objects import layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.kernels.objects.functions import UnsuitableError, c_function, in_order, slots_of
+from flexwire.kernels.objects.functions import (
+    UnsuitableError,
+    c_function,
+    counts_all,
+    in_order,
+    size_of,
+    slots_of,
+    small_ints,
+    uuid_slots,
+)
 from flexwire.kernels.wire.operations import operation_of
 from flexwire.wire.schema import Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 
 # The tags that are present are bits of one word.
 _MOST_TAGS = 62
+_UUID_BYTES = 16
 
 
 class ObjectProgram:
@@ -54,10 +64,12 @@ class ObjectProgram:
             raise UnsuitableError(f"{schema.name} has more than {_MOST_TAGS} tagged fields")
         inline = [self._operation(one, slots) for one in schema.inline]
         tagged = [self._operation(one, slots) for one in schema.tagged.values()]
+        on_wire = {one.attribute for one in schema.inline}
+        others = {name: slot for name, slot in slots.items() if name not in on_wire}
         absent = [self._operation(one, slots) for one in schema.absent if not one.ignorable]
         words = {
             L.S_CLASS: self._address(made),
-            L.S_FIELDS: len(slots),
+            L.S_OTHERS: len(slots) - len(inline),
             L.S_INLINE: len(inline),
             L.S_INLINES: self._words([word for one in inline for word in one]),
             L.S_FLEXIBLE: int(schema.flexible),
@@ -65,10 +77,11 @@ class ObjectProgram:
             L.S_TAGGEDS: self._words([word for one in tagged for word in one]),
             L.S_REFUSED: len(schema.refused_tags),
             L.S_REFUSEDS: self._words(sorted(schema.refused_tags)),
-            L.S_DEFAULTS: self._words(self._defaults(made, slots)),
+            L.S_DEFAULTS: self._words(self._defaults(made, others)),
             L.S_ABSENT: len(absent),
             L.S_ABSENTS: self._words([word for one in absent for word in one]),
             L.S_UNKNOWN: slots[made.__struct_fields__[-1]],
+            L.S_SIZE: size_of(made),
         }
         self._structures[schema.name] = self._words(in_order(words, L.STRUCTURE))
         return self._structures[schema.name]
@@ -114,7 +127,7 @@ class ObjectProgram:
         return (L.D_EQUAL, self._address(made)) if one.is_default(plain) else (L.D_NEVER, 0)
 
     def _defaults(self, made: type[msgspec.Struct], slots: Mapping[str, int]) -> list[int]:
-        """Say for each field of a class how it is made where it was not on the wire."""
+        """Say for each of these fields how it is made where it was not on the wire."""
         words: list[int] = []
         fresh = made()
         for name, slot in slots.items():
@@ -125,6 +138,8 @@ class ObjectProgram:
                 words += [L.M_DICT, 0, slot]
             elif isinstance(value, msgspec.Struct):
                 words += [L.M_CALL, self._address(type(value)), slot]
+            elif any(value is one for one in (None, True, False, *small_ints())):
+                words += [L.M_LASTING, id(value), slot]
             else:
                 words += [L.M_SHARED, self._address(value), slot]
         return words
@@ -145,8 +160,8 @@ class ObjectProgram:
             L.G_NONE: id(None),
             L.G_TRUE: id(True),
             L.G_FALSE: id(False),
-            L.G_MAKE_UUID: self._address(_make_uuid),
-            L.G_UUID_BYTES: self._address(_uuid_bytes),
+            L.G_FROM_BYTES: self._address(int.from_bytes),
+            L.G_TO_BYTES: self._address(int.to_bytes),
             L.G_INT: id(int),
             L.G_STR: id(str),
             L.G_BYTES: id(bytes),
@@ -158,22 +173,11 @@ class ObjectProgram:
             L.G_FALLBACK: self._address(fallback),
             L.G_KERNEL: inner,
             L.G_EXCEPTION: id(Exception),
+            L.G_COUNTED: int(counts_all()),
+            L.G_SMALL: self._words([id(one) for one in small_ints()]),
+            L.G_UUID_INT: uuid_slots()["int"],
+            L.G_UUID_SAFE: uuid_slots()["is_safe"],
+            L.G_IS_SAFE: self._address(uuid.SafeUUID.unknown),
+            L.G_SIXTEEN: self._address(_UUID_BYTES),
         }
         return self._words(in_order(words, L.GLOBALS))
-
-
-_new = object.__new__
-_set = object.__setattr__
-_UNKNOWN = uuid.SafeUUID.unknown
-
-
-def _make_uuid(raw: bytes) -> uuid.UUID:
-    # What UUID(bytes=raw) does, without the checks of its other forms.
-    made = _new(uuid.UUID)
-    _set(made, "int", int.from_bytes(raw))
-    _set(made, "is_safe", _UNKNOWN)
-    return made
-
-
-def _uuid_bytes(value: uuid.UUID) -> bytes:
-    return value.int.to_bytes(16)

@@ -26,7 +26,6 @@ from flexwire.kernels.machine import (
     long_as,
     mem_free,
     mem_malloc,
-    mem_realloc,
     part,
     py_decref,
     py_incref,
@@ -40,8 +39,11 @@ from flexwire.kernels.machine import (
 from flexwire.kernels.objects.layout import (
     C_END,
     C_GLOBALS,
+    C_KEY,
     C_OUT,
+    C_PLACE,
     C_SCRATCH,
+    C_VALUE,
     CALL,
     D_DOUBLE,
     D_EMPTY_BYTES,
@@ -60,11 +62,12 @@ from flexwire.kernels.objects.layout import (
     G_KERNEL,
     G_LIST,
     G_ROOT,
+    G_SIXTEEN,
     G_STR,
+    G_TO_BYTES,
     G_TRUE,
     G_UUID,
-    G_UUID_BYTES,
-    O_COMPACT,
+    G_UUID_INT,
     O_DEFAULT,
     O_ELEMENT,
     O_NULLABLE,
@@ -82,7 +85,9 @@ from flexwire.kernels.objects.layout import (
     S_TAGGEDS,
     S_UNKNOWN,
 )
-from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDEST, WIDTH, put_length
+from flexwire.kernels.objects.output import reserve, write_bytes, write_count
+from flexwire.kernels.objects.unknown_tags import UNSURE, next_tag, write_unknown
+from flexwire.kernels.wire.lengths import NULL, STRING_WIDTH, WIDTH
 from flexwire.kernels.wire.numbers import UUID_SIZE, is_in_range, store_number
 from flexwire.kernels.wire.operations import (
     ARRAY,
@@ -97,48 +102,9 @@ from flexwire.kernels.wire.operations import (
 )
 from flexwire.kernels.wire.tags import header_size, likely_header, write_header
 from flexwire.kernels.wire.varint import write_varint
-from flexwire.wire.limits import LONGEST, LONGEST_STRING, VARINT_BYTES
+from flexwire.wire.limits import HIGHEST_TAG, LONGEST, LONGEST_STRING, VARINT_BYTES
 
 _FIRST_OUT = 256
-
-
-@part
-def reserve(call: int, count: int) -> int:
-    """Make room for ``count`` bytes and give the address to write at; 0 without memory."""
-    position, end = load_word(call), load_word(call + C_END)
-    if count <= end - position:
-        return position
-    out = load_word(call + C_OUT)
-    used = position - out
-    size = 2 * (end - out) + count
-    grown = mem_realloc(out, size)
-    if grown == 0:
-        return 0
-    store_word(call + C_OUT, grown)
-    store_word(call + C_END, grown + size)
-    store_word(call, grown + used)
-    return grown + used
-
-
-@part
-def write_count(call: int, operation: int, count: int, width: int) -> bool:
-    """Write a length or count, or `NULL`."""
-    position = reserve(call, WIDEST)
-    if position == 0:
-        return False
-    store_word(call, put_length(position, load_word(operation + O_COMPACT), width, count, True))
-    return True
-
-
-@part
-def write_bytes(call: int, source: int, count: int) -> bool:
-    """Write bytes as they are."""
-    position = reserve(call, count)
-    if position == 0:
-        return False
-    copy_memory(position, source, count)
-    store_word(call, position + count)
-    return True
 
 
 @part
@@ -180,13 +146,16 @@ def write_other_fixed(code: int, value: int, call: int) -> bool:
         return True
     if load_word(value + TYPE) != load_word(shared + G_UUID):
         return False
-    argument = call + C_SCRATCH
-    store_word(argument, value)
-    raw = vectorcall(load_word(shared + G_UUID_BYTES), argument, 1, 0)
+    number = load_word(value + load_word(shared + G_UUID_INT))
+    if number == 0 or load_word(number + TYPE) != load_word(shared + G_INT):
+        return False
+    # Of an exact int, so that no other code runs; it gives as many bytes as asked for, or an error.
+    store_word(call + C_KEY, number)
+    store_word(call + C_VALUE, load_word(shared + G_SIXTEEN))
+    raw = vectorcall(load_word(shared + G_TO_BYTES), call + C_KEY, 2, 0)
     if raw == 0:
         return False
-    sound = load_word(raw + TYPE) == load_word(shared + G_BYTES) and bytes_size(raw) == UUID_SIZE
-    sound = sound and write_bytes(call, bytes_address(raw), UUID_SIZE)
+    sound = write_bytes(call, bytes_address(raw), UUID_SIZE)
     py_decref(raw)
     return sound
 
@@ -347,8 +316,8 @@ def is_at_default(call: int, operation: int, message: int) -> int:
 
 
 @part
-def write_tags(call: int, structure: int, message: int) -> bool:
-    """Write a tag section: the tagged fields that are not at their defaults, ascending."""
+def write_tags(call: int, structure: int, message: int, unknown: int) -> bool:
+    """Write a tag section: known fields that are not at their defaults and unknown, ascending."""
     tagged = load_word(structure + S_TAGGED)
     operation = load_word(structure + S_TAGGEDS)
     present = 0
@@ -358,17 +327,47 @@ def write_tags(call: int, structure: int, message: int) -> bool:
             return False
         if at_default == 0:
             present |= 1 << index
-    count = 0
+    others = dict_size(unknown)
+    count = others
     for index in range(tagged):
         count += present >> index & 1
     position = reserve(call, VARINT_BYTES)
     if position == 0:
         return False
     store_word(call, write_varint(position, count))
+    if others:
+        return write_all_tags(call, structure, message, present, unknown)
     for index in range(tagged):
         if present >> index & 1 and not write_tagged(call, operation + index * OPERATION, message):
             return False
     return True
+
+
+@part
+def write_all_tags(call: int, structure: int, message: int, present: int, unknown: int) -> bool:
+    """Write the tagged fields that are present, and the unknown ones between them."""
+    operation = load_word(structure + S_TAGGEDS)
+    left, place, tag = dict_size(unknown), 0, -1
+    for index in range(load_word(structure + S_TAGGED) + 1):
+        is_last = index == load_word(structure + S_TAGGED)
+        if not is_last and not present >> index & 1:
+            operation += OPERATION
+            continue
+        # Each that comes before this field; the next is looked at again before the next field.
+        until = HIGHEST_TAG if is_last else load_word(operation + O_TAG)
+        while True:
+            found = next_tag(call, structure, unknown, place, tag)
+            if found == UNSURE:
+                return False
+            if found > until:
+                break
+            if not write_unknown(call, found):
+                return False
+            tag, place, left = found, load_word(call + C_PLACE), left - 1
+        if not is_last and not write_tagged(call, operation, message):
+            return False
+        operation += OPERATION
+    return left == 0
 
 
 @part
@@ -409,15 +408,15 @@ def write_struct(call: int, structure: int, message: int) -> int:
         if not write_field(call, operation, message):
             return 0
         operation += OPERATION
-    # Unknown tagged fields are rare and left to the fallback. Their slot is the last.
     unknown = load_word(message + load_word(structure + S_UNKNOWN))
     if unknown == 0 or load_word(unknown + TYPE) != load_word(load_word(call + C_GLOBALS) + G_DICT):
         return 0
-    if dict_size(unknown):
-        return 0
-    if load_word(structure + S_FLEXIBLE):
-        return 1 if write_tags(call, structure, message) else 0
-    return 1
+    if not load_word(structure + S_FLEXIBLE):
+        return 1 if dict_size(unknown) == 0 else 0
+    py_incref(unknown)
+    sound = write_tags(call, structure, message, unknown)
+    py_decref(unknown)
+    return 1 if sound else 0
 
 
 @kernel

@@ -30,7 +30,7 @@ from flexwire.kernels.machine import (
     vectorcall,
 )
 from flexwire.kernels.objects.layout import C_END, C_OUT
-from flexwire.kernels.objects.writing import reserve
+from flexwire.kernels.objects.output import reserve
 from flexwire.kernels.records.objects_arguments import take_integer
 from flexwire.kernels.records.objects_layout import (
     C_BASE_OFFSET,

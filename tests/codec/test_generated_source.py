@@ -204,9 +204,24 @@ ROWS: Any = {
 }
 
 
+def outcome(function: Any, *given: Any, **named: Any) -> Any:
+    try:
+        return function(*given, **named)
+    except (DecodeError, EncodeError) as error:
+        return str(error)
+
+
+def decoded_alike(definition: Any, data: bytes, version: int) -> None:
+    expected = outcome(definition.decode_reference, data, version)
+    assert outcome(definition.decode, data, version, 0, lenient=False) == expected
+
+
+@pytest.mark.parametrize("after", [[], [field("end", "int8")]], ids=["last", "not last"])
 @pytest.mark.parametrize("fields", ROWS.values(), ids=ROWS)
-def test_rows_are_read_and_written_as_by_the_reference(fields: list[dict[str, Any]]) -> None:
-    kind: Any = made([{**field("rows", "[]Row"), "fields": fields}, field("end", "int8")])
+def test_rows_are_read_and_written_as_by_the_reference(
+    fields: list[dict[str, Any]], after: list[dict[str, Any]]
+) -> None:
+    kind: Any = made([{**field("rows", "[]Row"), "fields": fields}, *after])
     definition = kind.definition
     for version, seed in itertools.product((0, 1, 2), range(12)):
         value = random_message(kind, version, seed)
@@ -217,29 +232,34 @@ def test_rows_are_read_and_written_as_by_the_reference(fields: list[dict[str, An
         assert definition.encode_generated(value, version) == raw
         for at, byte in itertools.product(range(len(raw)), (0, 1, 2, 0xFF)):
             damaged = raw[:at] + bytes([byte]) + raw[at + 1 :]
-            for data in (damaged, damaged[:at]):
-                outcomes = []
-                for decode in (definition.decode_reference, definition.decode):
-                    given = {"lenient": False} if decode == definition.decode else {}
-                    try:
-                        outcomes.append(decode(data, version, 0, **given))
-                    except DecodeError as error:
-                        outcomes.append(str(error))
-                assert outcomes[0] == outcomes[1]
+            decoded_alike(definition, damaged, version)
+            decoded_alike(definition, damaged[:at], version)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, {"number": 1}])
 def test_a_row_that_is_no_object_of_its_class_is_judged_by_the_reference(wrong: Any) -> None:
-    kind: Any = made([{**field("rows", "[]Row"), "fields": ROW}])
-    row = kind.definition.classes["Row"]
-    for rows in ([wrong], [row(), wrong], [row(flag=1)], [row(id="x")], [row(number=2**15)]):
-        outcomes = []
-        for encode in (kind.definition.encode_reference, kind.definition.encode):
-            try:
-                outcomes.append(encode(kind(rows=rows), 2))
-            except EncodeError as error:
-                outcomes.append(str(error))
-        assert outcomes[0] == outcomes[1]
+    late = {**field("late", "int8"), "versions": "2+"}
+    kind: Any = made([{**field("rows", "[]Row"), "fields": [*ROW, late]}])
+    definition, row = kind.definition, kind.definition.classes["Row"]
+    others = [row(flag=1), row(id="x"), row(number=2**15), row(late=1), row(late=1.5)]
+    for one, version in itertools.product([wrong, *others], (0, 2)):
+        value = kind(rows=[row(), one])
+        expected = outcome(definition.encode_reference, value, version)
+        assert outcome(definition.encode, value, version) == expected
+
+
+@pytest.mark.parametrize("kind", ["string", "bytes", "[]int16", "[]bool", "[]uuid", "[]string"])
+@pytest.mark.parametrize("before", [[], ["int32"], ["string"]], ids=str)
+def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> None:
+    names = [field(f"before_{at}", one) for at, one in enumerate(before)]
+    definition: Any = made([*names, field("last", kind)]).definition
+    tagged: Any = made([*names, {**field("last", kind, 0), "ignorable": True}]).definition
+    for one, version, seed in itertools.product((definition, tagged), (0, 2), range(4)):
+        raw = one.encode_reference(random_message(one.root, version, seed), version)
+        for at in range(len(raw)):
+            decoded_alike(one, raw[:at], version)
+            decoded_alike(one, raw[:at] + bytes([raw[at] + 1 & 0xFF]) + raw[at + 1 :], version)
+            decoded_alike(one, raw[:at] + bytes([raw[at] - 1 & 0xFF]) + raw[at + 1 :], version)
 
 
 def test_thousands_of_tagged_fields_compile() -> None:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import pickle
+import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from flexwire.codec import Encoding, Message
 from flexwire.codec.naming import OWN, Names
-from flexwire.codec.refusing import Refused, read_count
+from flexwire.codec.refusing import (
+    Refused,
+    packers_of_many,
+    read_count,
+    to_uuid,
+    unpackers_of_many,
+)
 from flexwire.codec.source import LONGEST_LINE, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
@@ -145,6 +154,112 @@ def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
                 read_count(raw, 0)
         else:
             assert read_count(raw, 0) == expected
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**63 - 1, 2**63, 2**127, 2**128 - 1])
+def test_a_uuid_is_the_one_that_its_class_makes(number: int) -> None:
+    expected = UUID(int=number)
+    made_up = to_uuid(expected.bytes)
+    assert type(made_up) is UUID
+    assert (made_up, made_up.is_safe, hash(made_up)) == (expected, expected.is_safe, hash(expected))
+    assert pickle.dumps(made_up) == pickle.dumps(expected)
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 5000])
+def test_many_numbers_are_what_struct_makes_of_them(count: int) -> None:
+    numbers = list(range(-count, count, 2))
+    raw = struct.pack(f">{count}i", *numbers)
+    assert packers_of_many("hB", "i")[count](7, 8, *numbers) == b"\0\x07\x08" + raw
+    for less in (0, 1):
+        unpack = unpackers_of_many("i", less)[count + less]
+        assert [*unpack(b"#" + raw, 1)] == numbers
+        if count:
+            with pytest.raises(struct.error):
+                unpack(raw, 1)
+
+
+def test_how_many_numbers_there_were_before_is_kept_only_of_few() -> None:
+    table = unpackers_of_many("q")
+    for count in (*range(2000), 2**31 - 1):
+        assert table[count] is not None
+    assert len(table) <= 128
+    assert unpackers_of_many("q") is table
+    for negative in (-1, -(2**31)):
+        with pytest.raises(Refused):
+            table[negative]
+    with pytest.raises(Refused):
+        unpackers_of_many("q", 1)[0]
+
+
+ROW = [field("flag", "bool"), field("id", "uuid"), field("number", "int16"), field("flags", "bool")]
+ROWS: Any = {
+    "in order": [field("number", "int32"), field("flag", "bool")],
+    "with more than numbers": ROW,
+    "with a field that a version lacks": [
+        {**field("late", "int8"), "versions": "2+", "default": "3"},
+        *ROW,
+    ],
+    "with a known tagged field": [*ROW, {**field("rack", "string", 0), "ignorable": True}],
+    "with an array that a version lacks": [{**field("late", "[]int8"), "versions": "3+"}, *ROW],
+}
+
+
+def outcome(function: Any, *given: Any, **named: Any) -> Any:
+    try:
+        return function(*given, **named)
+    except (DecodeError, EncodeError) as error:
+        return str(error)
+
+
+def decoded_alike(definition: Any, data: bytes, version: int) -> None:
+    expected = outcome(definition.decode_reference, data, version)
+    assert outcome(definition.decode, data, version, 0, lenient=False) == expected
+
+
+@pytest.mark.parametrize("after", [[], [field("end", "int8")]], ids=["last", "not last"])
+@pytest.mark.parametrize("fields", ROWS.values(), ids=ROWS)
+def test_rows_are_read_and_written_as_by_the_reference(
+    fields: list[dict[str, Any]], after: list[dict[str, Any]]
+) -> None:
+    kind: Any = made([{**field("rows", "[]Row"), "fields": fields}, *after])
+    definition = kind.definition
+    for version, seed in itertools.product((0, 1, 2), range(12)):
+        value = random_message(kind, version, seed)
+        if seed % 3 == 0:
+            for row in value.rows[seed % 2 :]:
+                row.unknown_tagged_fields = {}
+        raw = definition.encode_reference(value, version)
+        assert definition.encode_generated(value, version) == raw
+        for at, byte in itertools.product(range(len(raw)), (0, 1, 2, 0xFF)):
+            damaged = raw[:at] + bytes([byte]) + raw[at + 1 :]
+            decoded_alike(definition, damaged, version)
+            decoded_alike(definition, damaged[:at], version)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, {"number": 1}])
+def test_a_row_that_is_no_object_of_its_class_is_judged_by_the_reference(wrong: Any) -> None:
+    late = {**field("late", "int8"), "versions": "2+"}
+    kind: Any = made([{**field("rows", "[]Row"), "fields": [*ROW, late]}])
+    definition, row = kind.definition, kind.definition.classes["Row"]
+    others = [row(flag=1), row(id="x"), row(number=2**15), row(late=1), row(late=1.5)]
+    for one, version in itertools.product([wrong, *others], (0, 2)):
+        value = kind(rows=[row(), one])
+        expected = outcome(definition.encode_reference, value, version)
+        assert outcome(definition.encode, value, version) == expected
+
+
+@pytest.mark.parametrize("kind", ["string", "bytes", "[]int16", "[]bool", "[]uuid", "[]string"])
+@pytest.mark.parametrize("before", [[], ["int32"], ["string"]], ids=str)
+def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> None:
+    names = [field(f"before_{at}", one) for at, one in enumerate(before)]
+    definition: Any = made([*names, field("last", kind)]).definition
+    tagged: Any = made([*names, {**field("last", kind, 0), "ignorable": True}]).definition
+    for one, version, seed in itertools.product((definition, tagged), (0, 2), range(4)):
+        raw = one.encode_reference(random_message(one.root, version, seed), version)
+        for at in range(len(raw)):
+            decoded_alike(one, raw[:at], version)
+            decoded_alike(one, raw[:at] + bytes([raw[at] + 1 & 0xFF]) + raw[at + 1 :], version)
+            decoded_alike(one, raw[:at] + bytes([raw[at] - 1 & 0xFF]) + raw[at + 1 :], version)
 
 
 def test_thousands_of_tagged_fields_compile() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import groupby
+from struct import calcsize
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,10 +12,10 @@ from flexwire.codec.source import Source, literal
 from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import Field, Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Float64, Integer, Type, Uuid
+from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from flexwire.codec.structs import MessageStruct
 
@@ -24,7 +24,7 @@ LONG = 2**GROUP_BITS - 1
 # A line holds so much of a default beside a name.
 _LONGEST_LITERAL = 24
 # The names of so many fields, and of a format for them, can be read.
-_LONGEST_RUN = 24
+LONGEST_RUN = 24
 _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFFER: "buffered_"}
 
 
@@ -70,7 +70,8 @@ class Emitter(ABC):
 
     def struct_function(self, method: str, code: str) -> str:
         """Give the name of a function that packs or unpacks one format: ``unpack_iqi``."""
-        name = self.names.shared("format", f"{method.removesuffix('_from')}_{code}")
+        letters = code.replace("?", "o")
+        name = self.names.shared("format", f"{method.removesuffix('_from')}_{letters}")
         return self.source.constant(name, f'{self.source.use("Struct")}(">{code}").{method}')
 
     def tags(self, word: str, schema: Schema, tags: frozenset[int]) -> str:
@@ -123,16 +124,39 @@ def fixed_code(kind: Type) -> str | None:
     return kind.code if isinstance(kind, Integer | Float64) else None
 
 
-def runs(schema: Schema) -> Iterator[tuple[str, list[Field]]]:
-    """Give the inline fields: neighbours of fixed width with their format, others alone with ""."""
-    for fixed, group in groupby(schema.inline, lambda one: fixed_code(one.type) is not None):
-        fields = list(group)
-        step = _LONGEST_RUN if fixed else 1
-        for at in range(0, len(fields), step):
-            run = fields[at : at + step]
-            yield "".join(fixed_code(one.type) or "" for one in run), run
-
-
 def is_number(kind: Type) -> bool:
     """Whether `struct` reads and writes values of a type as they are."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
+
+
+def width_of(kind: Type) -> int:
+    """Give the number of bytes of a fixed-width type."""
+    return calcsize(f">{fixed_code(kind)}")
+
+
+def length_code(kind: String | Bytes | Array) -> str:
+    """Give the `struct` code of a length; a compact one is this where it takes one byte."""
+    if kind.compact:
+        return "B"
+    return "h" if isinstance(kind, String) else "i"
+
+
+def is_row(schema: Schema) -> bool:
+    """Whether a structure without tagged fields is always as wide, and can be read with one call.
+
+    >>> from flexwire.wire import COMPACT_STRING, INT16
+    >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
+    (True, False)
+    """
+    fixed = all(fixed_code(one.type) for one in schema.inline)
+    return fixed and 0 < len(schema.inline) <= LONGEST_RUN and not schema.tags_lead
+
+
+def row_code(kind: Type) -> str:
+    """Give the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
+    return "?" if isinstance(kind, Boolean) else str(fixed_code(kind))
+
+
+def row_codes(schema: Schema) -> str:
+    """Give the codes of all fields of a row."""
+    return "".join(row_code(one.type) for one in schema.inline)

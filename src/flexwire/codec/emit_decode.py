@@ -1,8 +1,10 @@
 """Writes the decoder of one message version as Python source.
 
-Runs of fixed-width fields become one `struct` call; a length of one byte is read in place. What the
-source cannot take it refuses, and the reference executor then says what is wrong, so that there is
-one set of errors.
+Fields of fixed width become one `struct` call, together with the length that follows them, and an
+array of structures that have only such fields becomes one call too. What is cut out of the data is
+not measured first where the next read would fail: a cut is never longer than the data, but where it
+ends is. What the source cannot take it refuses, and the reference executor then says what is wrong,
+so that there is one set of errors.
 """
 
 from __future__ import annotations
@@ -10,7 +12,18 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from flexwire.codec.emit import LONG, Emitter, fixed_code, is_number, runs
+from flexwire.codec.emit import (
+    LONG,
+    LONGEST_RUN,
+    Emitter,
+    fixed_code,
+    is_number,
+    is_row,
+    length_code,
+    row_code,
+    row_codes,
+    width_of,
+)
 from flexwire.codec.structs import MessageStruct
 from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
@@ -21,6 +34,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from flexwire.codec.source import Source
+
+    _Sized = String | Bytes | Array
+    _Value = tuple[Type, str]
+    # Its code, its local, and its type where that has more to say.
+    _Fixed = tuple[str, str, Type | None]
 
 
 def emit_decoder(
@@ -49,20 +67,24 @@ class _DecoderEmitter(Emitter):
         with self.source.function(head):
             if schema.tags_lead:
                 self._tagged_fields(schema)
-            for code, fields in runs(schema):
-                values = [(one.type, self.names.local(one.attribute)) for one in fields]
-                if len(values) > 1:
-                    self._run(code, values)
-                else:
-                    self._value(*values[0], "limit")
-            if schema.flexible and not schema.tags_lead:
+            values = [(one.type, self.names.local(one.attribute)) for one in schema.inline]
+            tags_follow = schema.flexible and not schema.tags_lead
+            self._fields(values, "limit", tags=tags_follow)
+            if tags_follow:
                 self._tagged_fields(schema)
             self._give(schema)
 
     # What is given back.
 
     def _give(self, schema: Schema) -> None:
-        made, arguments = self.class_of(schema.name), self._arguments(schema)
+        given = {
+            one.attribute: self.names.local(one.attribute)
+            for one in schema.fields
+            if one.presence is not Presence.ABSENT
+        }
+        made, arguments = self.class_of(schema.name), self._arguments(schema, given)
+        if schema.flexible:
+            arguments = [*self._every_argument(schema, given), "unknown"]
         flat = f"return {made}({', '.join(arguments)}), position"
         if self.source.fits(flat):
             self.line(flat)
@@ -70,16 +92,15 @@ class _DecoderEmitter(Emitter):
             self.source.call(made, *arguments, before="message = ")
             self.line("return message, position")
 
-    def _arguments(self, schema: Schema) -> list[str]:
-        known = schema.by_attribute
-        made = []
-        for attribute in self.classes[schema.name].__struct_fields__[:-1]:
-            one = known.get(attribute)
-            if one is None or one.presence is Presence.ABSENT:
-                made.append(self._absent(schema.name, attribute))
-            else:
-                made.append(self.names.local(attribute))
-        return [*made, "unknown" if schema.flexible else "{}"]
+    def _arguments(self, schema: Schema, given: Mapping[str, str]) -> list[str]:
+        """Give what a class is called with, without what it has by default at the end."""
+        attributes = self.classes[schema.name].__struct_fields__[:-1]
+        last = max((at for at, name in enumerate(attributes, 1) if name in given), default=0)
+        return self._every_argument(schema, given)[:last]
+
+    def _every_argument(self, schema: Schema, given: Mapping[str, str]) -> list[str]:
+        attributes = self.classes[schema.name].__struct_fields__[:-1]
+        return [given.get(name) or self._absent(schema.name, name) for name in attributes]
 
     def _absent(self, struct_name: str, attribute: str) -> str:
         # A fresh object says it, for a field that only another revision of the spec has too.
@@ -92,49 +113,66 @@ class _DecoderEmitter(Emitter):
 
     # Values.
 
-    def _run(self, code: str, values: list[tuple[Type, str]]) -> None:
-        """Read neighbours of fixed width with one call, each into its local."""
-        unpack = self.struct_function("unpack_from", code)
-        self.source.unpack([name for _, name in values], f"{unpack}(data, position)")
-        self.line(f"position += {struct.calcsize('>' + code)}")
+    def _fields(self, values: list[_Value], limit: str, *, tags: bool = False) -> None:
+        """Read values one after the other into their locals, and with ``tags`` the byte after them.
+
+        The lengths, markers and that byte are read together with the values of fixed width before
+        them, at what ``_at`` says: "end" right after a string, bytes or numbers, else "position".
+        """
+        self._at = "position"
+        pending: list[_Fixed] = []
         for kind, name in values:
-            if isinstance(kind, Uuid):
-                self.source.call(self.source.use("UUID"), f"bytes={name}", before=f"{name} = ")
-            elif isinstance(kind, Boolean):
-                self._boolean(name)
+            code = fixed_code(kind)
+            if code is not None:
+                if len(pending) == LONGEST_RUN:
+                    self._read(pending, limit)
+                    pending = []
+                pending.append((code, name, kind))
+                continue
+            if isinstance(kind, Schema):
+                self._read(pending, limit)
+                self._struct(kind, name, limit)
+            elif isinstance(kind, NullableStruct):
+                self._read([*pending, ("B", "marker", None)], limit)
+                self._nullable_struct(kind, name, limit)
+            else:
+                assert isinstance(kind, String | Bytes | Array)  # noqa: S101 - no other types
+                self._read([*pending, (length_code(kind), _length_of(kind), None)], limit)
+                self._sized(kind, name, limit)
+            pending = []
+        self._read([*pending, ("B", "tags", None)] if tags else pending, limit)
 
-    def _boolean(self, name: str) -> None:
-        with self.block(f"if {name} > 1:"):
-            self.refuse()
-        self.line(f"{name} = {name} == 1")
-
-    def _value(self, kind: Type, name: str, limit: str) -> None:
-        """Read one value of any type into a local."""
-        code = fixed_code(kind)
-        if isinstance(kind, Boolean):
-            self.line(f"{name} = data[position]")
-            self.line("position += 1")
-            self._boolean(name)
-        elif isinstance(kind, Uuid):
-            raw = "bytes=data[position : position + 16]"
-            self.source.call(self.source.use("UUID"), raw, before=f"{name} = ")
-            self.line("position += 16")
-        elif code is not None:
-            self._run(code, [(kind, name)])
-        elif isinstance(kind, Schema):
-            self._struct(kind, name, limit)
-        elif isinstance(kind, NullableStruct):
-            self._nullable_struct(kind, name, limit)
+    def _read(self, fixed: list[_Fixed], limit: str) -> None:
+        """Read neighbours of fixed width with one call, each into its local."""
+        at, self._at = self._at, "position"
+        if not fixed:
+            if at == "end":
+                # What was cut out ends here or before, and nothing is read that would notice.
+                with self.block(f"if end > {limit}:"):
+                    self.refuse()
+                self.line("position = end")
+            return
+        codes = "".join(code for code, _, _ in fixed)
+        if codes == "B":
+            self.line(f"{fixed[0][1]} = data[{at}]")
         else:
-            self._sized(kind, name, limit)
+            unpack = self.struct_function("unpack_from", codes)
+            self.source.unpack([name for _, name, _ in fixed], f"{unpack}(data, {at})")
+        width = struct.calcsize(">" + codes)
+        self.line(f"position += {width}" if at == "position" else f"position = end + {width}")
+        for _, name, kind in fixed:
+            if isinstance(kind, Uuid):
+                self.source.call(self.source.use("to_uuid"), name, before=f"{name} = ")
+            elif isinstance(kind, Boolean):
+                with self.block(f"if {name} > 1:"):
+                    self.refuse()
+                self.line(f"{name} = {name} == 1")
 
     def _struct(self, kind: Schema, name: str, limit: str) -> None:
         function = self.function(kind.name)
         self.source.call(function, "data", "position", limit, before=f"{name}, position = ")
 
     def _nullable_struct(self, kind: NullableStruct, name: str, limit: str) -> None:
-        self.line("marker = data[position]")
-        self.line("position += 1")
         with self.block("if marker == 1:"):
             self._struct(kind.schema, name, limit)
         with self.block(f"elif marker == {0 if kind.tagged else 255}:"):
@@ -142,61 +180,128 @@ class _DecoderEmitter(Emitter):
         with self.block("else:"):
             self.refuse()
 
-    def _sized(self, kind: Type, name: str, limit: str) -> None:
-        """Read a string, bytes, records or array: a length, then what it counts."""
-        assert isinstance(kind, String | Bytes | Array)  # noqa: S101 - there are no other types
-        length = "count" if isinstance(kind, Array) else "size"
-        self._length(kind, length)
-        # Each element takes a byte or more, as each byte of a string does.
-        width = _width(kind.element) if isinstance(kind, Array) else 1
-        bytes_ = length if width == 1 else f"{length} * {width}"
-        fits = f"0 <= {bytes_} <= {limit} - position"
+    def _sized(self, kind: _Sized, name: str, limit: str) -> None:
+        """Read a string, bytes, records or array, whose length or length + 1 has been read."""
+        length = _length_of(kind)
         if not kind.nullable:
-            with self.block(f"if not {fits}:"):
+            self._whole_length(kind, length)
+            self._content(kind, name, limit)
+        elif kind.compact:
+            with self.block(f"if {length}:"):
+                self._whole_length(kind, length)
+                self._content(kind, name, limit)
+            with self.block("else:"):
+                self._null(kind, name)
+        else:
+            with self.block(f"if {length} >= 0:"):
+                self._content(kind, name, limit)
+            with self.block(f"elif {length} == -1:"):
+                self._null(kind, name)
+            with self.block("else:"):
                 self.refuse()
-            self._content(kind, name, limit)
-            return
-        with self.block(f"if {length} == -1:"):
-            self.line(f"{name} = None")
-        with self.block(f"elif {fits}:"):
-            self._content(kind, name, limit)
-        with self.block("else:"):
-            self.refuse()
+        self._at = _after(kind)
 
-    def _length(self, kind: String | Bytes | Array, length: str) -> None:
+    def _null(self, kind: _Sized, name: str) -> None:
+        self.line(f"{name} = None")
+        if _after(kind) == "end":
+            self.line("end = position")
+
+    def _whole_length(self, kind: _Sized, length: str) -> None:
+        """Refuse what is null or negative where it may not be, and read a length of many bytes."""
         if not kind.compact:
-            code = "h" if isinstance(kind, String) else "i"
-            unpack = self.struct_function("unpack_from", code)
-            self.source.unpack([length], f"{unpack}(data, position)")
-            self.line(f"position += {struct.calcsize('>' + code)}")
+            with self.block(f"if {length} < 0:"):
+                self.refuse()
             return
-        read = "read_string_length" if isinstance(kind, String) else "read_length"
-        self.line(f"{length} = data[position] - 1")
-        self.line("position += 1")
-        with self.block(f"if {length} >= {LONG}:"):
-            self.line(f"{length}, position = {self.source.use(read)}(data, position - 1)")
+        read = self.source.use("read_string_length" if isinstance(kind, String) else "read_length")
+        short = f"{length} <= {LONG}" if kind.nullable else f"0 < {length} <= {LONG}"
+        with self.block(f"if {length} > {LONG}:" if kind.nullable else f"if not {short}:"):
+            self.line(f"{length}, position = {read}(data, position - 1)")
 
-    def _content(self, kind: String | Bytes | Array, name: str, limit: str) -> None:
+    def _content(self, kind: _Sized, name: str, limit: str) -> None:
+        # A compact length is 1 more than what it counts.
+        less = int(kind.compact)
         if isinstance(kind, Array):
-            self._elements(kind.element, name, limit)
+            self._elements(kind.element, less, name, limit)
             return
-        text = ".decode()" if isinstance(kind, String) else ""
-        self.line("end = position + size")
-        self.line(f"{name} = data[position:end]{text}")
-        self.line("position = end")
+        self.line(f"end = position + size{' - 1' * less}")
+        self.line(f"{name} = data[position:end]{'.decode()' * isinstance(kind, String)}")
 
-    def _elements(self, element: Type, name: str, limit: str) -> None:
+    def _elements(self, element: Type, less: int, name: str, limit: str) -> None:
         if is_number(element):
-            format_ = f'f">{{count}}{fixed_code(element)}"'
-            values = f"{self.source.use('unpack_from')}({format_}, data, position)"
-            self.source.call("list", values, before=f"{name} = ")
-            width = _width(element)
-            self.line(f"position += {'count' if width == 1 else f'count * {width}'}")
+            self._numbers(element, less, name)
             return
+        if less:
+            self.line("count -= 1")
+        if isinstance(element, Schema) and is_row(element):
+            self._rows(element, name, limit)
+        else:
+            self._one_by_one(element, name, limit)
+
+    def _numbers(self, element: Type, less: int, name: str) -> None:
+        code, width = fixed_code(element), width_of(element)
+        table = self.names.shared("format", f"unpack_{'compact' if less else 'many'}_{code}")
+        given = f'"{code}", {less}' if less else f'"{code}"'
+        self.source.constant(table, f"{self.source.use('unpackers_of_many')}({given})")
+        self.source.listing(name, f"*{table}[count](data, position)")
+        size = "count" if width == 1 else f"count * {width}"
+        self.line(f"end = position + {size}{f' - {width}' * less}")
+
+    def _one_by_one(self, element: Type, name: str, limit: str) -> None:
+        # Each element takes a byte or more.
+        with self.block(f"if count > {limit} - position:"):
+            self.refuse()
+        self._loop(element, name, limit)
+
+    def _loop(self, element: Type, name: str, limit: str) -> None:
         self.line(f"{name} = []")
         with self.block("for _ in range(count):"):
-            self._value(element, "item", limit)
+            self._fields([(element, "item")], limit)
             self.line(f"{name}.append(item)")
+
+    # Structures of fixed width.
+
+    def _rows(self, row: Schema, name: str, limit: str) -> None:
+        """Read structures of fixed width all at once, unless one has tagged fields."""
+        inner = struct.calcsize(">" + row_codes(row))
+        width = inner + row.flexible
+        self.line(f"end = position + count * {width}")
+        with self.block(f"if end > {limit}:"):
+            self.refuse()
+        self.line("rows = data[position:end]")
+        if not row.flexible:
+            self._row_objects(row, name, width)
+            return
+        with self.block(f'if rows[{inner}::{width}].strip(b"\\x00"):'):
+            self._loop(row, name, limit)
+        with self.block("else:"):
+            self._row_objects(row, name, width)
+
+    def _row_objects(self, row: Schema, name: str, width: int) -> None:
+        at = 0
+        for one in row.inline:
+            code = row_code(one.type)
+            if code == "?":
+                with self.block(f'if rows[{at}::{width}].strip(b"\\x00\\x01"):'):
+                    self.refuse()
+            at += struct.calcsize(">" + code)
+        unpack = self.struct_function("iter_unpack", row_codes(row) + "x" * row.flexible)
+        self.line(f"rows = {unpack}(rows)")
+        made, arguments = self.class_of(row.name), self._row_arguments(row)
+        names = [self.names.local(one.attribute) for one in row.inline]
+        if arguments == names:
+            values = f"{self.source.use('starmap')}({made}, rows)"
+            self.source.call("list", values, before=f"{name} = ")
+        else:
+            self.source.comprehension(name, (made, arguments), names, "rows")
+        self.line("position = end")
+
+    def _row_arguments(self, row: Schema) -> list[str]:
+        given = {one.attribute: self.default(one) for one in row.tagged.values()}
+        for one in row.inline:
+            local = self.names.local(one.attribute)
+            is_uuid = isinstance(one.type, Uuid)
+            given[one.attribute] = f"{self.source.use('to_uuid')}({local})" if is_uuid else local
+        return self._arguments(row, given)
 
     # Tagged fields.
 
@@ -213,23 +318,23 @@ class _DecoderEmitter(Emitter):
                 self._tagged_field(schema)
             self.line("position += 1")
             return
-        with self.block("if data[position]:"):
-            self.line(f"count, position = {self.source.use('read_count')}(data, position)")
+        with self.block("if tags:"):
+            self.line(f"count, position = {self.source.use('read_count')}(data, position - 1)")
             self.line("tag = -1")
             with self.block("for _ in range(count):"):
                 self._tagged_field(schema)
-        with self.block("else:"):
-            self.line("position += 1")
 
     def _unknown_tags(self, schema: Schema) -> None:
         read = self.source.use(f"read_unknown_{self.form}tags")
         refused = [self._refused(schema)] if schema.refused_tags else []
-        with self.block("if data[position]:"):
-            arguments = ("data", "position", "limit", *refused)
+        at = "position" if schema.tags_lead else "position - 1"
+        with self.block("if data[position]:" if schema.tags_lead else "if tags:"):
+            arguments = ("data", at, "limit", *refused)
             self.source.call(read, *arguments, before="unknown, position = ")
         with self.block("else:"):
             self.line("unknown = {}")
-            self.line("position += 1")
+            if schema.tags_lead:
+                self.line("position += 1")
 
     def _tagged_field(self, schema: Schema) -> None:
         """Read one tagged field by its tag."""
@@ -242,7 +347,7 @@ class _DecoderEmitter(Emitter):
         with self.block("match tag:"):
             for tag, one in schema.tagged.items():
                 with self.block(f"case {tag}:"):
-                    self._value(one.type, self.names.local(one.attribute), "stop")
+                    self._fields([(one.type, self.names.local(one.attribute))], "stop")
             with self.block("case _:"):
                 self.line("unknown[tag] = data[position:stop]")
                 self.line("position = stop")
@@ -253,10 +358,11 @@ class _DecoderEmitter(Emitter):
         return self.tags("refused", schema, schema.refused_tags)
 
 
-def _is_number(element: Type) -> bool:
-    return fixed_code(element) is not None and not isinstance(element, Boolean | Uuid)
+def _length_of(kind: _Sized) -> str:
+    """Give the local that holds a length."""
+    return "count" if isinstance(kind, Array) else "size"
 
 
-def _width(element: Type) -> int:
-    """Give the least number of bytes of an element, for the types that `struct` reads in a row."""
-    return struct.calcsize(f">{fixed_code(element)}") if is_number(element) else 1
+def _after(kind: _Sized) -> str:
+    """Say which local then says where a value ends: what is cut out of the data ends at "end"."""
+    return "position" if isinstance(kind, Array) and not is_number(kind.element) else "end"

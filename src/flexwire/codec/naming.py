@@ -19,11 +19,15 @@ HOMES = {
     "pack": "struct",
     "unpack_from": "struct",
     "UUID": "uuid",
+    "starmap": "itertools",
     **dict.fromkeys(refusing.__all__, refusing.__name__),
 }
 """What generated source imports, and from where."""
-_BUILTINS = ("bool", "bytearray", "bytes", "float", "len", "list", "range", "str")
-_DECODING = ("count", "data", "end", "item", "limit", "marker", "position", "size", "stop", "tag")
+_BUILTINS = ("bool", "bytearray", "bytes", "dict", "float", "len", "list", "range", "str")
+_DECODING = (
+    *("count", "data", "end", "item", "limit", "marker", "position", "rows"),
+    *("size", "stop", "tag", "tags"),
+)
 _ENCODING = ("known", "message", "out", "payload", "raw")
 OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
 """What a field's local and a module's constant may not be called."""

@@ -6,9 +6,10 @@ the reference executor then says what is wrong.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, SafeUUID
 
 from flexwire.errors import DecodeError
 from flexwire.wire.limits import GROUP_BITS, HIGHEST_TAG, LONGEST, LONGEST_STRING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Refused",
+    "packers_of_many",
     "read_buffered_tag",
     "read_count",
     "read_interleaved_tag",
@@ -35,6 +37,8 @@ __all__ = [
     "read_unknown_buffered_tags",
     "read_unknown_interleaved_tags",
     "read_unknown_tags",
+    "to_uuid",
+    "unpackers_of_many",
     "write_buffered_tags",
     "write_interleaved_tags",
     "write_length",
@@ -44,6 +48,13 @@ __all__ = [
 
 _NO_TAGS: frozenset[int] = frozenset()
 _INT16 = Struct(">h")
+# More numbers than most arrays have.
+_MOST_KEPT = 128
+_new = object.__new__
+_from_bytes = int.from_bytes
+# Its attributes may not be set, and these are how it sets them itself.
+_set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
+_set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
 # A byte of a varint below it is the last.
 _MORE = 1 << GROUP_BITS
 
@@ -71,19 +82,19 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of bytes or of an array."""
+    """Read the compact length of bytes or of an array that is not null; gives the length + 1."""
     count, position = read_count(data, position)
-    if count - 1 > LONGEST:
+    if not 0 < count <= LONGEST + 1:
         raise Refused
-    return count - 1, position
+    return count, position
 
 
 def read_string_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of a string."""
+    """Read the compact length of a string that is not null; gives the length + 1."""
     count, position = read_count(data, position)
-    if count - 1 > LONGEST_STRING:
+    if not 0 < count <= LONGEST_STRING + 1:
         raise Refused
-    return count - 1, position
+    return count, position
 
 
 def write_length(length: int) -> bytes:
@@ -98,6 +109,57 @@ def write_string_length(length: int) -> bytes:
     if length > LONGEST_STRING:
         raise Refused
     return write_unsigned_varint(length + 1)
+
+
+# Values.
+
+
+def to_uuid(raw: bytes) -> UUID:
+    """Do what ``UUID(bytes=raw)`` does for 16 bytes, without the checks of its other forms."""
+    made = _new(UUID)
+    _set_int(made, _from_bytes(raw))
+    _set_safe(made, SafeUUID.unknown)
+    return made
+
+
+class _Many(dict[int, "Callable[..., Any]"]):
+    """Functions that read or write so many numbers of one kind with one call, by their number.
+
+    They are made on first use; those of many numbers are not kept, as making them costs little
+    beside what they do.
+    """
+
+    def __init__(self, method: str, before: str, code: str, less: int) -> None:
+        self._method = method
+        self._format = f">{before}{{}}{code}"
+        self._less = less
+
+    def __missing__(self, key: int) -> Callable[..., Any]:
+        count = key - self._less
+        if count < 0:
+            raise Refused
+        made: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
+        if count < _MOST_KEPT:
+            self[key] = made
+        return made
+
+
+@cache
+def unpackers_of_many(code: str, less: int = 0) -> _Many:
+    """Give the functions that read numbers of a `struct` code.
+
+    They stand by what was read as the length, which is ``less`` more than their number.
+
+    >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
+    (0, 0)
+    """
+    return _Many("unpack_from", "", code, less)
+
+
+@cache
+def packers_of_many(before: str, code: str) -> _Many:
+    """Give the functions that write values of fixed width, and then so many numbers."""
+    return _Many("pack", before, code, 0)
 
 
 # The header of one tagged field: gives its tag, and where its value begins and ends.

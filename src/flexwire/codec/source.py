@@ -78,6 +78,36 @@ class Source:
         else:
             self._one_to_a_line(f"{before}{function}(", arguments, ")")
 
+    def listing(self, name: str, item: str) -> None:
+        """Add ``name = [item]``."""
+        flat = f"{name} = [{item}]"
+        if self.fits(flat):
+            self.line(flat)
+        else:
+            self._one_to_a_line(f"{name} = [", [item], "]")
+
+    def comprehension(
+        self, name: str, call: tuple[str, Sequence[str]], targets: Sequence[str], values: str
+    ) -> None:
+        """Add ``name = [call for targets in values]``; the call is a function and its arguments."""
+        made, arguments = call
+        joined = f"({', '.join(targets)}{',' * (len(targets) == 1)})"
+        loop = f"for {joined} in {values}"
+        whole = f"{made}({', '.join(arguments)}) {loop}"
+        if self.fits(f"{name} = [{whole}]"):
+            self.line(f"{name} = [{whole}]")
+            return
+        with self.block(f"{name} = ["):
+            if self.fits(whole):
+                self.line(whole)
+            else:
+                self.call(made, *arguments)
+                if self.fits(loop):
+                    self.line(loop)
+                else:
+                    self._one_to_a_line("for (", targets, f") in {values}")
+        self.line("]")
+
     def unpack(self, names: Sequence[str], value: str) -> None:
         """Add ``names = value``, the value being a tuple."""
         joined = f"({names[0]},)" if len(names) == 1 else ", ".join(names)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from flexwire.errors import DecodeError, RecordError
+from flexwire.records.ordinary import Unusual, read_ordinary
 from flexwire.records.record import Record, RecordHeader
 from flexwire.wire.batch_layout import LEAST_RECORD, LEAST_RECORD_HEADER
 from flexwire.wire.limits import GROUP_BITS, INT64_MAX, INT64_MIN, VARINT_BITS, VARLONG_BITS
@@ -40,6 +41,19 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
     if count > budget:
         raise over_budget(start)
     try:
+        records = read_ordinary(data, start, count, base_offset, base_timestamp, budget - count)
+    except (Unusual, IndexError):
+        records = _read_checked(data, start, count, base_offset, base_timestamp, budget)
+    if append_time is not None:
+        for record in records:
+            record.timestamp = append_time
+    return records
+
+
+def _read_checked(
+    data: bytes, start: int, count: int, base_offset: int, base_timestamp: int, budget: int
+) -> list[Record]:
+    try:
         records, end = _read_all(data, start, count, base_offset, base_timestamp, budget - count)
     except IndexError:
         raise RecordError("the last record is cut off", offset=len(data)) from None
@@ -52,9 +66,6 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
         numbers = list(map(attrgetter(name), records))
         if numbers and not INT64_MIN <= min(numbers) <= max(numbers) <= INT64_MAX:
             raise RecordError(f"the {name} of a record does not fit in 64 bits", offset=start)
-    if append_time is not None:
-        for record in records:
-            record.timestamp = append_time
     return records
 
 

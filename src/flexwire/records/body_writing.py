@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import EncodeError, short
+from flexwire.records.ordinary import Unusual, write_ordinary
 from flexwire.records.values import (
     checked_bytes,
     checked_integer,
@@ -34,7 +35,15 @@ def write_records(
     Raises `EncodeError` where a field holds what it cannot, where the offset is further than 32
     bits from the base offset, and where the timestamp is further than 64 from the base timestamp.
     """
+    try:
+        return write_ordinary(records, base_offset, base_timestamp)
+    except (Unusual, AttributeError, TypeError, ValueError):
+        return _write_checked(records, base_offset, base_timestamp)
 
+
+def _write_checked(
+    records: Sequence[Record], base_offset: int, base_timestamp: int
+) -> tuple[bytes, int]:
     def write(record: Record) -> bytes:
         content = _write_record(record, base_offset, base_timestamp)
         return _varint(len(content)) + content

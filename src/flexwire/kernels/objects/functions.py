@@ -62,7 +62,7 @@ def slots_of(made: type[msgspec.Struct]) -> dict[str, int]:
         raise UnsuitableError(f"{made.__name__} is looked after by the collector")
     # Distinct and never shared, so that each is known by its address.
     marks = [object() for _ in made.__struct_fields__]
-    whole = made(*marks)
+    whole = made(**dict(zip(made.__struct_fields__, marks, strict=True)))
     size = type.__dict__["__basicsize__"].__get__(made)
     words = {
         ctypes.c_int64.from_address(id(whole) + offset).value: offset

@@ -2,8 +2,10 @@
 
 The same records, outputs equal byte for byte but for the partition leader epoch (aiokafka and
 flexwire write -1, the others 0; the crc does not cover it), all libraries interleaved in one
-process, medians. Decoding gives a list of all records. The table gives flexwire's speed over each
-rival's: above 1 flexwire is ahead.
+process, medians. Decoding gives a list of all records: "batches" by `decode_batches` and the
+records of each, "records" by `decode_records`, both beside what a rival has for it. A fetch is many
+batches, one after the other. The table gives flexwire's speed over each rival's: above 1 flexwire
+is ahead.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import gc
 import os
 import platform
 import time
+from functools import partial
 
 import peers
 
 from flexwire import __version__, load_kernels
 from flexwire.kernels import loading
-from flexwire.records import Record, decode_batches, encode_batch
+from flexwire.records import Record, decode_batches, decode_records, encode_batch
 
 # The partition leader epoch, in the header of a batch.
 EPOCH = slice(12, 16)
@@ -41,8 +44,15 @@ CASES = {
     "small_values": records(10_000, 10),
     "large_values": records(100, 10_000),
     "many_headers": records(1_000, 100, header_count=10),
-    "small_batch": peers.RECORDS[:10],
+    "batch_of_1": peers.RECORDS[:1],
+    "batch_of_10": peers.RECORDS[:10],
+    "batch_of_100": peers.RECORDS[:100],
+    "fetch_of_1": peers.RECORDS[:1],
+    "fetch_of_10": peers.RECORDS[:10],
+    "fetch_of_100": peers.RECORDS[:100],
 }
+# How many times the batch stands in the data that is decoded.
+BATCHES = {"fetch_of_1": 100, "fetch_of_10": 100, "fetch_of_100": 10}
 
 
 class Flexwire(peers.Adapter):
@@ -60,11 +70,17 @@ class Flexwire(peers.Adapter):
     def rb_encode(self, built):
         return encode_batch(built)
 
-    def rb_decode(self, data, *, check_crc=True):
-        return [r for batch in decode_batches(data, check_crc=check_crc) for r in batch.records]
+    def rb_decode(self, data):
+        return [r for batch in decode_batches(data) for r in batch.records]
 
     def rb_decode_unchecked(self, data):
-        return self.rb_decode(data, check_crc=False)
+        return [r for batch in decode_batches(data, check_crc=False) for r in batch.records]
+
+    def rb_records(self, data):
+        return decode_records(data)
+
+    def rb_records_unchecked(self, data):
+        return decode_records(data, check_crc=False)
 
     def rb_tuple(self, record):
         headers = [(key.decode(), value) for key, value in record.headers]
@@ -80,9 +96,21 @@ class FlexwirePython(Flexwire):
         with NoKernels():
             return super().rb_encode(built)
 
-    def rb_decode(self, data, *, check_crc=True):
+    def rb_decode(self, data):
         with NoKernels():
-            return super().rb_decode(data, check_crc=check_crc)
+            return super().rb_decode(data)
+
+    def rb_decode_unchecked(self, data):
+        with NoKernels():
+            return super().rb_decode_unchecked(data)
+
+    def rb_records(self, data):
+        with NoKernels():
+            return super().rb_records(data)
+
+    def rb_records_unchecked(self, data):
+        with NoKernels():
+            return super().rb_records_unchecked(data)
 
 
 class NoKernels:
@@ -138,7 +166,13 @@ def run(repeats, min_time, only):
         data = bytes(libraries[0].rb_encode(built["flexwire"]))
         for one in libraries:
             compare(one, data, bytes(one.rb_encode(built[one.name])), given)
-        calls = calls_of(libraries, data, built)
+        batches = BATCHES.get(case, 1)
+        calls = calls_of(
+            [one for one in libraries if reads(one, data, batches)], data * batches, built
+        )
+        if batches > 1:
+            # No library writes many batches in one call.
+            del calls["encode"]
         for operation, functions in calls.items():
             # What the libraries hold themselves is not what a rival's objects should wait for.
             gc.collect()
@@ -146,24 +180,37 @@ def run(repeats, min_time, only):
             samples = peers.time_interleaved(functions, repeats, min_time, time.process_time)
             speeds[case, operation] = {
                 library: (
-                    len(given) / peers.summarize(seconds)["median_s"],
-                    len(data) / peers.summarize(seconds)["median_s"] / 1e6,
+                    batches * len(given) / peers.summarize(seconds)["median_s"],
+                    batches * len(data) / peers.summarize(seconds)["median_s"] / 1e6,
                 )
                 for library, seconds in samples.items()
             }
     return speeds
 
 
+def reads(one, data, batches):
+    """Whether a library reads all of so many batches; kio stops after one, without a word."""
+    return len(one.rb_decode(data * batches)) == batches * len(one.rb_decode(data))
+
+
 def calls_of(libraries, data, built):
     """Give what is timed, by operation and library."""
-    return {
-        "decode": {one.name: lambda one=one: one.rb_decode(data) for one in libraries},
-        "decode, no crc": {
-            one.name: lambda one=one: one.rb_decode_unchecked(data)
+    readers = {
+        "batches": ("rb_decode", "rb_decode"),
+        "batches, no crc": ("rb_decode_unchecked", "rb_decode_unchecked"),
+        "records": ("rb_records", "rb_decode"),
+        "records, no crc": ("rb_records_unchecked", "rb_decode_unchecked"),
+    }
+    calls = {
+        operation: {
+            one.name: partial(getattr(one, ours if hasattr(one, ours) else theirs), data)
             for one in libraries
-            if hasattr(one, "rb_decode_unchecked")
-        },
-        "encode": {one.name: lambda one=one: one.rb_encode(built[one.name]) for one in libraries},
+            if hasattr(one, theirs)
+        }
+        for operation, (ours, theirs) in readers.items()
+    }
+    return calls | {
+        "encode": {one.name: partial(one.rb_encode, built[one.name]) for one in libraries}
     }
 
 
@@ -175,6 +222,8 @@ def compare(one, data, written, given):
     )
     assert same, f"{one.name} writes other bytes"
     found = [one.rb_tuple(record) for record in one.rb_decode(data)]
+    if hasattr(one, "rb_records"):
+        assert [one.rb_tuple(record) for record in one.rb_records(data)] == found, one.name
     # kio drops the milliseconds of timestamps.
     at = slice(2, None) if one.name == "kio" else slice(None)
     assert [record[at] for record in found] == [record[at] for record in given], one.name
@@ -183,13 +232,13 @@ def compare(one, data, written, given):
 def show(speeds):
     """Print records per second of flexwire, and how many times each rival's that is."""
     rivals = ["kio", "kafka-python", "aiokafka"]
-    print(f"{'case':16}{'records':>8} {'':15}{'flexwire/s':>12}{'MB/s':>8}", end="")
+    print(f"{'case':16}{'records':>8} {'':16}{'flexwire/s':>12}{'MB/s':>8}", end="")
     print(*(f"{'x ' + one:>16}" for one in rivals), f"{'no kernels/s':>14}")
     for (case, operation), found in speeds.items():
         ours, megabytes = found["flexwire"]
         ratios = [f"{ours / found[one][0]:.2f}" if one in found else "-" for one in rivals]
-        count = len(CASES[case])
-        print(f"{case:16}{count:8,} {operation:15}{ours:12,.0f}{megabytes:8,.0f}", end="")
+        count = BATCHES.get(case, 1) * len(CASES[case])
+        print(f"{case:16}{count:8,} {operation:16}{ours:12,.0f}{megabytes:8,.0f}", end="")
         print(*(f"{one:>16}" for one in ratios), f"{found['flexwire-python'][0]:14,.0f}")
 
 

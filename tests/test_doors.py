@@ -212,6 +212,7 @@ DOORS = {
         lambda value: HEADER(client_id=value).encode(1), {"value": ("a", {"None"} | IN_UTF8)}
     ),
     "explain": Door(explain, {**READING, "data": (DATA, BYTES), "message": (HEADER, set())}),
+    "decode_records": Door(records.decode_records, BATCHES),
     "decode_batches": Door(
         lambda **given: [one.records for one in records.decode_batches(**given)], BATCHES
     ),

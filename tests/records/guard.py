@@ -1,7 +1,7 @@
 """Reads records that end against a page that nobody may read; run as a program, it may crash.
 
-``python -m tests.records.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that one byte
-more is there, which is the proof that the page guards.
+``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches`` whole batches; with
+``--lie`` the kernel is told that one byte more is there, which is the proof that the page guards.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from typing import Any
 
 from tests.kernels.guard import Guarded
-from tests.records.batches import record
-from tests.records.kernels import REFUSED, functions
+from tests.records.batches import batch, record
+from tests.records.kernels import REFUSED, batch_functions, functions
 
 # A bytes object: references, type, size and hash before the content.
 _OBJECT = struct.Struct("=qqqq")
@@ -61,5 +61,32 @@ def main(rounds: int, *, lie: bool) -> None:
     print(f"{rounds} rounds, {sound} read")  # noqa: T201 - what the test reads
 
 
+def main_batches(rounds: int, *, lie: bool) -> None:
+    """Read damaged batches, by headers and by records, without crcs, which would refuse them."""
+    read_ahead, read_fetch, read_batch, _ = batch_functions()
+    guarded = Guarded()
+    source = random.Random(rounds)
+    sound = 0
+    for _ in range(rounds):
+        bodies = [
+            source.choices(RECORDS, k=source.randrange(4)) for _ in range(source.randint(1, 3))
+        ]
+        raw = bytearray(b"".join(batch(b"".join(one), len(one)) for one in bodies))
+        for _ in range(source.choice([0, 1, 1, 2])):
+            raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
+        data = bytes(raw[: source.randint(1, len(raw))] if source.random() < 0.3 else raw)
+        given = as_bytes(guarded, data, longer=int(lie))
+        found, end = read_fetch(given, 0, False)
+        parts = [part for one in found for part in (one.key, one.value) if part]
+        assert sum(map(len, parts)) <= end <= len(data)
+        ahead = read_ahead(given, 0, False, 1000)
+        for one in ahead:
+            # One that is all of the data is the guarded memory itself.
+            sound += read_batch(one) is not REFUSED
+            one.data = b""
+        del ahead, given
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - what the test reads
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), lie="--lie" in sys.argv)
+    (main_batches if "--batches" in sys.argv else main)(int(sys.argv[1]), lie="--lie" in sys.argv)

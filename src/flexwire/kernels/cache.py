@@ -40,13 +40,18 @@ OVER_OBJECTS = [
     ("flexwire.kernels.objects.writing", "write_struct"),
     ("flexwire.kernels.records.objects_reading", "read_records"),
     ("flexwire.kernels.records.objects_writing", "write_records"),
+    ("flexwire.kernels.records.objects_writing", "write_batch"),
+    ("flexwire.kernels.records.objects_batches", "read_batches"),
+    ("flexwire.kernels.records.objects_batches", "read_fetch"),
+    ("flexwire.kernels.records.objects_batches", "read_batch"),
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
+# Compared as the one object that it is: a hash of all addresses would take as long as a message.
+@dataclass(frozen=True, slots=True, eq=False)
 class Kernels:
     """The addresses of the compiled kernels."""
 
@@ -57,6 +62,10 @@ class Kernels:
     write_struct: int
     read_records: int
     write_records: int
+    write_batch: int
+    read_batches: int
+    read_fetch: int
+    read_batch: int
 
 
 @cache

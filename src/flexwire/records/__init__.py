@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from flexwire.records.attributes import Compression, TimestampType
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches
+from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches, decode_records
 from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers, typed_headers
 from flexwire.records.record import Record, RecordHeader
@@ -43,6 +43,7 @@ __all__ = [
     "TypedDialect",
     "ValueType",
     "decode_batches",
+    "decode_records",
     "encode_batch",
     "typed_headers",
 ]

@@ -8,7 +8,9 @@ import msgspec
 
 from flexwire.arguments import to_list
 from flexwire.errors import RecordError
+from flexwire.kernels.loading import kernels
 from flexwire.records.attributes import Compression, TimestampType, compression_of
+from flexwire.records.batch_executors import functions_on
 from flexwire.records.encode import WRITTEN_FIELDS, write_batch
 from flexwire.records.executors import read_records
 from flexwire.records.inflate import inflate
@@ -110,8 +112,9 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         fault are compressed, it is the batch's, and the reason says where in the inflated bytes.
         """
         if self._records is None:
-            is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-            self._records = self._read(self.max_timestamp if is_append_time else None)
+            loaded = kernels(0)
+            read = read_and_keep if loaded is None else functions_on(loaded).read_records
+            return read(self)
         return self._records
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
@@ -186,6 +189,14 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
             return RecordError(error.reason, offset=self.position + error.offset)
         reason = f"{error.reason} (at byte {error.offset} of the inflated records)"
         return RecordError(reason, offset=self.position)
+
+
+def read_and_keep(batch: RecordBatch) -> list[Record]:
+    """Read the records of a batch, which then has them."""
+    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    # Of the batch itself, in the same room.
+    batch._records = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - see above
+    return batch._records  # noqa: SLF001 - see above
 
 
 def object_budget(max_inflated: int) -> int:

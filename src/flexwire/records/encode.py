@@ -11,7 +11,9 @@ import google_crc32c
 
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
+from flexwire.kernels.loading import kernels
 from flexwire.records.attributes import Compression, TimestampType, compression_of, pack_attributes
+from flexwire.records.batch_executors import functions_on
 from flexwire.records.deflate import checked_level, deflate
 from flexwire.records.executors import write_records
 from flexwire.records.message_set_writing import write_message, write_messages
@@ -52,6 +54,10 @@ WRITTEN_FIELDS = (
         "base_sequence",
     ),
 )
+
+_FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
+# As objects, which are compared sooner than what they say.
+_NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
 # The fields of a header that are given, and their bits; then all of them in the header's order.
 _GIVEN_BITS = [
@@ -94,27 +100,31 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
     >>> encode_batch([Record(7, 1700000000000, b"order-7", b"paid", [])])[61:].hex()
     '220000000e6f726465722d37087061696400'
     """
-    numbers = {
-        "base_offset": base_offset,
-        "last_offset": last_offset,
-        "base_timestamp": base_timestamp,
-        "max_timestamp": max_timestamp,
-        "partition_leader_epoch": partition_leader_epoch,
-        "producer_id": producer_id,
-        "producer_epoch": producer_epoch,
-        "base_sequence": base_sequence,
-    }
-    flags = {
-        "is_transactional": is_transactional,
-        "is_control": is_control,
-        "has_delete_horizon": has_delete_horizon,
-    }
-    for name, flag in flags.items():
-        to_flag(flag, name)
-    attributes = pack_attributes(magic, compression, timestamp_type, flags)
-    level = checked_level(compression_of(attributes), level)
-    given = to_list(records, "records", "an iterable of Records")
-    return write_batch(given, magic, attributes, numbers, level=level)
+    attributes = 0
+    # Most batches have nothing of all this, which is seen sooner than each of it is checked.
+    if (
+        magic is not RECORD_BATCH
+        or compression is not _NOT_COMPRESSED
+        or level is not None
+        or timestamp_type is not _CREATE_TIME
+        or not is_transactional is is_control is has_delete_horizon is False
+    ):
+        flags = {
+            "is_transactional": is_transactional,
+            "is_control": is_control,
+            "has_delete_horizon": has_delete_horizon,
+        }
+        for name, flag in flags.items():
+            to_flag(flag, name)
+        attributes = pack_attributes(magic, compression, timestamp_type, flags)
+        level = checked_level(compression_of(attributes), level)
+    if type(records) is not list:
+        records = to_list(records, "records", "an iterable of Records")
+    # In the order of WRITTEN_FIELDS.
+    offsets, timestamps = (base_offset, last_offset), (base_timestamp, max_timestamp)
+    producer = (producer_id, producer_epoch, base_sequence)
+    numbers = (*offsets, *timestamps, partition_leader_epoch, *producer)
+    return _write(records, magic, attributes, numbers, level)
 
 
 def write_batch(
@@ -126,9 +136,41 @@ def write_batch(
     level: int | None = None,
 ) -> bytes:
     """Write a batch whose attributes are known; see `encode_batch`."""
+    return _write(records, magic, attributes, tuple(map(fields.get, _FIELDS)), level)
+
+
+def _write(
+    records: Sequence[Record],
+    magic: int,
+    attributes: int,
+    numbers: tuple[int | None, ...],
+    level: int | None,
+) -> bytes:
+    if magic == RECORD_BATCH and level is None and not attributes & COMPRESSION_MASK:
+        loaded = kernels(0)
+        write = write_plain_batch if loaded is None else functions_on(loaded).write
+        return write(records, attributes, *numbers)
+    return _write_any(list(records), magic, attributes, numbers, level)
+
+
+def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
+    """Write a record batch that is not compressed; ``numbers`` are those of its header in order.
+
+    A kernel stands in for it, and knows no other.
+    """
+    return _write_any(list(records), RECORD_BATCH, attributes, numbers, None)
+
+
+def _write_any(
+    records: Sequence[Record],
+    magic: int,
+    attributes: int,
+    numbers: tuple[int | None, ...],
+    level: int | None,
+) -> bytes:
     write = _write_record_batch if magic == RECORD_BATCH else _write_message_set
     try:
-        return write(records, magic, attributes, fields, level)
+        return write(records, magic, attributes, dict(zip(_FIELDS, numbers, strict=True)), level)
     except EncodeError as error:
         error.message = f"batch of magic {magic}"
         raise

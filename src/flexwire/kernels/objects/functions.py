@@ -75,7 +75,8 @@ def slots_of(made: type[msgspec.Struct]) -> dict[str, int]:
         raise UnsuitableError(f"{made.__name__} is looked after by the collector")
     # Distinct and never shared, so that each is known by its address.
     marks = [object() for _ in made.__struct_fields__]
-    slots = _found(made(*marks), dict(zip(made.__struct_fields__, marks, strict=True)))
+    named = dict(zip(made.__struct_fields__, marks, strict=True))
+    slots = _found(made(**named), named)
     if sorted(slots.values()) != list(range(_FIRST_SLOT, size_of(made), 8)):
         raise UnsuitableError(f"objects of {made.__name__} hold more than their fields")
     return slots

@@ -22,8 +22,36 @@ def record_function(
     It takes the arguments of ``fallback``, by position, and hands them to it where it refuses.
     Raises `UnsuitableError` for a class whose objects the kernels cannot make.
     """
+    words = _record_words(made, fallback)
+    shared = (ctypes.c_int64 * (L.SHARED // 8))(*in_order(words, L.SHARED))
+    return c_function(kernel, name, ctypes.addressof(shared), (shared, made, fallback))
+
+
+def batch_function(
+    kernel: int,
+    made: type[msgspec.Struct],
+    batch: type[msgspec.Struct],
+    name: str,
+    fallback: Callable[..., Any],
+) -> Callable[..., Any]:
+    """Make the C function that runs ``kernel`` over batches of a class, and records of another.
+
+    It is as those that `record_function` makes.
+    """
+    slots = slots_of(batch)
+    words = _record_words(made, fallback) | {
+        L.R_TRUE: id(True),
+        L.R_FALSE: id(False),
+        L.R_BATCH: id(batch),
+        **{L.FIELDS + 8 * index: slots[one] for index, one in enumerate(L.BATCH_FIELDS)},
+    }
+    shared = (ctypes.c_int64 * (L.BATCH_SHARED // 8))(*in_order(words, L.BATCH_SHARED))
+    return c_function(kernel, name, ctypes.addressof(shared), (shared, made, batch, fallback))
+
+
+def _record_words(made: type[msgspec.Struct], fallback: Callable[..., Any]) -> dict[int, int]:
     slots = slots_of(made)
-    words = {
+    return {
         L.R_NONE: id(None),
         L.R_BYTES: id(bytes),
         L.R_INT: id(int),
@@ -38,5 +66,3 @@ def record_function(
         L.R_VALUE: slots["value"],
         L.R_HEADERS: slots["headers"],
     }
-    shared = (ctypes.c_int64 * (L.SHARED // 8))(*in_order(words, L.SHARED))
-    return c_function(kernel, name, ctypes.addressof(shared), (shared, made, fallback))

@@ -220,25 +220,36 @@ def read_record(call: int, end: int) -> int:
 
 
 @part
+def can_hold(call: int, count: int) -> bool:
+    """Whether as many records as are declared can stand up to the end, within the budget."""
+    remaining = load_word(call + C_END) - load_word(call)
+    return 0 <= count <= remaining // LEAST_RECORD and count <= load_word(call + C_BUDGET)
+
+
+@part
+def read_into(call: int, items: int, count: int) -> bool:
+    """Read so many records, which must fill the data, into places that are empty."""
+    end = load_word(call + C_END)
+    store_word(call + C_BUDGET, load_word(call + C_BUDGET) - count)
+    for index in range(count):
+        record = read_record(call, end)
+        if record == 0:
+            return False
+        store_word(items + 8 * index, record)
+    return load_word(call) == end
+
+
+@part
 def read_all(call: int) -> int:
     """Read the records, which must fill the data."""
-    count, end = load_word(call + C_COUNT), load_word(call + C_END)
-    budget = load_word(call + C_BUDGET)
-    if count < 0 or count > (end - load_word(call)) // LEAST_RECORD or count > budget:
+    count = load_word(call + C_COUNT)
+    if not can_hold(call, count):
         return 0
-    store_word(call + C_BUDGET, budget - count)
     made = list_new(count)
     if made == 0:
         return 0
     gc_untrack(made)
-    items = load_word(made + LIST_ITEMS)
-    for index in range(count):
-        record = read_record(call, end)
-        if record == 0:
-            py_decref(made)
-            return 0
-        store_word(items + 8 * index, record)
-    if load_word(call) == end:
+    if read_into(call, load_word(made + LIST_ITEMS), count):
         return made
     py_decref(made)
     return 0

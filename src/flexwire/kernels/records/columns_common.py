@@ -17,7 +17,7 @@ from flexwire.kernels.machine import (
     store_int8,
     store_word,
 )
-from flexwire.kernels.memory import copy_chunk, inlined, seldom, store_int32_native
+from flexwire.kernels.memory import CHUNK, copy_chunk, inlined, seldom, store_int32_native
 from flexwire.kernels.records.columns_layout import (
     B_ATTRIBUTES,
     B_BASE_OFFSET,
@@ -90,10 +90,13 @@ def copy_text(target: int, source: int, length: int) -> None:
         copy_memory(target, source, length)
         return
     copy_chunk(target, source)
-    done = SPARE
-    while done < length:
-        copy_chunk(target + done, source + done)
-        done += SPARE
+    if length > CHUNK:
+        copy_chunk(target + CHUNK, source + CHUNK)
+        done = SPARE
+        while done < length:
+            copy_chunk(target + done, source + done)
+            copy_chunk(target + done + CHUNK, source + done + CHUNK)
+            done += SPARE
 
 
 @inlined

@@ -63,8 +63,9 @@ PIECES = 80
 # A column of bytes: data, its capacity, int32 offsets, validity in bytes. K_DATA of 0: not wanted.
 COLUMN = 40
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_NULLS = range(0, COLUMN, 8)
-# Bytes after a column's capacity, which are written to and mean nothing.
-SPARE = 32
+# Bytes after a column's capacity, which are written to and mean nothing: two chunks are copied at
+# once.
+SPARE = 64
 
 # A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
 # begins the year 1, or after the last, which ends the year 9999, is not one; nor is -1.

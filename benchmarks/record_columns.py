@@ -12,13 +12,14 @@ import hashlib
 import os
 import platform
 import random
+import resource
 import statistics
 import threading
 import time
 import zlib
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiokafka
 import cramjam
@@ -142,6 +143,31 @@ def uncompressed(rounds: int) -> None:
         )
 
 
+def small(rounds: int) -> None:
+    """Batches of one and ten records, of which a topic may have most."""
+    print(
+        f"\n{'records in a batch':22}{'M records/s':>12}{'MB/s':>9}{'x copy':>8}{'x aiokafka':>12}"
+    )
+    for each, crc in product((1, 10, RECORDS, 10 * RECORDS), (False, True)):
+        data, count = made("none", each)
+        source = np.frombuffer(data, np.uint8)
+        target = np.empty(len(data), np.uint8)
+        found = timed(
+            {
+                "copy": partial(np.copyto, target, source),
+                "ours": partial(consume, data, check_crc=crc),
+                "aiokafka": partial(iterate, data, crc=crc),
+            },
+            rounds,
+        )
+        ours, label = found["ours"], f"{each:,}, crc" if crc else f"{each:,}"
+        print(
+            f"{label:22}{count / ours / 1e6:12.1f}"
+            f"{len(data) / ours / 1e6:9,.0f}{ours / found['copy']:8.2f}"
+            f"{found['aiokafka'] / ours:12.1f}"
+        )
+
+
 def inflate_all(inflate: Callable[[bytes], Any], bodies: list[bytes]) -> None:
     """Inflate as a pipeline does: what was inflated is let go before the next."""
     for body in bodies:
@@ -185,10 +211,21 @@ def batches(data: bytes) -> Any:
     return decode_batches(data)
 
 
+class Run(NamedTuple):
+    """What a run took: seconds on the wall, and of each thread the rest."""
+
+    wall: float
+    cpu: float
+    faults: float
+    waits: float
+
+
 def threads(rounds: int) -> None:
     """Two threads that do what one would do in twice the time, beside what the machine allows.
 
     A digest of a few bytes again and again needs nothing but a core of its own; copies need memory.
+    A thread that takes more processor time beside another waits for what they share, memory and
+    caches. What it waits for beyond that, a lock or a core, shows on the wall only.
     """
     data, _ = made("none")
     source = np.frombuffer(data, np.uint8)
@@ -203,14 +240,25 @@ def threads(rounds: int) -> None:
         for _ in range(5):
             np.copyto(target, source)
 
-    def wall(work: Callable[[], Any], count: int) -> float:
-        each = [threading.Thread(target=work) for _ in range(count)]
+    def run(work: Callable[[], Any], count: int) -> Run:
+        spent: list[float] = []
+
+        def timed_work() -> None:
+            began = time.thread_time()
+            work()
+            spent.append(time.thread_time() - began)
+
+        each = [threading.Thread(target=timed_work) for _ in range(count)]
+        usage = resource.getrusage(resource.RUSAGE_SELF)
         before = time.perf_counter()
         for one in each:
             one.start()
         for one in each:
             one.join()
-        return time.perf_counter() - before
+        wall = time.perf_counter() - before
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        faults = (after.ru_minflt - usage.ru_minflt) / count
+        return Run(wall, sum(spent) / count, faults, (after.ru_nvcsw - usage.ru_nvcsw) / count)
 
     works: dict[str, Callable[[], Any]] = {
         "sha256 of 32 kB": digest,
@@ -218,10 +266,17 @@ def threads(rounds: int) -> None:
         "all columns": partial(consume, data, check_crc=False),
         "all columns, crc": partial(consume, data),
     }
-    print(f"\ntwo threads do so many times what one does (median of {rounds})")
+    print(
+        f"\ntwo threads, medians of {rounds}: how many times what one does on the wall, processor"
+        "\ntime of each beside that of one alone, and of each page faults and waits"
+    )
     for name, work in works.items():
-        found = [2 * wall(work, 1) / wall(work, 2) for _ in range(rounds)]
-        print(f"{name:22}{statistics.median(found):12.2f}")
+        pairs = [(run(work, 1), run(work, 2)) for _ in range(rounds)]
+        wall = statistics.median(2 * one.wall / two.wall for one, two in pairs)
+        cpu = statistics.median(two.cpu / one.cpu for one, two in pairs)
+        faults = statistics.median(two.faults for _, two in pairs)
+        waits = statistics.median(two.waits for _, two in pairs)
+        print(f"{name:22}{wall:12.2f}{cpu:9.2f}{faults:9.0f}{waits:8.0f}")
 
 
 if __name__ == "__main__":
@@ -233,5 +288,6 @@ if __name__ == "__main__":
         f"flexwire {__version__}, aiokafka {aiokafka.__version__}, numpy {np.__version__}\n"
     )
     uncompressed(given.rounds)
+    small(given.rounds)
     compressed(given.rounds)
     threads(given.rounds)

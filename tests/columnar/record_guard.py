@@ -14,11 +14,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from flexwire.columnar import record_columns, record_sums
+from flexwire.columnar import record_columns, record_sums, records
+from flexwire.columnar.inflating import Inflater
 from flexwire.columnar.record_schema import RECORD_COLUMNS
 from flexwire.columnar.record_sums import RecordSums
 from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels.records.columns_layout import SPARE
+from flexwire.kernels.records.columns_layout import B_END, B_START, SPARE
 from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
@@ -84,9 +85,11 @@ def main(rounds: int, lie: str | None) -> None:
         given = _array(begin, cut + (1 if lie == "input" else 0))
         columns = tuple(name for name in RECORD_COLUMNS if source.random() < 0.8) or ("offset",)
         wanted = Wanted(columns=columns, check_crc=False)
+        inflater = source.choice([Inflater, _Elsewhere])
         with (
             patch.object(record_columns, "allocate", rooms.take),
             patch.object(record_sums, "allocate", rooms.take),
+            patch.object(records, "Inflater", inflater),
         ):
             rows = sum(len(batch) for batch in RecordReader(given, wanted))
             sums = RecordSums(["key_size", "value_size", "producer_id"])
@@ -100,6 +103,23 @@ def main(rounds: int, lie: str | None) -> None:
         assert rows <= cut
         read += rows
     print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - what the test reads
+
+
+class _Elsewhere(Inflater):
+    """Stands for inflating: the records of a group's last batch are moved to the end of a room."""
+
+    def __init__(self, data: Any, max_inflated: int) -> None:
+        super().__init__(data, max_inflated)
+        self._pages = Guarded()
+
+    def inflate_group(self, table: Any, enough: int) -> int:
+        last = super().inflate_group(table, enough)
+        batch = table[last - 1]
+        start, end = (int(batch[word // 8]) for word in (B_START, B_END))
+        if start < end:
+            begin = self._pages.put(ctypes.string_at(start, end - start))
+            batch[B_START // 8], batch[B_END // 8] = begin, begin + end - start
+        return last
 
 
 def _skip(reader: RecordReader) -> None:

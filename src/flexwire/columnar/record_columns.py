@@ -120,6 +120,7 @@ class Columns:
         self._set(L.R_FIRST, first)
         self._set(L.R_BATCHES, len(batches))
         self._set(L.R_DATA, address(data))
+        self._set(L.R_DATA_END, address(data) + len(data))
         self._set(L.R_CHECK, check)
 
     def get(self, word: int) -> int:

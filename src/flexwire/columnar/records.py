@@ -40,7 +40,7 @@ DEFAULT_COLUMNS = tuple(RECORD_COLUMNS)
 # there are fewer: what their columns took says how much room the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # As many batches are looked for at once.
-_TABLE = 4096
+_TABLE = 1 << 14
 _WORD = 8
 
 

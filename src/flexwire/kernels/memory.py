@@ -23,6 +23,7 @@ from flexwire.kernels.machine import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_WORD = types.int64
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
@@ -54,6 +55,25 @@ def seldom(typing_context: Any) -> Any:
     return types.void(), code
 
 
+CHUNK = 32
+
+
+@intrinsic
+def _copy_chunk(typing_context: Any, target: Any, source: Any) -> Any:
+    """Copy `CHUNK` bytes, which are all loaded before any is stored."""
+    del typing_context, target, source
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        kind = ir.VectorType(ir.IntType(64), CHUNK // 8).as_pointer()
+        to, of = (builder.inttoptr(one, kind) for one in arguments)
+        builder.store(builder.load(of, align=1), to, align=1)
+        return context.get_dummy_value()
+
+    return types.void(_WORD, _WORD), code
+
+
+copy_chunk: Callable[[int, int], None] = _copy_chunk
 load_int16_native = make_loader(16, swap=False, signed=True)
 store_int16_native = make_storer(16, swap=False)
 store_int32_native = make_storer(32, swap=False)

@@ -63,8 +63,9 @@ PIECES = 80
 # A column of bytes: data, its capacity, int32 offsets, validity in bytes. K_DATA of 0: not wanted.
 COLUMN = 40
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_NULLS = range(0, COLUMN, 8)
-# Bytes after a column's capacity, which are written to and mean nothing.
-SPARE = 16
+# Bytes after a column's capacity, which are written to and mean nothing: two chunks are copied at
+# once.
+SPARE = 64
 
 # A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
 # begins the year 1, or after the last, which ends the year 9999, is not one; nor is -1.
@@ -93,8 +94,9 @@ NO_MOMENT = INT64_MIN
     R_DATA,
     R_CHECK,
     R_NO_MOMENTS,
-) = range(0, 136, 8)
-R_KEY = 136
+    R_DATA_END,
+) = range(0, 144, 8)
+R_KEY = 144
 R_VALUE = R_KEY + COLUMN
 R_HEADER_KEY = R_VALUE + COLUMN
 R_HEADER_VALUE = R_HEADER_KEY + COLUMN

@@ -17,7 +17,6 @@ from flexwire.kernels.records.columns_layout import (
     K_NULLS,
     K_OFFSETS,
     K_VALID,
-    SPARE,
 )
 
 
@@ -27,7 +26,7 @@ def copy_bytes(target: int, source: int, length: int, end: int) -> None:
 
     Most keys are short, and two words are copied sooner than a function is called.
     """
-    if length <= SPARE and end - source >= SPARE:
+    if length <= 16 and end - source >= 16:
         store_word(target, load_word(source))
         store_word(target + 8, load_word(source + 8))
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from flexwire.kernels.machine import kernel, load_word, part, store_word
 from flexwire.kernels.memory import inlined, store_int32_native
+from flexwire.kernels.records.columns_common import common_end, read_common
 from flexwire.kernels.records.columns_layout import (
     B_ATTRIBUTES,
     B_BASE_OFFSET,
@@ -88,7 +89,15 @@ def read_batch(call: int, batch: int) -> bool:
     if not (is_common(base_offset) and is_common(base_timestamp)):
         return False
     budget -= count
-    for _ in range(count):
+    first, last = row, row + count
+    common = common_end(call, batch) if wants else 0
+    while count > 0:
+        if common:
+            row, position = read_common(call, batch, row, last, position, common)
+            count = last - row
+            if count == 0:
+                break
+        count -= 1
         before = load_word(call + R_HEADERS)
         delta, offset_delta, key, key_size, value, value_size, headers, position = read_record(
             call, position, end, budget
@@ -108,7 +117,7 @@ def read_batch(call: int, batch: int) -> bool:
                 store_int32_native(header_offsets + 4 * row, load_word(call + R_HEADERS))
         else:
             drop_headers(call, before)
-    store_word(batch + B_ROWS, row - load_word(call + R_ROWS))
+    store_word(batch + B_ROWS, row - first)
     store_word(call + R_ROWS, row)
     return position == end
 

@@ -137,9 +137,14 @@ def _typed_header(convention: Convention, header: RecordHeader) -> Row:
     except RecordHeaderError as error:
         return _misfit(header, error)
     if isinstance(value, Typed):
-        return {"key": key, "type": value.type.value, "value": _plain(value.value)}
+        return typed_value(key, value)
     kind = {} if value is None else {"type": type(value).__name__}
     return {"key": key, **kind, "value": _plain(value)}
+
+
+def typed_value(key: str, value: Typed) -> Row:
+    """Give a record header whose value says its type."""
+    return {"key": key, "type": value.type.value, "value": _plain(value.value)}
 
 
 def _misfit(header: RecordHeader, error: RecordHeaderError) -> Row:

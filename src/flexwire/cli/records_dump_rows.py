@@ -27,6 +27,7 @@ from flexwire.capture.log_state import (
     read_transaction_index,
 )
 from flexwire.cli.options import InputError
+from flexwire.cli.records_dump_kip82 import kip82_rows
 from flexwire.cli.records_dump_records import RecordRows, Row, finding, sequence_of
 from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, TimestampType
@@ -55,7 +56,8 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
     is_log = _kind(path) in _LOGS
     with open_log(path) as file:
         yield {"type": "file", "file": str(path), "size": file.size, **_named_for(path)}
-        for row in (_log_rows if is_log else _beside_rows)(file, options):
+        of_log = _log_rows if options.dialect is None else kip82_rows
+        for row in (of_log if is_log else _beside_rows)(file, options):
             yield {"type": row["type"], "file": str(path), **row}
 
 

@@ -204,6 +204,11 @@ def test_the_apis_of_a_broker_are_listed(run: Run, address: str, answers: Answer
         ["18", "ApiVersions", "0-3", "0-3", "reads"],
         ["20", "DeleteTopics", "1-3", "1-3", "may", "write"],
     ]
+    form = json.loads(run("call", address, "--apis", "--format", "json").out)
+    assert (form["broker"], form["releases"]) == (address, [])
+    assert [one["reads"] for one in form["apis"]] == [True, True, False]
+    row = {"apiKey": 3, "api": "Metadata", "broker": "0-99", "usable": "0-13", "reads": True}
+    assert form["apis"][0] == row
 
 
 def test_a_route_leads_to_a_broker(run: Run, address: str, answers: Answers) -> None:

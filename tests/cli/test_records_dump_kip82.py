@@ -1,4 +1,4 @@
-"""`flexwire records dump --dialect kip82`: logs of the messages that KIP-82's document proposes."""
+"""records dump --dialect: logs in KIP-82's own format, whole and damaged."""
 
 from __future__ import annotations
 
@@ -6,89 +6,83 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
-from flexwire.cli.app import app
+from flexwire.records import Record, Typed, encode_batch
 from flexwire.records.headers import Headers
 from flexwire.records.kip82 import Message, encode_message_set
+from flexwire.records.typed import TypedDialect
+from tests.cli.test_messages import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOG = "orders-0/00000000000000000000.log"
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(capsys, monkeypatch)
 
 
-def messages(count: int) -> list[Message]:
-    made = []
-    for offset in range(count):
-        headers = Headers()
-        headers.put_long("user", offset)
-        made.append(Message(offset, 1_700_000_000_000 + offset, b"key", b"paid", headers))
-    return made
+def _headers(dialect: TypedDialect = TypedDialect.DOCUMENT) -> Headers:
+    headers = Headers(dialect=dialect)
+    headers.put("user", Typed("long", 7))
+    return headers
 
 
-def written(place: Path, data: bytes) -> Path:
-    path = place / LOG
-    path.parent.mkdir()
-    path.write_bytes(data)
-    return path
-
-
-def dumped(path: Path, *options: str) -> tuple[list[dict[str, Any]], int]:
-    asked = ["records", "dump", str(path), "--dialect", "kip82", "--format", "json", *options]
-    answer = CliRunner().invoke(app, asked)
-    return [json.loads(line) for line in answer.stdout.splitlines()], answer.exit_code
+def _rows(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    told = run("records", "dump", "--format", "json", *arguments).out
+    return [json.loads(line) for line in told.splitlines()][1:]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_every_message_is_a_row_with_its_typed_headers(tmp_path: Path, compression: str) -> None:
-    data = encode_message_set(messages(3), compression=compression)
-    rows, status = dumped(written(tmp_path, data))
-    records = [row for row in rows if row["type"] == "record"]
-    assert status == 0
-    assert [row["headers"] for row in records] == [
-        [{"key": "user", "type": "long", "value": offset}] for offset in range(3)
+def test_messages_are_shown_with_their_typed_headers(
+    run: Run, tmp_path: Path, compression: str
+) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    older = encode_batch([Record(0, 5, b"old", None)], magic=1)
+    told = [Message(one, 5 + one, b"k", b"v%d" % one, _headers()) for one in (1, 2, 3)]
+    log.write_bytes(older + encode_message_set(told, compression=compression))
+    rows = _rows(run, str(log), "--dialect", "kip82")
+    assert run.code == 0
+    assert [(one["offset"], one["value"]) for one in rows] == [
+        (0, None),
+        (1, "v1"),
+        (2, "v2"),
+        (3, "v3"),
     ]
-    assert [(row["offset"], row["key"], row["value"]) for row in records] == [
-        (offset, "key", "paid") for offset in range(3)
-    ]
+    header = {"key": "user", "type": "long", "value": 7}
+    assert [one["headers"] for one in rows] == [[], [header], [header], [header]]
+    assert len(_rows(run, str(log), "--dialect", "kip-82", "--offsets", "2-")) == 2
+    assert "header user (long)" in run("records", "dump", str(log), "--dialect", "kip82").out
 
 
-def test_ranges_narrow_it(tmp_path: Path) -> None:
-    path = written(tmp_path, encode_message_set(messages(5)))
-    rows, _ = dumped(path, "--offsets", "2-3")
-    assert [row["offset"] for row in rows if row["type"] == "record"] == [2, 3]
-    rows, _ = dumped(path, "--max-bytes", "0")
-    assert [row["type"] for row in rows] == ["file"]
+def test_damage_is_found_and_what_follows_is_shown(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    sets = [encode_message_set([Message(at, 5, b"k", b"v", _headers())]) for at in range(3)]
+    broken = bytearray(sets[1])
+    broken[-1] ^= 1
+    log.write_bytes(sets[0] + bytes(broken) + sets[2] + sets[0][:-1])
+    rows = _rows(run, str(log), "--dialect", "kip82")
+    assert run.code == 100
+    assert [one["type"] for one in rows] == ["record", "finding", "record", "finding"]
+    assert (rows[1]["position"], rows[3]["size"]) == (len(sets[0]), len(sets[0]) - 1)
 
 
-def test_damage_is_told_and_the_next_message_is_read(tmp_path: Path) -> None:
-    data = bytearray(encode_message_set(messages(3)))
-    size = len(data) // 3
-    data[size + 20] ^= 0xFF
-    rows, status = dumped(written(tmp_path, bytes(data)))
-    assert [row["type"] for row in rows] == ["file", "record", "finding", "record"]
-    assert (rows[2]["position"], status) == (size, 100)
+def test_what_is_of_kafka_s_own_logs_is_refused(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(b"")
+    ran = run("records", "dump", str(log), "--dialect", "kip82", "--headers", "connect")
+    assert ran.code == 2
+    assert "leave out --decode, --release and --headers" in ran.err
+    assert _rows(run, str(log), "--dialect", "kip82") == []
 
 
-def test_headers_that_cannot_be_read_are_told_with_their_message(tmp_path: Path) -> None:
-    broken = Message(0, 5, None, b"paid", Headers(b"\x00\x00\x00\x05ab"))
-    rows, status = dumped(written(tmp_path, encode_message_set([broken])))
-    assert [row["type"] for row in rows] == ["file", "finding", "record"]
-    assert "offset 0" in rows[1]["reason"]
-    assert (rows[2]["value"], status) == ("paid", 100)
-
-
-@pytest.mark.parametrize("cut", [5, 30])
-def test_what_does_not_say_where_it_ends_is_the_end(tmp_path: Path, cut: int) -> None:
-    data = encode_message_set(messages(2))
-    rows, status = dumped(written(tmp_path, data[: len(data) // 2 + cut]))
-    assert [row["type"] for row in rows] == ["file", "record", "finding"]
-    assert (rows[2]["size"], status) == (cut, 100)
-
-
-def test_an_entry_never_takes_more_than_the_file_has(tmp_path: Path) -> None:
-    lying = bytes(8) + (2**31 - 1).to_bytes(4, "big") + bytes(20)
-    rows, status = dumped(written(tmp_path, lying))
-    assert [row["type"] for row in rows] == ["file", "finding"]
-    assert status == 100
+def test_headers_of_the_other_dialect_are_a_finding(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    earlier = Message(0, 5, b"k", b"v", Headers(dialect=TypedDialect.EARLIER))
+    earlier.headers.put("gone", Typed("null"))
+    log.write_bytes(encode_message_set([earlier]))
+    [row] = _rows(run, str(log), "--dialect", "kip-82-earlier")
+    assert row["headers"] == [{"key": "gone", "type": "null", "value": None}]
+    row, found = _rows(run, str(log), "--dialect", "kip82")
+    assert (row["value"], row["headers"], run.code) == ("v", [], 100)
+    assert "offset 0: " in found["reason"]

@@ -60,7 +60,7 @@ def test_import_reports_what_it_read_and_wrote(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert told.exit_code == 0
     assert "read     1 file of 3.0.0" in told.output
-    assert "wrote    1 messages, 2 (message, version) pairs" in told.output
+    assert "wrote    1 message, 2 (message, version) pairs" in told.output
     assert (tmp_path / "out" / "clients" / "PingRequest.json").exists()
 
 

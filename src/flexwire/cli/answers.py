@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     labels_option,
     master_option,
@@ -29,10 +29,10 @@ _WIDEST = 48
 @click.argument("names", nargs=-1)
 @click.option(
     "--format",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
+    type=click.Choice(["text", "csv", "json", "table"]),
+    default="text",
     show_default=True,
-    help="A table for the terminal, or all rows as CSV or JSON.",
+    help="Tables for the terminal, or all rows as CSV or JSON; text was called table.",
 )
 @click.option(
     "--rows",
@@ -72,8 +72,8 @@ def answers(
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    for note in notes_of(out):
-        print(note, file=sys.stderr)
+    for told in notes_of(out):
+        note(told)
     part = part_columns(sampled_in(out))
     given = [to_send(one, part) for one in given]
     if format == "json":

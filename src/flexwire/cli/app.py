@@ -35,6 +35,7 @@ from flexwire.cli import (
     warmup,
 )
 from flexwire.cli.examples import epilog
+from flexwire.cli.loudness import loudness_options
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
 from flexwire.errors import CodecError, FlexwireError
@@ -62,6 +63,7 @@ def tell(error: FlexwireError) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @catalog_option
+@loudness_options
 @click.version_option(flexwire.__version__, message="flexwire %(version)s")
 def app() -> None:
     """Decode, check and measure Apache Kafka's wire protocol."""
@@ -118,6 +120,7 @@ def _every_command(group: click.Group, name: str = "") -> Iterator[tuple[str, cl
 
 for full_name, command in _every_command(app):
     catalog_option(command)
+    loudness_options(command)
     command.epilog = epilog(full_name)
 
 

@@ -12,10 +12,13 @@ import click
 
 from flexwire.cli.call_options import Reaching, reach, reaching_options
 from flexwire.cli.completion import request_names
-from flexwire.cli.options import InputError, given_lines, read_json, release_option
+from flexwire.cli.loudness import note
+from flexwire.cli.options import Format, InputError, given_lines, read_json, release_option
 from flexwire.errors import FlexwireError, WriteRefusedError, short
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
@@ -37,6 +40,7 @@ class _Asking:
     explain: bool
     records: bool
     raw: bool
+    output: Format | None
 
 
 @click.command()
@@ -98,6 +102,12 @@ class _Asking:
 @click.option(
     "--raw", is_flag=True, help="The JSON form alone, without the names of error codes in it."
 )
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(Format, case_sensitive=False),
+    help="How --apis lists them: text, the default, or json. Answers are JSON in any case.",
+)
 @reaching_options
 def call(
     *,
@@ -153,7 +163,7 @@ def call(
         controllers=bootstrap_controller,
     ) as cluster:
         if apis:
-            _print_apis(cluster.broker(how.to))
+            _print_apis(cluster.broker(how.to), how.output)
         elif requests is not None:
             _each_line(cluster, requests, how)
         else:
@@ -166,7 +176,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
     except WriteRefusedError as error:
         raise click.UsageError(f"{error}; --yes sends it") from None
     if answer.response is None:
-        print("no answer is expected: acks is 0", file=sys.stderr)
+        note("no answer is expected: acks is 0")
     print(json.dumps(_shown(answer, how), ensure_ascii=False, indent=2))
     if _tell_errors(answer):
         sys.exit(1)
@@ -278,25 +288,41 @@ def _tell_errors(answer: Answer) -> bool:
         print(f"error: {one}", file=sys.stderr)
     for name in dict.fromkeys(one.name for one in codes):
         if name in _HINTS:
-            print(_HINTS[name], file=sys.stderr)
+            note(_HINTS[name])
     return bool(codes)
 
 
-def _print_apis(broker: Broker) -> None:
+def _print_apis(broker: Broker, output: Format | None) -> None:
+    from flexwire.protocol.audit import fitting_releases
+
+    releases, rows = fitting_releases(broker.offered), list(_apis(broker))
+    if output is Format.JSON:
+        form = {"broker": str(broker.address), "releases": list(releases), "apis": rows}
+        print(json.dumps(form, ensure_ascii=False, indent=2))
+        return
+    told = ", ".join(releases) or "no release in the catalog"
+    print(f"{broker.address}: the versions are those of {told}")
+    print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
+    for row in rows:
+        name, what = row["api"] or "(not in the catalog)", "reads" if row["reads"] else "may write"
+        usable = row["usable"] or "none"
+        line = f"{row['apiKey']:5}  {name:38}  {row['broker']:9}  {usable:9}  {what:9}"
+        print(line.rstrip())
+
+
+def _apis(broker: Broker) -> Iterator[dict[str, Any]]:
     from flexwire.net.calling.versions import usable_versions
     from flexwire.net.calling.writing import READING
     from flexwire.protocol import api_name
     from flexwire.protocol.apis import request_entries
-    from flexwire.protocol.audit import fitting_releases
 
-    offered = broker.offered
-    releases = ", ".join(fitting_releases(offered)) or "no release in the catalog"
-    print(f"{broker.address}: the versions are those of {releases}")
-    print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
-    for key, versions in sorted(offered.items()):
-        known = bool(request_entries(key))
-        name = api_name(key) if known else "(not in the catalog)"
-        usable = usable_versions(key, offered) if known else "none"
-        what = "reads" if name in READING else "may write"
-        row = f"{key:5}  {name:38}  {versions!s:9}  {usable!s:9}  {what:9}"
-        print(row.rstrip())
+    for key, versions in sorted(broker.offered.items()):
+        name = api_name(key) if request_entries(key) else None
+        usable = str(usable_versions(key, broker.offered)) if name else "none"
+        yield {
+            "apiKey": key,
+            "api": name,
+            "broker": str(versions),
+            "usable": None if usable == "none" else usable,
+            "reads": name in READING,
+        }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.loudness import note
 from flexwire.cli.options import InputError, read_standard_input
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def reach(given: Reaching) -> ClientConfig:
         config = _configured(given, given.command_config)
         if config.ignored:
             told = ", ".join(config.ignored)
-            print(f"{given.command_config}: not used: {told}", file=sys.stderr)
+            note(f"{given.command_config}: not used: {told}")
     if config.security.lays_password_open:
         print(_LAID_OPEN, file=sys.stderr)
     if given.client_id is not None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from flexwire.cli.options import Format, format_option
+
+if TYPE_CHECKING:
+    from flexwire.capture.tls import OpenedCaptures
 
 
 @click.command("open")
@@ -25,7 +32,10 @@ import click
     type=click.Path(path_type=Path),
     help="An empty directory, or a new one, for the captures that are written.",
 )
-def capture_open(*, paths: tuple[str, ...], keys: tuple[str, ...], out: Path) -> None:
+@format_option
+def capture_open(
+    *, paths: tuple[str, ...], keys: tuple[str, ...], out: Path, output: Format
+) -> None:
     """Open the TLS connections in captures.
 
     PATHS are captures (pcap or pcapng, also gzipped), directories of them, and patterns. What was
@@ -41,5 +51,27 @@ def capture_open(*, paths: tuple[str, ...], keys: tuple[str, ...], out: Path) ->
     from flexwire.storage.listing import list_sources
 
     done = open_sources(list_sources(paths), out, read_key_logs(keys))
+    if output is Format.JSON:
+        print(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
+        return
     print(*done.counts.lines(), sep="\n")
     print(f"Written: {', '.join(map(str, done.paths)) or 'nothing, as there was no packet'}")
+
+
+def _as_json(done: OpenedCaptures) -> dict[str, Any]:
+    counts = done.counts
+    return {
+        "opened": counts.opened,
+        "openedInPart": dict(counts.partly.most_common()),
+        "notOpened": dict(counts.unopened.most_common()),
+        "plainBytes": counts.plain_bytes,
+        "lostBytes": counts.lost_bytes,
+        "unreadBytes": counts.unread_bytes,
+        "strayPackets": counts.stray_packets,
+        "packets": counts.packets,
+        "damaged": [
+            {"source": str(one.source), "offset": one.offset, "reason": one.reason}
+            for one in counts.damaged
+        ],
+        "written": [str(path) for path in done.paths],
+    }

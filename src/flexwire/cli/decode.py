@@ -20,6 +20,7 @@ from flexwire.cli.frames import (
     refuse_for_frames,
     words_argument,
 )
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Notation,
     encoding_option,
@@ -109,7 +110,7 @@ def decode(
         form = read(raw)
     except DecodeError:
         if told := hint(raw):
-            print(told, file=sys.stderr)
+            note(told)
         raise
     _print(form, compact=compact)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from flexwire.cli.options import (
+    Format,
     Notation,
     encoding_option,
     find_message,
+    format_option,
     message_argument,
     read_json,
     release_option,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     show_default="auto",
     help="How to write the bytes; auto is hex.",
 )
+@format_option
 def encode(
     *,
     message: str,
@@ -50,6 +54,7 @@ def encode(
     specs_mode: Mode,
     encoding: Encoding,
     notation: Notation,
+    output: Format,
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
@@ -58,7 +63,16 @@ def encode(
     made = find_message(message, release, specs, specs_mode)
     number = version_of(made, version)
     encoded = made.from_json(read_json(source), number).encode(number, encoding=encoding)
-    if notation is Notation.RAW:
+    if output is Format.JSON:
+        form = {
+            "message": made.entry.name,
+            "version": number,
+            "length": len(encoded),
+            "hex": encoded.hex(),
+            "base64": base64.b64encode(encoded).decode(),
+        }
+        print(json.dumps(form, indent=2))
+    elif notation is Notation.RAW:
         sys.stdout.buffer.write(encoded)
     elif notation is Notation.BASE64:
         print(base64.b64encode(encoded).decode())

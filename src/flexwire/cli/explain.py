@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from flexwire.cli.frames import (
     refuse_for_frames,
     words_argument,
 )
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -100,7 +100,7 @@ def explain(
             print(line)
     if found.error is not None:
         if told := hint(raw):
-            print(told, file=sys.stderr)
+            note(told)
         raise found.error
 
 

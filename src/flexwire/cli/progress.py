@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from flexwire.cli.loudness import is_quiet
 from flexwire.cli.terminal import styled
 from flexwire.printable import printable
 
@@ -32,7 +33,7 @@ def progress_bar() -> Iterator[Listener]:
     )
 
     console = Console(file=styled(sys.stderr))
-    if not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield lambda stage, done, total: None  # noqa: ARG005 - the names are the protocol's
         return
     bar = Progress(

@@ -17,6 +17,7 @@ from flexwire.cli.options import Format, InputError, format_option
 from flexwire.cli.records_dump_options import (
     CONVENTION_NAMES,
     DECODER_NAMES,
+    DIALECT_NAMES,
     NOTATIONS,
     DumpOptions,
     OffsetRange,
@@ -59,14 +60,6 @@ _PARTS = {
     help="Only batches that begin within so many bytes of a log.",
 )
 @click.option(
-    "--dialect",
-    type=click.Choice(["kafka", "kip82"]),
-    default="kafka",
-    show_default=True,
-    help="What magic 2 is in logs: the record batch of released Kafka, or the message that the "
-    "document of KIP-82 proposed, with typed headers.",
-)
-@click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
     help="Decode the records of an internal topic; by default as the directory is named. "
@@ -104,6 +97,12 @@ _PARTS = {
     help="With --headers kip-1308: the type of a header, such as retries=int.",
 )
 @click.option(
+    "--dialect",
+    type=click.Choice(["kip82", *DIALECT_NAMES]),
+    help="The logs are in KIP-82's own format, in which magic 2 is a message with typed headers: "
+    "of the document's types, or of the revision before it. kip82 is kip-82. Implies --deep.",
+)
+@click.option(
     "--without",
     type=click.Choice(["batches", *_PARTS]),
     multiple=True,
@@ -118,13 +117,13 @@ def records_dump(
     offsets: tuple[int, int] | None,
     times: tuple[int, int] | None,
     max_bytes: int | None,
-    dialect: str,
     decode: str | None,
     release: str | None,
     key_notation: str | None,
     value_notation: str | None,
     convention: str | None,
     header_type: tuple[str, ...],
+    dialect: str | None,
     without: tuple[str, ...],
     findings: bool,
     output: Format,
@@ -143,13 +142,14 @@ def records_dump(
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog
 
+    if dialect is not None and any((decode, release, convention)):
+        raise click.UsageError("--dialect says all; leave out --decode, --release and --headers")
     paths = list(_files_of(files))
     # A progress bar puts itself in the place of standard output.
     out = sys.stdout
     with _progress() as hear:
         options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),
-            kip82=dialect == "kip82",
             offsets=offsets,
             times=times,
             max_bytes=max_bytes,
@@ -158,6 +158,7 @@ def records_dump(
             key_notation=key_notation or "auto",
             value_notation=value_notation or "auto",
             convention=_convention(convention, header_type),
+            dialect="kip-82" if dialect == "kip82" else dialect,
             named=frozenset(paths),
             hear=hear,
         )

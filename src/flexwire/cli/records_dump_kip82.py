@@ -1,20 +1,19 @@
-"""The rows of `flexwire records dump --dialect kip82`: a log of the messages of KIP-82's document.
+"""The rows of `flexwire records dump` for logs whose magic 2 is KIP-82's message.
 
-One entry of the log is read at a time. It is a message, or a wrapper of compressed ones.
+The bytes do not say which of the two they are, so ``--dialect`` does. Messages of magic 0 and 1 may
+stand among them. Rows are those of records, with headers that have their types.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.capture.log_segment import Damage
-from flexwire.cli.records_dump_records import RecordRows, finding
-from flexwire.errors import CodecError, RecordError
-from flexwire.records import Record
-from flexwire.records.conventions import CONVENTIONS
-from flexwire.records.kip82 import decode_message_set
-from flexwire.wire.batch_layout import ENTRY
+from flexwire.cli.records_dump_records import finding, show_bytes, typed_value
+from flexwire.errors import DecodeError, RecordError
+from flexwire.records.kip82 import Message, decode_message_set
+from flexwire.records.typed import TypedDialect
+from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,48 +22,46 @@ if TYPE_CHECKING:
     from flexwire.cli.records_dump_options import DumpOptions
     from flexwire.cli.records_dump_records import Row
 
-_KIP_82 = CONVENTIONS["kip-82"]
-
 
 def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """Give a row for each message, and a finding for each entry that is damaged.
-
-    What follows an entry whose size cannot be is not looked at: its bytes do not say where the next
-    one begins.
-    """
-    position = 0
-    records = RecordRows(log.path, replace(options, convention=options.convention or _KIP_82))
-    while position < log.size:
-        if options.max_bytes is not None and position >= options.max_bytes:
-            return
-        options.hear(log.path, position, log.size)
-        left = log.size - position
-        head = log.read(position, ENTRY.size)
+    """The rows of a log, message by message; after a damaged one, a finding, the next follows."""
+    dialect = TypedDialect(options.dialect)
+    at = 0
+    while at < log.size and (options.max_bytes is None or at < options.max_bytes):
+        options.hear(log.path, at, log.size)
+        head = log.read(at, ENTRY.size)
         size = ENTRY.size + ENTRY.unpack(head)[1] if len(head) == ENTRY.size else 0
-        if not ENTRY.size < size <= left:
-            reason = f"an entry of {size} bytes, but {left} are left" if size else "an entry is cut"
-            yield finding(Damage(position, left, reason))
+        if not LEAST_SIZES[0] <= size <= log.size - at:
+            reason = "no message begins here, or the log ends within it"
+            yield finding(Damage(at, log.size - at, reason))
             return
-        yield from _entry_rows(log.read(position, size), position, options, records)
-        position += size
+        try:
+            messages = list(decode_message_set(log.read(at, size), dialect=dialect))
+        except RecordError as error:
+            yield finding(Damage(at, size, error.reason))
+        else:
+            for message in messages:
+                if options.has_record(message.offset, message.timestamp):
+                    yield from _message_rows(message, at, size, options)
+        at += size
     options.hear(log.path, log.size, log.size)
 
 
-def _entry_rows(
-    data: bytes, position: int, options: DumpOptions, records: RecordRows
-) -> Iterator[Row]:
+def _message_rows(message: Message, at: int, size: int, options: DumpOptions) -> Iterator[Row]:
+    row = {
+        "type": "record",
+        "offset": message.offset,
+        "timestamp": message.timestamp,
+        "sequence": -1,
+        "keySize": -1 if message.key is None else len(message.key),
+        "valueSize": -1 if message.value is None else len(message.value),
+        "key": show_bytes(message.key, options.key_notation),
+        "value": show_bytes(message.value, options.value_notation),
+    }
     try:
-        messages = [*decode_message_set(data)]
-    except RecordError as error:
-        yield finding(Damage(position, len(data), error.reason))
+        headers = [typed_value(key, typed) for key, typed in message.headers]
+    except DecodeError as error:
+        yield {**row, "headers": []}
+        yield finding(Damage(at, size, f"offset {message.offset}: {error}"))
         return
-    for message in messages:
-        if not options.has_record(message.offset, message.timestamp):
-            continue
-        try:
-            pairs = [(key.encode(), value) for key, value in message.headers.to_pairs()]
-        except CodecError as error:
-            pairs = []
-            yield finding(Damage(position, len(data), f"offset {message.offset}: {error}"))
-        record = Record(message.offset, message.timestamp, message.key, message.value, pairs)
-        yield records.plain_row(record)
+    yield {**row, "headers": headers}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What the options can name; --help need not import where they come from.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
 CONVENTION_NAMES = ("spring-json", "kip-82", "kip-82-earlier", "connect", "utf-8", "kip-1308")
+DIALECT_NAMES = ("kip-82", "kip-82-earlier")
 NUMBERS = {
     "int8": ">b",
     "int16": ">h",
@@ -39,12 +40,11 @@ class DumpOptions:
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.
-    ``kip82`` says that logs hold the messages of KIP-82's document.
+    ``dialect`` is that of KIP-82's typed headers, where the logs are in the document's format.
     ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is called with how far a log is read.
     """
 
     deep: bool = False
-    kip82: bool = False
     offsets: tuple[int, int] | None = None
     times: tuple[int, int] | None = None
     max_bytes: int | None = None
@@ -53,6 +53,7 @@ class DumpOptions:
     key_notation: str = "auto"
     value_notation: str = "auto"
     convention: Convention | None = None
+    dialect: str | None = None
     named: frozenset[Path] = field(default_factory=frozenset)
     hear: Callable[[Path, int, int], None] = lambda path, done, total: None  # noqa: ARG005
 

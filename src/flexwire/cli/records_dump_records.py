@@ -72,17 +72,15 @@ class RecordRows:
                 yield {"type": "gap", "after": last_offset, "before": record.offset}
             yield from self._record_rows(batch, record)
 
-    def plain_row(self, record: Record) -> Row:
-        """Give the row of a record that is in no batch, whose content is taken as it is."""
-        key, value = (
-            show_bytes(record.key, self._options.key_notation),
-            show_bytes(record.value, self._options.value_notation),
-        )
-        content = {"key": key, "value": value, "headers": self._headers(record)}
-        return {**_metadata(record, -1), **content}
-
     def _record_rows(self, batch: RecordBatch, record: Record) -> Iterator[Row]:
-        row = _metadata(record, sequence_of(batch, record.offset))
+        row = {
+            "type": "record",
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "sequence": sequence_of(batch, record.offset),
+            "keySize": -1 if record.key is None else len(record.key),
+            "valueSize": -1 if record.value is None else len(record.value),
+        }
         reason = None
         if batch.is_control:
             control, reason = _control(record, self._options.release)
@@ -121,17 +119,6 @@ class RecordRows:
         return typed_headers(self._options.convention, record.headers)
 
 
-def _metadata(record: Record, sequence: int) -> Row:
-    return {
-        "type": "record",
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "sequence": sequence,
-        "keySize": -1 if record.key is None else len(record.key),
-        "valueSize": -1 if record.value is None else len(record.value),
-    }
-
-
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:
     """Give the record headers of one record as a convention reads them."""
     try:
@@ -150,9 +137,14 @@ def _typed_header(convention: Convention, header: RecordHeader) -> Row:
     except RecordHeaderError as error:
         return _misfit(header, error)
     if isinstance(value, Typed):
-        return {"key": key, "type": value.type.value, "value": _plain(value.value)}
+        return typed_value(key, value)
     kind = {} if value is None else {"type": type(value).__name__}
     return {"key": key, **kind, "value": _plain(value)}
+
+
+def typed_value(key: str, value: Typed) -> Row:
+    """Give a record header whose value says its type."""
+    return {"key": key, "type": value.type.value, "value": _plain(value.value)}
 
 
 def _misfit(header: RecordHeader, error: RecordHeaderError) -> Row:

@@ -56,8 +56,8 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
     is_log = _kind(path) in _LOGS
     with open_log(path) as file:
         yield {"type": "file", "file": str(path), "size": file.size, **_named_for(path)}
-        log_rows = kip82_rows if options.kip82 else _log_rows
-        for row in (log_rows if is_log else _beside_rows)(file, options):
+        of_log = _log_rows if options.dialect is None else kip82_rows
+        for row in (of_log if is_log else _beside_rows)(file, options):
             yield {"type": row["type"], "file": str(path), **row}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
+
+from flexwire.cli.options import Format, format_option
 
 
 @click.command("import")
@@ -24,6 +27,7 @@ import click
 @click.option(
     "--fresh", is_flag=True, help="Only what the sources have, without what a catalog has already."
 )
+@format_option
 def schema_import(
     *,
     sources: tuple[str, ...],
@@ -31,6 +35,7 @@ def schema_import(
     release: str | None,
     drop: tuple[str, ...],
     fresh: bool,
+    output: Format,
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
 
@@ -53,9 +58,24 @@ def schema_import(
     if not fresh:
         base = Catalog(target) if (target / INDEX).is_file() else catalog()
     report = import_specs(sources, target, base=base, release=release, drop=drop)
+    if output is Format.JSON:
+        form = {
+            "read": list(report.read),
+            "files": report.files,
+            "messages": report.messages,
+            "pairs": report.pairs,
+            "specs": report.specs,
+            "bytes": report.written_bytes,
+            "releases": list(report.releases),
+            "changed": [{"message": name, "version": one} for name, one in report.changed],
+            "written": str(target),
+        }
+        print(json.dumps(form, ensure_ascii=False, indent=2))
+        return
     files = "1 file" if report.files == 1 else f"{report.files} files"
     print(f"read     {files} of {', '.join(report.read) or 'no release'}")
-    print(f"wrote    {report.messages} messages, {report.pairs} (message, version) pairs,")
+    messages = "1 message" if report.messages == 1 else f"{report.messages} messages"
+    print(f"wrote    {messages}, {report.pairs} (message, version) pairs,")
     print(f"         in {report.specs} specs, {report.written_bytes / 1e6:.2f} MB, to {target}")
     print(f"releases {', '.join(report.releases)}")
     if report.changed:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from flexwire.cli.options import Format, format_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.kernels.running import Running
+
 
 @click.command()
-def warmup() -> None:
+@format_option
+def warmup(*, output: Format) -> None:
     """Compile the kernels for this machine, as when an image is built.
 
     A wheel of this platform brings them compiled, and there is nothing to do. Elsewhere it takes
@@ -25,18 +32,40 @@ def warmup() -> None:
     """
     from flexwire.kernels.running import kernels
 
-    running = kernels()
+    running, seconds, classes = kernels(), None, None
+    is_text = output is Format.TEXT
     if running.compiled_by != "wheel":
         began = time.monotonic()
         _compile(running.reason)
-        print(f"kernels: {time.monotonic() - began:.1f} s")
-    print(kernels())
+        seconds = time.monotonic() - began
+        if is_text:
+            print(f"kernels: {seconds:.1f} s")
+    if is_text:
+        print(kernels())
     if find_spec("pyspark") is not None:
         from flexwire.spark.archive import SMALL_JAVA, make_archive
 
         began = time.monotonic()
         kept = make_archive(SMALL_JAVA) is not None
-        print(f"Spark's classes: {f'{time.monotonic() - began:.1f} s' if kept else 'not kept'}")
+        classes = time.monotonic() - began if kept else None
+        if is_text:
+            print(f"Spark's classes: {f'{classes:.1f} s' if classes is not None else 'not kept'}")
+    if not is_text:
+        print(json.dumps(_as_json(kernels(), seconds, classes), indent=2))
+
+
+def _as_json(running: Running, seconds: float | None, classes: float | None) -> dict[str, Any]:
+    found = asdict(running)
+    return {
+        "kernels": {
+            "compiledBy": found["compiled_by"],
+            "level": found["level"],
+            "isCompiled": found["is_compiled"],
+            "reason": found["reason"],
+        },
+        "kernelSeconds": seconds,
+        "sparkClassesSeconds": classes,
+    }
 
 
 def _compile(reason: str) -> None:

@@ -1,0 +1,186 @@
+"""What each command prints with ``--format json``, in one page that is made by running them.
+
+Write `docs/json.md` anew with ``python -m tests.cli.test_json_page``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+
+from flexwire.capture.model import Unreadable
+from flexwire.capture.tls import OpenedCaptures
+from flexwire.capture.tls.counts import TlsCounts
+from flexwire.cli import capture_open, warmup
+from flexwire.cli.app import app
+from flexwire.kernels.running import Running
+from flexwire.records import Record, encode_batch
+from tests.protocol.payloads import frame, make, request_payload
+
+PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+HEAD = """# What commands print as JSON
+
+The shape of what each command prints with `--format json`, made by running it; a test holds this
+page to that. A name with `?` is not in every element, `a | b` is one or the other, `{text: int}`
+has names that are data. Names begin in lower case, as in Kafka's own JSON. New names may come to an
+object; those that are here stay. What goes to standard error is not JSON: errors, progress, and
+notes, which `-q` leaves out. Exit codes are the same with any format.
+
+`decode` always prints JSON: the message's own form, as Kafka's converters write it, with
+`_unknownTaggedFields`; with `--lines` one such object a line, or `{"error": …}`. So does `call`,
+but with `--apis`: the form of the answer, with names beside error codes ([call](call.md)).
+`answers` prints an object with the rows of each answer by its name ([answers](answers.md)), and
+`schema cost` what [cost](cost.md) says. The `--format` of `analyze` is that of its tables, as that
+of `schema docs` is of its pages; what `analyze` and `demo` found is in `facts.json`.
+"""
+SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
+  "flexibleVersions": "0+", "listeners": ["broker"], "fields": [
+  {"name": "ErrorCode", "type": "int16", "versions": "0+"},
+  {"name": "Host", "type": "string", "versions": "0+", "tag": 0, "taggedVersions": "0+"}]}"""
+
+
+def printed() -> dict[str, list[Any]]:
+    """By command: the JSON of some runs of it, or the lines of one."""
+    metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
+    record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
+    found: dict[str, list[Any]] = {}
+    with tempfile.TemporaryDirectory() as given:
+        place = Path(given)
+        specs = place / "releases" / "4.4.0" / "clients"
+        specs.mkdir(parents=True)
+        (specs / "PingRequest.json").write_text(SPEC, encoding="utf-8")
+        log = place / "00000000000000000000.log"
+        log.write_bytes(encode_batch([record]) + b"damage")
+        told, older = str(specs), place / "older"
+        older.mkdir()
+        (older / "PingRequest.json").write_text(SPEC.replace("int16", "int32"), encoding="utf-8")
+        explained = ["explain", "MetadataRequest", "-V", "4"]
+        for name, arguments in {
+            "decode --frame": ["decode", "--frame", metadata],
+            "explain": [*explained, "0000000100016101"],
+            "explain ": [*explained, "0000000100016101ff"],
+            "explain --frame": ["explain", "--frame", metadata],
+            "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
+            "schema list": ["schema", "list", "Metadata"],
+            "schema resolve": ["schema", "resolve", "FetchRequest", "-V", "12"],
+            "schema errors": ["schema", "errors"],
+            "schema lint": ["schema", "lint", told],
+            "schema breaking": ["schema", "breaking", told, "--against", str(older)],
+            "schema error-tags": ["schema", "error-tags", told, "--out", str(place / "tagged")],
+            "schema import": [
+                "schema",
+                "import",
+                str(specs.parents[1]),
+                "--fresh",
+                "--out",
+                str(place / "c"),
+            ],
+            "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
+        }.items():
+            form = [] if name == "decode --frame" else ["--format", "json"]
+            ran = CliRunner().invoke(app, [*arguments, *form])
+            assert ran.stdout, (name, ran.output, ran.exception)
+            lines = ran.stdout.splitlines() if "each line" in name else [ran.stdout]
+            read = [json.loads(line) for line in lines]
+            found[name.strip()] = found.get(name.strip(), []) + read
+    counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
+    counts.damaged.append(Unreadable("a", 0, "a reason"))
+    found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]
+    ran_on = [Running("wheel", "x86-64-v3", True, "a reason"), Running("numba", None, True, "")]
+    found["warmup"] = [
+        warmup._as_json(running, seconds, seconds)
+        for running, seconds in zip(ran_on, (1.0, None), strict=True)
+    ]
+    return found
+
+
+def shape(*values: Any, indent: str = "") -> str:
+    """The shape that some values have together."""
+    kinds = dict.fromkeys(_kind(one) for one in values)
+    return " | ".join(
+        _of_kind(kind, [one for one in values if _kind(one) == kind], indent)
+        for kind in sorted(kinds)
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        # Rows of several kinds stand side by side, told apart by their type.
+        return f"object {value['type']}" if value.get("type") in ROWS else "object"
+    names = {bool: "true or false", int: "int", float: "float", str: "text", list: "list"}
+    return "null" if value is None else names[type(value)]
+
+
+ROWS = {"file", "batch", "record", "finding", "gap"}
+
+
+def _of_kind(kind: str, values: list[Any], indent: str) -> str:
+    within = indent + "  "
+    if kind == "list":
+        items = [item for one in values for item in one]
+        return f"[{shape(*items, indent=indent) if items else ''}]"
+    if not kind.startswith("object"):
+        return kind
+    names = dict.fromkeys(name for one in values for name in one)
+    if not names:
+        return "{}"
+    if not any(re.fullmatch(r"_?[a-z]\w*", name) for name in names):
+        return (
+            "{text: " + shape(*(one[name] for one in values for name in one), indent=indent) + "}"
+        )
+    lines = []
+    for name in names:
+        inner = [one[name] for one in values if name in one]
+        if name == "type" and kind != "object":
+            lines.append(f'{within}"type": "{inner[0]}"')
+            continue
+        mark = "" if len(inner) == len(values) else "?"
+        lines.append(f'{within}"{name}"{mark}: {shape(*inner, indent=within)}')
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+
+
+def page() -> str:
+    """Write the page."""
+    parts = [HEAD]
+    for name, values in printed().items():
+        parts.append(f"## flexwire {name}\n```\n{shape(*values)}\n```\n")
+    return "\n".join(parts)
+
+
+def test_the_page_is_what_the_commands_print() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+# What makes `facts.json`, is always JSON, runs without end, or is what a shell reads.
+WITHOUT = {"completion", "demo", "tap", "decode"}
+
+
+def test_every_command_takes_a_format() -> None:
+    for name, command in _leaves(app):
+        options = {one for parameter in command.params for one in parameter.opts}
+        assert ("--format" in options) != (name in WITHOUT), name
+
+
+def _leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]]:
+    found = []
+    for name, one in group.commands.items():
+        full = f"{path}{name}"
+        found += _leaves(one, f"{full} ") if isinstance(one, click.Group) else [(full, one)]
+    return found
+
+
+def test_a_shape_says_what_is_not_always_there() -> None:
+    assert shape([{"a": 1}, {"a": None, "b": ["x"]}]) == (
+        '[{\n  "a": int | null,\n  "b"?: [text]\n}]'
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

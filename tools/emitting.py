@@ -16,6 +16,12 @@ define hidden void @{}() {{
   unreachable
 }}
 """
+# What is called is found when the library is loaded, so that a call goes there at once, and not by
+# way of a stub for it; of what LLVM itself has called, the second line says so.
+_AT_ONCE = """
+!llvm.module.flags = !{!99999}
+!99999 = !{i32 7, !"RtLibUseGOT", i32 1}
+"""
 # What code says of the machine that it was made for, besides what is true of any.
 _MADE_FOR = re.compile(
     r'^target (?:triple|datalayout) = .*$|"target-(?:cpu|features)"="[^"]*"', re.MULTILINE
@@ -37,6 +43,9 @@ def object_file(machine: Any, kernel: Any, symbol: str) -> bytes:
     for one in [one.name for one in module.functions if one.is_declaration]:
         if one.startswith(_RAISING):
             module.link_in(_module(machine, _TRAP.format(one)))
+    for one in module.functions:
+        if one.is_declaration and not one.name.startswith("llvm."):
+            one.add_function_attribute("nonlazybind")
     for one in [*module.functions, *module.global_variables]:
         if not one.is_declaration:
             one.linkage = "internal"
@@ -62,7 +71,8 @@ def text(machine: Any, symbol: str, value: str) -> bytes:
 
 
 def _module(machine: Any, source: str) -> Any:
-    module = binding.parse_assembly(_MADE_FOR.sub("", source))
+    # No module has flags of its own, or parsing fails; they are the same in all that are linked.
+    module = binding.parse_assembly(_MADE_FOR.sub("", source) + _AT_ONCE)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     module.verify()

@@ -2,8 +2,9 @@
 
 Kernels work on raw addresses of 64 bits: numba's arrays would count references in every helper.
 CPython's functions are found by their names in the running process, and are called with the GIL
-held. Only functions of the public C API are used; of objects, only the type pointer, and of lists
-their length and items, which are where they are in every CPython from 3.11 to 3.14.
+held. Only functions of the public C API are used; of objects, only the type pointer, in 3.11 the
+count of those that are never freed, and of lists their length and items, which are where they are
+in every CPython from 3.11 to 3.14.
 """
 
 from __future__ import annotations

@@ -19,14 +19,18 @@ from flexwire.codec.refusing import (
     Refused,
     packers_of_many,
     read_count,
+    read_length,
+    read_string_length,
     to_uuid,
     unpackers_of_many,
+    write_length,
+    write_string_length,
 )
 from flexwire.codec.source import LONGEST_LINE, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
-from flexwire.wire.varint import read_unsigned_varint
+from flexwire.wire.varint import read_unsigned_varint, write_unsigned_varint
 from tests.codec.made_up import made
 from tests.codec.test_golden import generated, ruff
 from tests.codec.values import random_message
@@ -154,6 +158,22 @@ def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
                 read_count(raw, 0)
         else:
             assert read_count(raw, 0) == expected
+
+
+@pytest.mark.parametrize("bits", range(32))
+def test_a_length_is_the_varint_that_the_wire_types_write(bits: int) -> None:
+    for length in range(max(0, 2**bits - 3), min(2**bits + 3, 2**31)):
+        raw = write_unsigned_varint(length + 1)
+        assert write_length(length) == raw
+        assert read_length(raw, 0) == read_count(raw, 0) == (length + 1, len(raw))
+        if length < 2**15:
+            assert write_string_length(length) == raw
+            assert read_string_length(b"#" + raw, 1) == (length + 1, len(raw) + 1)
+        else:
+            with pytest.raises(Refused):
+                write_string_length(length)
+            with pytest.raises(Refused):
+                read_string_length(raw, 0)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2**63 - 1, 2**63, 2**127, 2**128 - 1])

@@ -89,6 +89,16 @@ class Definition:
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
         """Decode the one message in ``data``; only the lenient reader leaves bytes after it."""
+        if data.__class__ is bytes and encoding is _KAFKA and not lenient:
+            # What nearly all are: the calls below take as long as a small message.
+            decoder = self._decoders.get(version)
+            if decoder is not None:
+                try:
+                    decoded, end = decoder(data, 0, len(data))
+                except _OUT_OF_THE_ORDINARY:
+                    end = -1
+                if end == len(data):
+                    return decoded
         raw = to_bytes(data)
         decoded, end = self.decode(raw, version, 0, lenient=lenient, encoding=encoding)
         if end != len(raw) and not lenient:
@@ -138,8 +148,13 @@ class Definition:
 
     def encode(self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
         """Encode a message object."""
+        encoder = self._encoders.get(version) if encoding is _KAFKA else None
         try:
-            return self.encode_generated(message, version, encoding)
+            if encoder is None:
+                return self.encode_generated(message, version, encoding)
+            out = bytearray()
+            encoder(out, message)
+            return bytes(out)
         except _OUT_OF_THE_ORDINARY:
             # Tuples for lists, mappings for structures: rare but right; the reference takes them.
             return self.encode_reference(message, version, encoding)

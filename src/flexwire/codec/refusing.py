@@ -75,6 +75,10 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
     high = data[position + 1]
     if 0 < high < _MORE:
         return high << GROUP_BITS | low - _MORE, position + 2
+    # The length of a record batch.
+    if high and 0 < (top := data[position + 2]) < _MORE:
+        low += (high - _MORE << GROUP_BITS) - _MORE
+        return top << 2 * GROUP_BITS | low, position + 3
     try:
         return read_unsigned_varint(data, position, len(data))
     except DecodeError:
@@ -101,14 +105,23 @@ def write_length(length: int) -> bytes:
     """Give the compact length of bytes or of an array."""
     if length > LONGEST:
         raise Refused
-    return write_unsigned_varint(length + 1)
+    return _write_count(length + 1)
 
 
 def write_string_length(length: int) -> bytes:
     """Give the compact length of a string."""
     if length > LONGEST_STRING:
         raise Refused
-    return write_unsigned_varint(length + 1)
+    return _write_count(length + 1)
+
+
+def _write_count(count: int) -> bytes:
+    if _MORE <= count < 1 << 2 * GROUP_BITS:
+        return bytes((count & _MORE - 1 | _MORE, count >> GROUP_BITS))
+    if _MORE <= count < 1 << 3 * GROUP_BITS:
+        low = bytes((count & _MORE - 1 | _MORE, count >> GROUP_BITS & _MORE - 1 | _MORE))
+        return low + bytes((count >> 2 * GROUP_BITS,))
+    return write_unsigned_varint(count)
 
 
 # Values.

@@ -36,7 +36,7 @@ class Unusual(Exception):  # noqa: N818 - never leaves the room: others say what
     """A record is not as nearly all are."""
 
 
-def read_ordinary(  # noqa: C901, PLR0912, PLR0915 - one loop, as there
+def read_ordinary(
     data: bytes, start: int, count: int, base_offset: int, base_timestamp: int, budget: int
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
@@ -45,9 +45,16 @@ def read_ordinary(  # noqa: C901, PLR0912, PLR0915 - one loop, as there
     """
     if not (_NEAREST <= base_offset <= _FARTHEST and _NEAREST <= base_timestamp <= _FARTHEST):
         raise Unusual
+    records, end = _read_all(data, start, count, base_offset, base_timestamp, budget)
+    if end != len(data):
+        raise Unusual
+    return records
+
+
+def _read_all(  # noqa: C901, PLR0912 - one loop, in place, as there
+    data: bytes, p: int, count: int, base_offset: int, base_timestamp: int, budget: int
+) -> tuple[list[Record], int]:
     records: list[Record] = []
-    append = records.append
-    p = start
     for _ in range(count):
         n = data[p]
         if n < 128:
@@ -61,31 +68,16 @@ def read_ordinary(  # noqa: C901, PLR0912, PLR0915 - one loop, as there
         odd = n
         stop = p + (n >> 1)
         # The record's attributes are passed by.
-        timestamp = data[p + 1]
-        if timestamp < 128:
-            p += 2
-        elif 0 < (m := data[p + 2]) < 128:
-            timestamp += (m << 7) - 128
-            p += 3
-        else:
-            timestamp, p = _read_wide(data, p + 1)
+        timestamp = data[p := p + 1]
+        timestamp, p = (timestamp, p + 1) if timestamp < 128 else _read_wide(data, p)
         offset = data[p]
-        if offset < 128:
-            p += 1
-        elif 0 < (m := data[p + 1]) < 128:
-            offset += (m << 7) - 128
-            p += 2
-        else:
-            offset, p = _read_wide(data, p)
+        offset, p = (offset, p + 1) if offset < 128 else _read_wide(data, p)
         n = data[p]
         if n == 1:
             key = None
             p += 1
         else:
-            if n < 128:
-                p += 1
-            else:
-                n, p = _read_wide(data, p)
+            n, p = (n, p + 1) if n < 128 else _read_wide(data, p)
             odd |= n
             key = data[p : (p := p + (n >> 1))]
         n = data[p]
@@ -114,10 +106,8 @@ def read_ordinary(  # noqa: C901, PLR0912, PLR0915 - one loop, as there
             raise Unusual
         offset = base_offset + ((offset >> 1) ^ -(offset & 1))
         timestamp = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1))
-        append(Record(offset, timestamp, key, value, headers))
-    if p != len(data):
-        raise Unusual
-    return records
+        records.append(Record(offset, timestamp, key, value, headers))
+    return records, p
 
 
 def _read_headers(data: bytes, p: int, headers: list[RecordHeader]) -> int:
@@ -156,6 +146,9 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 def _read_wide(data: bytes, p: int) -> tuple[int, int]:
     """Read a varint of 32 bits and more than one byte; still in zig-zag form."""
+    n = data[p]
+    if 0 < (m := data[p + 1]) < 128 <= n:
+        return n + (m << 7) - 128, p + 2
     try:
         n, p = read_unsigned_varint(data, p, len(data))
     except DecodeError:

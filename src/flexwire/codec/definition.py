@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.arguments import to_bytes
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
+from flexwire.codec.first_uses import FirstUses, weight_of
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
@@ -64,6 +65,8 @@ class Definition:
         self.method: VersionMethod | None = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
+        # What was decoded, and encoded, before it paid to generate code.
+        self._decoded, self._encoded = FirstUses(), FirstUses()
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Say how another process finds this message's classes."""
@@ -122,8 +125,11 @@ class Definition:
         """Decode the message at ``offset``; gives it and the position after it."""
         if lenient:
             return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
-        decoder = self._decoders.get(version if encoding is _KAFKA else (version, encoding))
+        key = version if encoding is _KAFKA else (version, encoding)
+        decoder = self._decoders.get(key)
         if decoder is None:
+            if self._decoded.take(key, len(data) - offset):
+                return self.decode_reference(data, version, offset, encoding=encoding)
             decoder = self._decoder(version, encoding)
         try:
             return decoder(data, offset, len(data))
@@ -148,7 +154,10 @@ class Definition:
 
     def encode(self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
         """Encode a message object."""
-        encoder = self._encoders.get(version) if encoding is _KAFKA else None
+        key = version if encoding is _KAFKA else (version, encoding)
+        encoder = self._encoders.get(key)
+        if encoder is None and self._encoded.take(key, weight_of(message)):
+            return self.encode_reference(message, version, encoding)
         try:
             if encoder is None:
                 return self.encode_generated(message, version, encoding)

@@ -2,7 +2,7 @@
 
 A shared library for each level of a machine's processors: the newest that this one has is loaded.
 It calls what libc and Python have, and nothing of the version that Python is in: one library serves
-all from 3.11 to 3.14. A library of other sources than those that stand here is not taken.
+all from 3.11 to 3.13. A library of other sources than those that stand here is not taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flexwire.kernels.sources import sources
 # Where the wheel has them; there is no such directory in a pure one, nor in the source tree.
 _COMPILED = Path(__file__).with_name("compiled")
 # The interpreters whose lists and types are laid out as the kernels take them to be.
-_PYTHONS = ((3, 11), (3, 14))
+_PYTHONS = ((3, 11), (3, 13))
 _FLAGS = Path("/proc/cpuinfo")
 # The flags of the first processor stand in its first lines; others repeat them.
 _FIRST_LINES = 8192

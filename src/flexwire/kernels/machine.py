@@ -4,7 +4,7 @@ Kernels work on raw addresses of 64 bits: numba's arrays would count references 
 CPython's functions are found by their names in the running process, and are called with the GIL
 held. Only functions of the public C API are used; of objects, only the type pointer, in 3.11 the
 count of those that are never freed, and of lists their length and items, which are where they are
-in every CPython from 3.11 to 3.14.
+in every CPython from 3.11 to 3.13.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def plots(page: str) -> list[Plot]:
             "batches",
             "Record batches",
             "Times aiokafka, for each kind of batch; right of the line flexwire is ahead",
-            _ratios(_preformatted(page, "case             operation"), "x aiokafka"),
+            _ratios(_preformatted(page, "case             records "), "x aiokafka"),
         ),
         Plot(
             "captures",
@@ -62,13 +62,19 @@ def illustrated(page: str, drawn: Iterable[Plot], folder: str) -> str:
 
 
 def _preformatted(page: str, begins: str) -> list[dict[str, str]]:
-    """The rows of a fenced table of fixed columns whose header begins so."""
-    block = page[page.index(begins) :].partition("\n```")[0].splitlines()
-    names = re.split(r"\s{2,}", block[0].strip())
-    # The column of "decode" and "encode" has no name in one of the two.
-    if "operation" not in names:
-        names.insert(1, "operation")
-    return [dict(zip(names, re.split(r"\s{2,}", line.strip()), strict=True)) for line in block[1:]]
+    """The rows of a fenced table of fixed columns whose header begins so.
+
+    The first cells of a row, up to its first figure, say which "case" it is.
+    """
+    header, *lines = page[page.index(begins) :].partition("\n```")[0].splitlines()
+    names = [one for one in re.split(r"\s{2,}", header.strip()) if one not in {"case", "records"}]
+    found = []
+    for line in lines:
+        cells = re.split(r"\s{2,}", line.strip())
+        figures = cells[-len(names) :]
+        case = " ".join(cells[: -len(names)])
+        found.append({"case": case} | dict(zip(names, figures, strict=True)))
+    return found
 
 
 def _table(page: str, begins: str) -> list[dict[str, str]]:
@@ -80,7 +86,7 @@ def _table(page: str, begins: str) -> list[dict[str, str]]:
 
 def _ratios(rows: list[dict[str, str]], column: str) -> str:
     values = [
-        {"case": f"{row['case']} {row['operation']}", "ratio": float(row[column])}
+        {"case": row["case"], "ratio": float(row[column])}
         for row in rows
         if row[column] != "-"
     ]

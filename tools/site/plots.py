@@ -86,9 +86,7 @@ def _table(page: str, begins: str) -> list[dict[str, str]]:
 
 def _ratios(rows: list[dict[str, str]], column: str) -> str:
     values = [
-        {"case": row["case"], "ratio": float(row[column])}
-        for row in rows
-        if row[column] != "-"
+        {"case": row["case"], "ratio": float(row[column])} for row in rows if row[column] != "-"
     ]
     axis = {"title": column.replace("x ", "times "), "values": [0.5, 1, 2, 5, 10, 20, 50]}
     scale = {"type": "log", "domain": [0.4, 60]}

@@ -29,6 +29,8 @@ def test_every_option_that_it_names_is_one_and_all_of_tls_are_named() -> None:
     assert {name for name in known if name.startswith("--")} - named <= {
         "--rotate",
         "--catalog",
+        "--quiet",
+        "--verbose",
         "--upstream-key",
         "--upstream-key-password-file",
     }

@@ -261,4 +261,4 @@ def test_java_never_holds_a_frame_that_columns_read(one_large_frame: Path, tmp_p
     command += ["--memory", "512m", "--out", str(tmp_path / "out")]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, ""), answer.stderr
-    assert answer.stdout.startswith("1 frames on 1 connections, 209,715,")
+    assert answer.stdout.startswith("1 frame on 1 connection, 209,715,")

@@ -10,6 +10,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/tutorial",
         "docs/cookbook",
         "docs/cli",
+        "docs/json",
         "docs/formats",
         "docs/containers",
         "docs/platforms",

@@ -39,7 +39,7 @@ def weight_of(message: object) -> int:
     >>> from flexwire.messages import MetadataRequest
     >>> Topic = MetadataRequest.MetadataRequestTopic
     >>> weight_of(MetadataRequest()), weight_of(MetadataRequest(topics=[Topic(name="orders")]))
-    (100, 206)
+    (100, 207)
     >>> weight_of(MetadataRequest(topics=[Topic()] * 1_000_000)) > PAYS
     True
     """

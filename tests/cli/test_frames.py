@@ -189,6 +189,17 @@ def test_bytes_that_begin_with_their_length_get_a_hint(run: Run) -> None:
         assert "these bytes begin with their own length, as a frame does: try --frame" in ran.err
 
 
+@pytest.mark.parametrize("command", ["decode", "explain"])
+def test_a_response_that_is_read_as_a_request_gets_a_hint(run: Run, command: str) -> None:
+    payload = response_payload(3, 12, make("MetadataResponse"))
+    ran = run(command, "--frame", _framed(payload))
+    assert ran.code == 1
+    assert "this was read as a request; of a response name the API" in ran.err
+    asked = run(command, "--frame", _framed(payload[:9]), "--api", "Metadata", "-V", "12")
+    assert asked.code == 1
+    assert "read as a request" not in asked.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -58,7 +58,9 @@ def encode(
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
-    JSON is the text itself, a file's path, or - for standard input, which is the default.
+    JSON is the text itself, a file's path, or - for standard input, which is the default. Every
+    field that is not tagged has to stand in it, as in Kafka's own form; the classes of
+    flexwire.messages have defaults.
     """
     made = find_message(message, release, specs, specs_mode)
     number = version_of(made, version)

@@ -39,6 +39,16 @@ class Framing:
         """Whether whole frames are meant, and not the bytes of a message."""
         return bool(self.frame or self.api or self.request) or self.frame_number is not None
 
+    @property
+    def hint(self) -> str | None:
+        """What to try where a frame is not what it was taken for."""
+        if self.api or self.request or self.frame_number is not None:
+            return None
+        return (
+            "this was read as a request; of a response name the API, --api API --version N, or "
+            "give the request that it answers, --request DATA"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -7,15 +7,8 @@ from typing import Any
 
 from llvmlite import binding
 
-# What numba calls where a kernel raises, and to take the GIL before that: kernels never do.
-_RAISING = ("numba_", "NRT_")
-_TRAP = """
-declare void @llvm.trap()
-define hidden void @{}() {{
-  call void @llvm.trap()
-  unreachable
-}}
-"""
+from flexwire.kernels.object_files import RAISING, TRAP
+
 # What is called is found when the library is loaded, so that a call goes there at once, and not by
 # way of a stub for it; of what LLVM itself has called, the second line says so.
 _AT_ONCE = """
@@ -41,8 +34,8 @@ def object_file(machine: Any, kernel: Any, symbol: str) -> bytes:
     """Give the object file of a kernel that numba compiled just now, in which it has a name."""
     module = _module(machine, kernel.inspect_llvm())
     for one in [one.name for one in module.functions if one.is_declaration]:
-        if one.startswith(_RAISING):
-            module.link_in(_module(machine, _TRAP.format(one)))
+        if one.startswith(RAISING):
+            module.link_in(_module(machine, TRAP.format(one)))
     for one in module.functions:
         if one.is_declaration and not one.name.startswith("llvm."):
             one.add_function_attribute("nonlazybind")

@@ -138,7 +138,7 @@ def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     fields = {"GroupId": Senders(((evil, 2),), 3), "MemberId": Senders((), 0)}
     sent = Sent(9, Senders((("a", 7), ("b", 2)), 0), fields)
     bundled = catalog()
-    traffic = Traffic("analysis", {("HeartbeatRequest", 4): sent})
+    traffic = Traffic({("HeartbeatRequest", 4): sent})
     pages = render(bundled_messages(bundled), "all", bundled.releases, traffic)
     text = pages[page_of("HeartbeatRequest")]
     assert evil not in text

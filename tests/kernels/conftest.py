@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from tests.generating import generated_at_once
 
-import pytest
-
-from flexwire.codec import first_uses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True, scope="module")
-def generated_at_once() -> Iterator[None]:
-    """Generate code when a version is first used."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(first_uses, "PAYS", 0)
-        yield
+__all__ = ["generated_at_once"]

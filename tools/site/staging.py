@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -71,10 +72,18 @@ def api_page(module: str, described: set[int]) -> str:
     )
 
 
+@cache
+def _places(root: Path) -> frozenset[Path]:
+    """Where the pages are whose links stay."""
+    return frozenset(
+        (root / f"{page}.md").resolve() for pages in SECTIONS.values() for page in pages
+    )
+
+
 def _text(root: Path, name: str) -> str:
     """A page's text as the site shows it: without notes for the tests, with links that lead on."""
     home = (root / name).parent
-    pages = {(root / f"{page}.md").resolve() for pages in SECTIONS.values() for page in pages}
+    pages = _places(root)
     front = (root / "README.md").resolve()
     reference = (root / "docs" / "reference").resolve()
 

@@ -34,7 +34,7 @@ from flexwire.cli.options import (
     release_option,
     specs_options,
 )
-from flexwire.errors import DecodeError, FlexwireError, FrameError
+from flexwire.errors import DecodeError, FlexwireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,13 +93,9 @@ def decode(
         if lines:
             _print_lines(data, notation, lambda raw: _form(one_frame(raw, notation, how, version)))
             return
-        try:
+        with how.hinting():
             for shown in read_frames(data, notation, how, version):
                 _print(_form(shown), compact=compact)
-        except (DecodeError, FrameError):
-            if how.hint:
-                note(how.hint)
-            raise
         return
     made = find_message(message, release, specs, specs_mode)
     number = needed_version(made, version)

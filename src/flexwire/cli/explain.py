@@ -32,7 +32,6 @@ from flexwire.cli.options import (
     release_option,
     specs_options,
 )
-from flexwire.errors import DecodeError, FrameError
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
@@ -86,12 +85,8 @@ def explain(
     message, data = named(words, how)
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
-        try:
+        with how.hinting():
             _explain_frames(read_frames(data, notation, how, version), output)
-        except (DecodeError, FrameError):
-            if how.hint:
-                note(how.hint)
-            raise
         return
     made = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)

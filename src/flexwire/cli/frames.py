@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.completion import message_names
+from flexwire.cli.loudness import note
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
+from flexwire.errors import DecodeError, FrameError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,15 +41,18 @@ class Framing:
         """Whether whole frames are meant, and not the bytes of a message."""
         return bool(self.frame or self.api or self.request) or self.frame_number is not None
 
-    @property
-    def hint(self) -> str | None:
-        """What to try where a frame is not what it was taken for."""
-        if self.api or self.request or self.frame_number is not None:
-            return None
-        return (
-            "this was read as a request; of a response name the API, --api API --version N, or "
-            "give the request that it answers, --request DATA"
-        )
+    @contextmanager
+    def hinting(self) -> Iterator[None]:
+        """Say what to try where a frame inside is not the request that it was taken for."""
+        try:
+            yield
+        except (DecodeError, FrameError):
+            if not (self.api or self.request or self.frame_number is not None):
+                note(
+                    "this was read as a request; of a response name the API, --api API --version "
+                    "N, or give the request that it answers, --request DATA"
+                )
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What an analysis has of each message and version. ``where`` is its path or URL."""
+    """What an analysis has of each message and version."""
 
-    where: str
     sent: dict[tuple[str, int], Sent]
 
     def of(self, message: str, version: int) -> Sent | None:
@@ -83,7 +82,7 @@ def read_traffic(analysis: str | Path) -> Traffic:
             for version, rows in _by_version(batch):
                 counts[version].add(name, version, rows)
         sent |= {(name, version): one.sent() for version, one in counts.items()}
-    return Traffic(str(analysis), sent)
+    return Traffic(sent)
 
 
 class _Counts:

@@ -21,8 +21,8 @@ from typing import Any
 
 _SHA_SIZE = hashlib.sha256().digest_size
 # What numba calls to raise, and to take the GIL before that.
-_RAISING = ("numba_", "NRT_")
-_TRAP = """
+RAISING = ("numba_", "NRT_")
+TRAP = """
 declare void @llvm.trap()
 define hidden void @{}() {{
   call void @llvm.trap()
@@ -82,8 +82,8 @@ def _object(kernel: Any) -> bytes:
     module = _binding().parse_assembly(kernel.inspect_llvm())
     process = ctypes.CDLL(None)
     for one in [one.name for one in module.functions if one.is_declaration]:
-        if one.startswith(_RAISING):
-            module.link_in(_binding().parse_assembly(_TRAP.format(one)))
+        if one.startswith(RAISING):
+            module.link_in(_binding().parse_assembly(TRAP.format(one)))
         elif not one.startswith("llvm.") and not hasattr(process, one):
             return b""
     content: bytes = kernel.native_name.encode() + b"\n" + _target_machine().emit_object(module)

@@ -1,10 +1,19 @@
-"""What both kernels for records as objects share: arguments as numbers."""
+"""What all kernels for records as objects share: arguments as numbers, and the way out."""
 
 from __future__ import annotations
 
-from flexwire.kernels.machine import TYPE, load_int32_native, load_word, long_as, part, store_word
+from flexwire.kernels.machine import (
+    TYPE,
+    clear_error,
+    load_int32_native,
+    load_word,
+    long_as,
+    part,
+    store_word,
+    vectorcall,
+)
 from flexwire.kernels.objects.layout import C_SCRATCH
-from flexwire.kernels.records.objects_layout import C_SHARED, R_INT
+from flexwire.kernels.records.objects_layout import C_SHARED, R_EXCEPTION, R_FALLBACK, R_INT
 
 
 @part
@@ -14,3 +23,11 @@ def take_integer(call: int, value: int, word: int) -> bool:
         return False
     store_word(call + word, long_as(value, call + C_SCRATCH))
     return load_int32_native(call + C_SCRATCH) == 0
+
+
+@part
+def fall_back(shared: int, arguments: int, count: int) -> int:
+    """Give what the code gives that words every error; 0 for an error that is to be raised."""
+    if not clear_error(load_word(shared + R_EXCEPTION)):
+        return 0
+    return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)

@@ -32,11 +32,10 @@ from flexwire.kernels.machine import (
     tuple_new,
     tuple_set,
     type_alloc,
-    vectorcall,
 )
 from flexwire.kernels.objects.layout import C_END
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
-from flexwire.kernels.records.objects_arguments import take_integer
+from flexwire.kernels.records.objects_arguments import fall_back, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
     C_BASE_OFFSET,
@@ -73,7 +72,6 @@ from flexwire.kernels.records.objects_layout import (
     R_BATCH,
     R_BYTES,
     R_EXCEPTION,
-    R_FALLBACK,
     R_FALSE,
     R_INT,
     R_NONE,
@@ -260,9 +258,7 @@ def read_batches(itself: int, arguments: int, count: int) -> int:
             found = read_ahead(call)
     mem_free(call)
     if found == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)
+        return fall_back(shared, arguments, count)
     return found
 
 
@@ -384,9 +380,7 @@ def read_fetch(itself: int, arguments: int, count: int) -> int:
             found = with_position(call, found)
     mem_free(call)
     if found == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)
+        return fall_back(shared, arguments, count)
     return found
 
 
@@ -471,8 +465,6 @@ def read_batch(itself: int, arguments: int, count: int) -> int:
         made = read_held(call)
     mem_free(call)
     if made == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)
+        return fall_back(shared, arguments, count)
     keep(load_word(arguments), load_word(shared + F_RECORDS), made)
     return made

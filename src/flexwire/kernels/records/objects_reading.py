@@ -14,7 +14,6 @@ from flexwire.kernels.machine import (
     bytes_address,
     bytes_from,
     bytes_size,
-    clear_error,
     compare_memory,
     gc_untrack,
     kernel,
@@ -31,10 +30,9 @@ from flexwire.kernels.machine import (
     tuple_new,
     tuple_set,
     type_alloc,
-    vectorcall,
 )
 from flexwire.kernels.objects.layout import C_END, C_POSITION
-from flexwire.kernels.records.objects_arguments import take_integer
+from flexwire.kernels.records.objects_arguments import fall_back, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
     C_BASE_OFFSET,
@@ -46,8 +44,6 @@ from flexwire.kernels.records.objects_layout import (
     CALL,
     R_BYTES,
     R_CLASS,
-    R_EXCEPTION,
-    R_FALLBACK,
     R_HEADERS,
     R_INT,
     R_KEY,
@@ -293,14 +289,11 @@ def read_records(itself: int, arguments: int, count: int) -> int:
     are those of `flexwire.records.body.read_records`, seven.
     """
     shared = load_word(bytes_address(itself))
-    fallback = load_word(shared + R_FALLBACK)
     call = mem_malloc(CALL)
     made = 0
     if call != 0 and count == 7 and read_arguments(call, arguments, shared):
         made = read_all(call)
     mem_free(call)
     if made == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(fallback, arguments, count, 0)
+        return fall_back(shared, arguments, count)
     return made

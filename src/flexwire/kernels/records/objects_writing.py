@@ -12,7 +12,6 @@ from flexwire.kernels.machine import (
     bytes_address,
     bytes_from,
     bytes_size,
-    clear_error,
     copy_memory,
     kernel,
     load_word,
@@ -30,12 +29,11 @@ from flexwire.kernels.machine import (
     tuple_new,
     tuple_set,
     tuple_size,
-    vectorcall,
 )
 from flexwire.kernels.objects.layout import C_END, C_OUT
 from flexwire.kernels.objects.output import reserve
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
-from flexwire.kernels.records.objects_arguments import take_integer
+from flexwire.kernels.records.objects_arguments import fall_back, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_ATTRIBUTES,
     C_BASE_OFFSET,
@@ -51,8 +49,6 @@ from flexwire.kernels.records.objects_layout import (
     CALL,
     R_BYTES,
     R_CLASS,
-    R_EXCEPTION,
-    R_FALLBACK,
     R_HEADERS,
     R_KEY,
     R_LIST,
@@ -261,9 +257,7 @@ def write_records(itself: int, arguments: int, count: int) -> int:
         mem_free(load_word(call + C_OUT))
     mem_free(call)
     if made == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)
+        return fall_back(shared, arguments, count)
     return made
 
 
@@ -364,7 +358,7 @@ def write_batch(itself: int, arguments: int, count: int) -> int:
     """Write a batch that is not compressed; what is out of the ordinary goes to the fallback.
 
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
-    are those of `flexwire.records.encode.write_record_batch`, ten.
+    are those of `flexwire.records.encode.write_plain_batch`, ten.
     """
     shared = load_word(bytes_address(itself))
     call = mem_malloc(CALL)
@@ -375,7 +369,5 @@ def write_batch(itself: int, arguments: int, count: int) -> int:
         mem_free(load_word(call + C_OUT))
     mem_free(call)
     if made == 0:
-        if not clear_error(load_word(shared + R_EXCEPTION)):
-            return 0
-        return vectorcall(load_word(shared + R_FALLBACK), arguments, count, 0)
+        return fall_back(shared, arguments, count)
     return made

@@ -88,6 +88,18 @@ def test_encode_is_the_reverse_of_decode(run: Run, tmp_path: Path) -> None:
     assert base64.b64decode(encoded).hex() == HEADER
 
 
+def test_encode_names_all_that_is_missing_and_fills_it_in_when_asked_to(run: Run) -> None:
+    ran = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "--defaults fills in what the spec says\n"
+        "MissingFieldsError: RequestHeader v2 at requestApiKey:\n"
+        "  missing, and mandatory in this version, as are requestApiVersion, clientId\n"
+    )
+    filled = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2", "--defaults")
+    assert (filled.code, filled.out) == (0, "0000000000000007000000\n")
+
+
 def test_explain_says_what_each_byte_is(run: Run) -> None:
     ran = run("explain", "RequestHeader", HEADER, "-V", "2")
     assert ran.code == 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -22,6 +23,7 @@ from flexwire.cli.options import (
     version_of,
     version_option,
 )
+from flexwire.errors import MissingFieldsError
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
@@ -43,6 +45,11 @@ if TYPE_CHECKING:
     show_default="auto",
     help="How to write the bytes; auto is hex.",
 )
+@click.option(
+    "--defaults",
+    is_flag=True,
+    help="What is missing in JSON has the default of the spec.",
+)
 @format_option
 def encode(
     *,
@@ -54,17 +61,23 @@ def encode(
     specs_mode: Mode,
     encoding: Encoding,
     notation: Notation,
+    defaults: bool,
     output: Format,
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
     JSON is the text itself, a file's path, or - for standard input, which is the default. Every
-    field that is not tagged has to stand in it, as in Kafka's own form; the classes of
-    flexwire.messages have defaults.
+    field that is not tagged has to stand in it, as in Kafka's own form, or --defaults fills them
+    in; '{}' with it is all defaults.
     """
     made = find_message(message, release, specs, specs_mode)
     number = version_of(made, version)
-    encoded = made.from_json(read_json(source), number).encode(number, encoding=encoding)
+    try:
+        value = made.from_json(read_json(source), number, defaults=defaults)
+    except MissingFieldsError:
+        note("--defaults fills in what the spec says")
+        raise
+    encoded = value.encode(number, encoding=encoding)
     if output is Format.JSON:
         form = {
             "message": made.entry.name,

@@ -78,6 +78,30 @@ def test_decode_takes_files_raw_or_written_down(run: Run, tmp_path: Path) -> Non
         assert ran.out.count("\n") == 1
 
 
+def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "header.txt"
+    text.write_text(HEADER.replace("7", "O", 1), encoding="ascii")
+    slip = "'O' in line 1, column 16, is not a hex digit"
+    ran = run("decode", "RequestHeader", str(text), "-V", "2")
+    assert ran.err.startswith(f"{text} is read as raw bytes, and looks like hex; {slip}\n")
+    quiet = run("decode", "RequestHeader", str(text), "-V", "2", "-q")
+    assert "looks like hex" not in quiet.err
+    for words in ([str(text), "--as", "hex"], [HEADER.replace("7", "O", 1)]):
+        ran = run("decode", "RequestHeader", *words, "-V", "2")
+        assert ran.code == 1
+        assert ran.err.endswith(f"; {slip}\n")
+    # As many characters as base64 has, and none that it has not.
+    padded = "00120003000000O7" + "0" * 16
+    ran = run("decode", "RequestHeader", padded, "-V", "2")
+    assert ran.err.startswith(
+        "DATA is read as base64, and looks like hex; 'O' in line 1, column 15"
+    )
+    assert "looks like hex" not in run("decode", "RequestHeader", padded, "-V2", "--as=base64").err
+    # What is raw is nearly never hex.
+    text.write_bytes(bytes.fromhex(HEADER))
+    assert run("decode", "RequestHeader", str(text), "-V", "2").err == ""
+
+
 def test_encode_is_the_reverse_of_decode(run: Run, tmp_path: Path) -> None:
     text = json.dumps(FORM)
     file = tmp_path / "header.json"

@@ -51,10 +51,13 @@ Each is one function of tables in one file of plain DataFrame code, which is
 `flexwire/spark/answers/NAME.py`. It gives a DataFrame that can be filtered and joined further:
 ```python
 from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.session import session
 
+spark = session("answers")  # or a session of your own
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
 tables.frames.groupBy("client_id").count().show()
 ```
+The blocks below take `spark` and `open_tables` from here.
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
 `analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
 report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from

@@ -124,6 +124,23 @@ def test_encode_names_all_that_is_missing_and_fills_it_in_when_asked_to(run: Run
     assert (filled.code, filled.out) == (0, "0000000000000007000000\n")
 
 
+def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
+    partition = {"partition": 0, "logStartOffset": 5}
+    form = json.dumps({"topics": [{"topic": "a", "partitions": [partition]}], "rackId": "r"})
+    ran = run("encode", "FetchRequest", form, "-V", "4", "--defaults")
+    assert ran.err == (
+        "version 4 does not have topics[].partitions[].logStartOffset and rackId, and Kafka's "
+        "specs say to leave that out\n"
+    )
+    assert run("encode", "FetchRequest", form, "-V", "4", "--defaults", "-q").err == ""
+    assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
+    newest = run("encode", "FetchRequest", form, "-V", "13", "--defaults")
+    assert newest.err.startswith("version 13 does not have topics[].topic, and ")
+    # A default says nothing that could be lost.
+    form = json.dumps({"topics": [], "rackId": ""})
+    assert run("encode", "FetchRequest", form, "-V", "4", "--defaults").err == ""
+
+
 def test_explain_says_what_each_byte_is(run: Run) -> None:
     ran = run("explain", "RequestHeader", HEADER, "-V", "2")
     assert ran.code == 0

@@ -95,7 +95,7 @@ def section(answer: Answer) -> str:
         "",
         code(told),
         "",
-        f"**What to do:** {code(answer.advice)}",
+        f"**What to do:** {code(answer.advice)}{of_state(answer)}",
         "```python",
         f"from flexwire.spark.answers.{answer.name} import {answer.name}",
         "",
@@ -109,6 +109,18 @@ def section(answer: Answer) -> str:
         *lines,
         "",
     ])  # fmt: skip
+
+
+def of_state(answer: Answer) -> str:
+    """Where the same is answered of logs."""
+    return f" Of a broker's logs, `{answer.of_state}` answers it." if answer.of_state else ""
+
+
+def test_what_answers_the_same_of_logs_is_an_answer_of_internal_topics() -> None:
+    by_name = {one.name: one for one in ANSWERS}
+    said = [one.of_state for one in ANSWERS if one.of_state]
+    assert said
+    assert all(by_name[name].asks for name in said)
 
 
 def test_the_page_is_what_the_answers_say() -> None:

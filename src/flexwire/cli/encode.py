@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,8 +26,11 @@ from flexwire.cli.options import (
 from flexwire.errors import MissingFieldsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
+    from flexwire.wire.schema import Schema
 
 
 @click.command()
@@ -78,6 +81,10 @@ def encode(
         note("--defaults fills in what the spec says")
         raise
     encoded = value.encode(number, encoding=encoding)
+    lost = dict.fromkeys(_left_out(value, made.definition.schema(number)))
+    if lost:
+        told = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
+        note(f"version {number} does not have {told}, and Kafka's specs say to leave that out")
     if output is Format.JSON:
         form = {
             "message": made.entry.name,
@@ -93,3 +100,21 @@ def encode(
         print(base64.b64encode(encoded).decode())
     else:
         print(encoded.hex())
+
+
+def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
+    """The fields with a value of their own that the version lacks, and that may be left out."""
+    from flexwire.codec.plain import to_plain
+    from flexwire.wire.schema import Presence, struct_of
+
+    for one in schema.fields:
+        found, here = getattr(value, one.attribute), f"{path}{one.json_name}"
+        within = struct_of(one.type)
+        if one.presence is Presence.ABSENT:
+            if not one.is_default(to_plain(found, one.type)):
+                yield here
+        elif within is not None and isinstance(found, list):
+            for item in found:
+                yield from _left_out(item, within, f"{here}[].")
+        elif within is not None and found is not None:
+            yield from _left_out(found, within, f"{here}.")

@@ -84,7 +84,7 @@ def encode(
     lost = dict.fromkeys(_left_out(value, made.definition.schema(number)))
     if lost:
         told = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
-        note(f"version {number} does not have {told}, and Kafka's specs say to leave that out")
+        note(f"version {number} does not have {told}; the spec lets that be left out")
     if output is Format.JSON:
         form = {
             "message": made.entry.name,

@@ -82,6 +82,7 @@ def _write_double(number: float) -> float | str:
 # What fields are called in other releases: by structure, the name there to the name here.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
+_STRUCTS = (Schema, NullableStruct)
 # So many of the fields that are missing are named.
 _MOST_TOLD = 10
 
@@ -152,11 +153,14 @@ class _Form:
     def _read_value(self, obj: Any, one: Field, path: list[str]) -> Any:
         if obj is None:
             return None
-        if not isinstance(one.type, Array):
-            return self._read_element(obj, one.type, path)
+        kind = one.type
+        if isinstance(kind, _STRUCTS):
+            return self._read_element(obj, kind, path)
+        if not isinstance(kind, Array):
+            return _read_scalar(obj, kind, path)
         if not isinstance(obj, list):
             raise _error(f"expected an array, got {short(obj)}", path)
-        element = one.type.element
+        element = kind.element
         return [
             self._read_element(item, element, [*path, f"[{index}]"])
             for index, item in enumerate(obj)
@@ -171,8 +175,9 @@ class _Form:
 
 
 def _refuse_unknown(obj: dict[str, Any], schema: Schema, path: list[str]) -> None:
-    known = {one.json_name for one in schema.fields} | {UNKNOWN}
-    for name in obj:
+    known = {one.json_name for one in schema.fields}
+    known.add(UNKNOWN)
+    for name in () if known.issuperset(obj) else obj:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

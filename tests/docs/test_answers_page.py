@@ -50,10 +50,10 @@ flexwire answers OUT NAME --format csv
 Each is one function of tables in one file of plain DataFrame code, which is
 `flexwire/spark/answers/NAME.py`. It gives a DataFrame that can be filtered and joined further:
 ```python
+from pyspark.sql import SparkSession
 from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.session import session
 
-spark = session("answers")  # or a session of your own
+spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
 tables.frames.groupBy("client_id").count().show()
 ```

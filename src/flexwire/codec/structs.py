@@ -66,7 +66,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
-    def of(cls, **fields: Any) -> Self:
+    def of(cls, /, **fields: Any) -> Self:
         """Make an object of plain values: structures are mappings, or objects, at every depth.
 
         Names are those of Python's attributes. The class itself takes mappings too, and writes

@@ -97,6 +97,9 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
         "DATA is read as base64, and looks like hex; 'O' in line 1, column 15"
     )
     assert "looks like hex" not in run("decode", "RequestHeader", padded, "-V2", "--as=base64").err
+    # Of a large file the beginning is looked at.
+    text.write_bytes(b"00" * 4_000_000 + b"0")
+    assert "looks like hex" not in run("decode", "RequestHeader", str(text), "-V", "2").err
     # What is raw is nearly never hex.
     text.write_bytes(bytes.fromhex(HEADER))
     assert run("decode", "RequestHeader", str(text), "-V", "2").err == ""

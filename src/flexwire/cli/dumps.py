@@ -38,7 +38,8 @@ _LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNOR
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
 # Hex with slips of the pen: so many digits for each, and in so much of a text.
 _NOT_HEX: Final = re.compile(r"[^0-9a-f\s:,;]", re.IGNORECASE)
-_LEAST_DIGITS, _DIGITS_FOR_A_SLIP, _MOST_LOOKED_AT = 8, 8, 65_536
+_LEAST_DIGITS, _DIGITS_FOR_A_SLIP = 8, 8
+MOST_LOOKED_AT: Final = 65_536
 _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
@@ -80,7 +81,7 @@ def slip_in_hex(text: str) -> str | None:
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
     ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
     """
-    begin = text[:_MOST_LOOKED_AT]
+    begin = text[:MOST_LOOKED_AT]
     wrong = [match for match in _NOT_HEX.finditer(begin) if match[0].lower() != "x"]
     digits = sum(begin.count(digit) for digit in string.hexdigits)
     if digits < _LEAST_DIGITS or len(wrong) * _DIGITS_FOR_A_SLIP > digits:

@@ -360,13 +360,17 @@ def _from_hex(text: str) -> bytes | None:
 def _written(content: bytes, notation: Notation, source: str) -> bytes:
     if notation is Notation.RAW:
         return content
+    from flexwire.cli.dumps import MOST_LOOKED_AT
+
     if notation is Notation.AUTO:
         try:
             found = _from_hex(content.decode("ascii")) if content.strip() else None
         except UnicodeDecodeError:
             found = None
         if found is None:
-            _note_slip(content.decode("utf-8", "replace"), source, "raw bytes")
+            # A character has four bytes at the most, and a file that is raw may be large.
+            begin = content[: 4 * (MOST_LOOKED_AT + 1)]
+            _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")
         return content if found is None else found
     try:
         text = content.decode("ascii")

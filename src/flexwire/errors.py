@@ -157,6 +157,15 @@ class JsonFormError(CodecError):
     """JSON that is not the JSON form of the message at the version asked for."""
 
 
+class MissingFieldsError(JsonFormError):
+    """A JSON form that lacks fields of the version; ``path`` is the first, the reason names more.
+
+    >>> error = MissingFieldsError("missing, and mandatory in this version", path="clientId")
+    >>> print(error.within("RequestHeader", 2))
+    RequestHeader v2 at clientId: missing, and mandatory in this version
+    """
+
+
 class RecordError(FlexwireError):
     """Bytes that are not a record batch or message set; ``offset`` counts from their start."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.cli.dumps import DumpError, read_dump
+from flexwire.cli.dumps import DumpError, read_dump, slip_in_hex
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -212,3 +212,29 @@ def test_any_text_gives_bytes_or_none_or_our_error(chance: int) -> None:
     except DumpError:
         return
     assert found is None or isinstance(found, bytes)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0012 0003 0O07", "'O' in line 1, column 12, is not a hex digit"),
+        ("0012 0003\n0000 0l07\n", "'l' in line 2, column 7, is not a hex digit"),
+        ("0x00,0x12,0x0g,0x03,0x07", "'g' in line 1, column 14, is not a hex digit"),
+        ("00 12 00 03 00\u201307", "'\u2013' in line 1, column 15, is not a hex digit"),
+        ("001200030", "it has an odd number of hex digits, 9"),
+        ("00120003", None),
+        ("001200z", None),
+        ("hello, world: add a bad face", None),
+        ("c29tZSB0ZXh0IGluIGJhc2U2NA==", None),
+        ("", None),
+    ],
+)
+def test_a_slip_in_hex_is_named(text: str, told: str | None) -> None:
+    assert slip_in_hex(text) == told
+
+
+def test_a_slip_is_looked_for_in_the_beginning_of_a_text_alone() -> None:
+    begun = process_time()
+    assert slip_in_hex("00" * 5_000_000 + "z") is None
+    assert slip_in_hex("0" * 9_000_001) is None
+    assert process_time() - begun < 1

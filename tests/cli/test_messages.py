@@ -78,6 +78,33 @@ def test_decode_takes_files_raw_or_written_down(run: Run, tmp_path: Path) -> Non
         assert ran.out.count("\n") == 1
 
 
+def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "header.txt"
+    text.write_text(HEADER.replace("7", "O", 1), encoding="ascii")
+    slip = "'O' in line 1, column 16, is not a hex digit"
+    ran = run("decode", "RequestHeader", str(text), "-V", "2")
+    assert ran.err.startswith(f"{text} is read as raw bytes, and looks like hex; {slip}\n")
+    quiet = run("decode", "RequestHeader", str(text), "-V", "2", "-q")
+    assert "looks like hex" not in quiet.err
+    for words in ([str(text), "--as", "hex"], [HEADER.replace("7", "O", 1)]):
+        ran = run("decode", "RequestHeader", *words, "-V", "2")
+        assert ran.code == 1
+        assert ran.err.endswith(f"; {slip}\n")
+    # As many characters as base64 has, and none that it has not.
+    padded = "00120003000000O7" + "0" * 16
+    ran = run("decode", "RequestHeader", padded, "-V", "2")
+    assert ran.err.startswith(
+        "DATA is read as base64, and looks like hex; 'O' in line 1, column 15"
+    )
+    assert "looks like hex" not in run("decode", "RequestHeader", padded, "-V2", "--as=base64").err
+    # Of a large file the beginning is looked at.
+    text.write_bytes(b"00" * 4_000_000 + b"0")
+    assert "looks like hex" not in run("decode", "RequestHeader", str(text), "-V", "2").err
+    # What is raw is nearly never hex.
+    text.write_bytes(bytes.fromhex(HEADER))
+    assert run("decode", "RequestHeader", str(text), "-V", "2").err == ""
+
+
 def test_encode_is_the_reverse_of_decode(run: Run, tmp_path: Path) -> None:
     text = json.dumps(FORM)
     file = tmp_path / "header.json"
@@ -86,6 +113,35 @@ def test_encode_is_the_reverse_of_decode(run: Run, tmp_path: Path) -> None:
     assert run("encode", "RequestHeader", str(file), "-V", "2").out == HEADER + "\n"
     encoded = run("encode", "RequestHeader", text, "-V", "2", "--as", "base64").out
     assert base64.b64decode(encoded).hex() == HEADER
+
+
+def test_encode_names_all_that_is_missing_and_fills_it_in_when_asked_to(run: Run) -> None:
+    ran = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "--defaults fills in what the spec says\n"
+        "MissingFieldsError: RequestHeader v2 at requestApiKey:\n"
+        "  missing, and mandatory in this version, as are requestApiVersion, clientId\n"
+    )
+    filled = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2", "--defaults")
+    assert (filled.code, filled.out) == (0, "0000000000000007000000\n")
+
+
+def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
+    partition = {"partition": 0, "logStartOffset": 5}
+    form = json.dumps({"topics": [{"topic": "a", "partitions": [partition]}], "rackId": "r"})
+    ran = run("encode", "FetchRequest", form, "-V", "4", "--defaults")
+    assert ran.err == (
+        "version 4 does not have topics[].partitions[].logStartOffset and rackId; the spec lets "
+        "that be left out\n"
+    )
+    assert run("encode", "FetchRequest", form, "-V", "4", "--defaults", "-q").err == ""
+    assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
+    newest = run("encode", "FetchRequest", form, "-V", "13", "--defaults")
+    assert newest.err.startswith("version 13 does not have topics[].topic; ")
+    # A default says nothing that could be lost.
+    form = json.dumps({"topics": [], "rackId": ""})
+    assert run("encode", "FetchRequest", form, "-V", "4", "--defaults").err == ""
 
 
 def test_explain_says_what_each_byte_is(run: Run) -> None:

@@ -13,6 +13,7 @@ from flexwire import load_specs
 from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.errors import UnknownMessageError
+from flexwire.protocol.error_meanings import MEANINGS
 from flexwire.schema.catalog import catalog
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_spec
@@ -130,11 +131,16 @@ def test_errors_lists_codes_by_name_and_number() -> None:
     whole = told("schema", "errors").splitlines()
     assert whole[0].split() == ["-1", "UNKNOWN_SERVER_ERROR", "2.4"]
     assert whole[-1] == "138 error codes"
+    assert len(whole) == 138 + 2
     former = told("schema", "errors", "not_leader_for").splitlines()
     assert former[0].split() == [
         *["6", "NOT_LEADER_OR_FOLLOWER", "2.4", "retriable"],
         *["NOT_LEADER_FOR_PARTITION", "before", "2.6"],
     ]
+    # What a code means is said where some are asked for, in lines of 80 columns.
+    assert " ".join(line.strip() for line in former[1:-2]) == MEANINGS["NOT_LEADER_OR_FOLLOWER"]
+    meant = [line for line in told("schema", "errors", "_").splitlines() if line[:6].isspace()]
+    assert max(map(len, meant)) <= 80
     [one] = json.loads(told("schema", "errors", "100", "--format", "json"))
     assert one == {
         "code": 100,
@@ -143,5 +149,6 @@ def test_errors_lists_codes_by_name_and_number() -> None:
         "isRetriable": True,
         "formerName": None,
         "renamed": None,
+        "meaning": MEANINGS["UNKNOWN_TOPIC_ID"],
     }
     assert told("schema", "errors", "nothing").strip() == "0 error codes"

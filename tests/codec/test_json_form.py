@@ -6,12 +6,14 @@ import ast
 import inspect
 import math
 import operator
+import pickle
+import re
 from typing import Any
 
 import pytest
 
-from flexwire.codec import json_form
-from flexwire.errors import EncodeError, JsonFormError
+from flexwire.codec import json_form, message
+from flexwire.errors import EncodeError, JsonFormError, MissingFieldsError
 from tests.codec.made_up import everything, made
 
 MadeUp: Any = everything()
@@ -65,6 +67,57 @@ def test_a_mandatory_field_that_is_missing_is_named() -> None:
     del form["offset"]
     with pytest.raises(JsonFormError, match="MadeUp v0 at offset: missing"):
         MadeUp.from_json(form, 0)
+
+
+def test_all_that_is_missing_is_named_at_once() -> None:
+    form = MadeUp(topics=[MadeUp.Topic(name="t")]).to_json(0)
+    del form["offset"], form["flag"], form["topics"][0]["leader"]
+    with pytest.raises(MissingFieldsError) as caught:
+        MadeUp.from_json(form, 0)
+    reason = "missing, and mandatory in this version, as are offset, topics[0].leader"
+    assert str(caught.value) == f"MadeUp v0 at flag: {reason}"
+    assert caught.value.__notes__ == ["with defaults=True they have the defaults of the spec"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - ours
+
+
+def test_of_many_that_are_missing_the_first_are_named_and_the_others_counted() -> None:
+    form = {**MadeUp().to_json(0), "topics": [{"name": "t"}] * 2_000}
+    with pytest.raises(MissingFieldsError) as caught:
+        MadeUp.from_json(form, 0)
+    first, told = caught.value.path, caught.value.reason
+    named = {first, *re.findall(r"topics\[\d+\]\.\w+", told)}
+    assert len(named) == 10
+    (more,) = re.findall(r" and ([\d,]+) more$", told)
+    missing = MadeUp.Topic().replace(name="t")
+    each_has = len(MadeUp(topics=[missing]).to_json(0)["topics"][0]) - 1
+    assert int(more.replace(",", "")) == 2_000 * each_has - 10
+
+
+def test_what_is_missing_has_the_default_of_its_spec_where_that_is_asked_for() -> None:
+    for version in (0, 1):
+        assert MadeUp.from_json({}, version, defaults=True) == MadeUp()
+        sparse = MadeUp.from_json({"topics": [{"name": "t"}], "count": 7}, version, defaults=True)
+        assert sparse == MadeUp(topics=[MadeUp.Topic(name="t")], count=7)
+    one, other = (MadeUp.from_json({}, 1, defaults=True) for _ in range(2))
+    one.topics.append(MadeUp.Topic())
+    one.names.append("x")
+    assert other == MadeUp()
+
+
+@pytest.mark.parametrize("name", ["MetadataRequest", "FetchRequest", "ProduceRequest"])
+def test_defaults_encode_as_those_of_the_class_do(name: str) -> None:
+    kind: Any = message(name)
+    for version in kind.entry.versions:
+        filled = kind.from_json({}, version, defaults=True)
+        assert filled.encode(version) == kind().encode(version), version
+
+
+def test_defaults_are_not_for_what_is_wrong() -> None:
+    for form, reason in (({"texd": "x"}, "has no field 'texd'"), ({"topics": [3]}, "expected an")):
+        with pytest.raises(JsonFormError, match=reason):
+            MadeUp.from_json(form, 1, defaults=True)
+    with pytest.raises(TypeError, match="defaults"):
+        MadeUp.from_json({}, 1, defaults="yes")
 
 
 def test_a_field_that_the_version_lacks_is_refused_unless_ignorable() -> None:

@@ -50,11 +50,14 @@ flexwire answers OUT NAME --format csv
 Each is one function of tables in one file of plain DataFrame code, which is
 `flexwire/spark/answers/NAME.py`. It gives a DataFrame that can be filtered and joined further:
 ```python
+from pyspark.sql import SparkSession
 from flexwire.spark.answers.reading import open_tables
 
+spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
 tables.frames.groupBy("client_id").count().show()
 ```
+The blocks below take `spark` and `open_tables` from here.
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
 `analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
 report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
@@ -92,7 +95,7 @@ def section(answer: Answer) -> str:
         "",
         code(told),
         "",
-        f"**What to do:** {code(answer.advice)}",
+        f"**What to do:** {code(answer.advice)}{of_state(answer)}",
         "```python",
         f"from flexwire.spark.answers.{answer.name} import {answer.name}",
         "",
@@ -106,6 +109,18 @@ def section(answer: Answer) -> str:
         *lines,
         "",
     ])  # fmt: skip
+
+
+def of_state(answer: Answer) -> str:
+    """Where the same is answered of logs."""
+    return f" Of a broker's logs, `{answer.of_state}` answers it." if answer.of_state else ""
+
+
+def test_what_answers_the_same_of_logs_is_an_answer_of_internal_topics() -> None:
+    by_name = {one.name: one for one in ANSWERS}
+    said = [one.of_state for one in ANSWERS if one.of_state]
+    assert said
+    assert all(by_name[name].asks for name in said)
 
 
 def test_the_page_is_what_the_answers_say() -> None:

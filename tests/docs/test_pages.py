@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[2] / "docs"
 TUTORIAL = DOCS / "tutorial.md"
+_NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler
 
 
 def needs_spark(block: Block) -> bool:
@@ -41,6 +45,31 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
 def test_the_tutorial_s_capture_is_analyzed(tmp_path: Path) -> None:
     followed = follow(tmp_path, lambda block: needs_spark(block) or "PcapngWriter" in block.text)
     assert [block.language for block in followed] == ["python", "console"]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_no_block_takes_a_name_that_its_page_does_not_give(page: Path) -> None:
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert unknown_names("".join(blocks)) == set()
+
+
+def unknown_names(source: str) -> set[str]:
+    tree = list(ast.walk(ast.parse(source)))
+    names = [one for one in tree if isinstance(one, ast.Name)]
+    given = {one.id for one in names if not isinstance(one.ctx, ast.Load)}
+    given |= {one.arg for one in tree if isinstance(one, ast.arg)}
+    for one in tree:
+        if isinstance(one, ast.Import | ast.ImportFrom):
+            given |= {(alias.asname or alias.name).split(".")[0] for alias in one.names}
+        elif isinstance(one, _NAMED) and one.name:
+            given.add(one.name)
+    return {one.id for one in names} - given - {*dir(builtins)}
+
+
+def test_a_name_that_nothing_gives_is_seen() -> None:
+    assert unknown_names("import a.b as c, d.e\nf = c + d\ndef g(h): return h + i\n") == {"i"}
 
 
 def test_links_lead_somewhere() -> None:

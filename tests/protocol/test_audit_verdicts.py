@@ -150,6 +150,30 @@ def test_nothing_seen_says_in_what_nothing_was_seen() -> None:
     assert "4 connections in 3 hours" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("microseconds", "told"),
+    [
+        (0, "less than a second"),
+        (999_000, "less than a second"),
+        (1_000_000, "1 second"),
+        (59_940_000, "59.9 seconds"),
+        (59_999_999, "1 minute"),
+        (60_000_000, "1 minute"),
+        (5_400_000_000, "1.5 hours"),
+        (3_599_999_999, "1 hour"),
+        (86_399_999_999, "1 day"),
+        (2 * 86_400_000_000, "2 days"),
+        (1_234 * 86_400_000_000, "1234 days"),
+    ],
+)
+def test_how_long_a_client_was_seen_is_said_in_a_unit_that_fits(
+    microseconds: int, told: str
+) -> None:
+    seen = Conduct("client", (use(FETCH, 13, first_us=0, last_us=microseconds),), connections=1)
+    (found,) = judge(NAMELESS, seen, "4.0.2")
+    assert found.reason.endswith(f"; 1 connection in {told}")
+
+
 @pytest.mark.parametrize("role", ["broker", "controller"])
 def test_brokers_and_controllers_never_break(role: Any) -> None:
     conduct = Conduct(role, (use(LEADER_AND_ISR, 7, closed=True), use(FETCH, 3, asked="never")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from flexwire.protocol.error_codes import (
@@ -14,6 +16,7 @@ from flexwire.protocol.error_codes import (
     error_name,
     is_error_code,
 )
+from flexwire.protocol.error_meanings import MEANINGS
 from flexwire.schema.catalog import catalog
 from flexwire.schema.releases import release_order
 
@@ -44,6 +47,16 @@ def test_each_release_has_as_many_as_its_clients() -> None:
     for release, count in COUNTS.items():
         until = release_order(release)
         assert sum(release_order(one.since) <= until for one in found) == count, release
+
+
+def test_each_has_a_meaning_of_its_own_in_a_sentence_or_three() -> None:
+    found = error_codes()
+    assert set(MEANINGS) == {one.name for one in found}
+    assert len({one.meaning for one in found}) == len(found)
+    for one in found:
+        assert re.fullmatch(r"[A-Z][^\n]{10,180}[a-z0-9)]\.", one.meaning), one.name
+        assert one.name not in one.meaning, one.name
+        assert "  " not in one.meaning, one.name
 
 
 def test_some_by_hand() -> None:

@@ -269,6 +269,25 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert asked == ["others"]
 
 
+def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = pa.table({"client_id": ["a"], "requests": [1], "request_bytes": [2]})
+    by_name = {one.name: one for one in ANSWERS}
+    given = [Given(TALKERS, seen, 1)] + [
+        Given(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
+        for name in ("latency", "lag")
+    ]
+    for name, value in (("answers_of", given), ("notes_of", ()), ("sampled_in", ())):
+        monkeypatch.setattr(again, name, lambda *_, value=value, **__: value)
+    whole = CliRunner().invoke(app, ["answers", "out"])
+    assert whole.output.startswith("Who sends most?")
+    assert whole.output.endswith("\nNothing was seen of latency, lag.\n")
+    named = CliRunner().invoke(app, ["answers", "out", "talkers", "latency", "lag"])
+    assert "whose?\n  Nothing was seen of it.\n" in named.output
+    assert named.output.endswith("it; of a broker's logs group_offsets answers it.\n\n")
+
+
 def test_csv_is_of_one_answer(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["answers", str(tmp_path), "--format", "csv"])
     assert said.exit_code == 2

@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 import flexwire.messages
-from flexwire.codec import Message, message
-from flexwire.messages import FetchRequest, MetadataRequest
+from flexwire.codec import Message, MessageStruct, message
+from flexwire.errors import ArgumentError, EncodeError
+from flexwire.messages import FetchRequest, HeartbeatResponse, MetadataRequest
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
@@ -23,8 +24,8 @@ MadeUp: Any = everything()
 Topic = MetadataRequest.MetadataRequestTopic
 
 
-def test_repr_shows_what_is_not_default() -> None:
-    assert repr(MetadataRequest()) == "MetadataRequest()"
+def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_default() -> None:
+    assert repr(MetadataRequest()) == "MetadataRequest(topics=[])"
     request = MetadataRequest(
         topics=[Topic(name="orders", topic_id=UUID(int=5))],
         allow_auto_topic_creation=False,
@@ -35,6 +36,18 @@ def test_repr_shows_what_is_not_default() -> None:
         "topic_id=UUID('00000000-0000-0000-0000-000000000005'), name='orders')], "
         "allow_auto_topic_creation=False, unknown_tagged_fields={42: b'x'})"
     )
+    # Partition 0 is a partition, an offset of 0 an offset; the log start offset came later.
+    partition = FetchRequest.FetchPartition(partition_max_bytes=0)
+    assert repr(partition) == (
+        "FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=0)"
+    )
+    # Every version that has the structure has its fields, and their spec says what they mean.
+    assert repr(FetchRequest.ReplicaState()) == "FetchRequest.ReplicaState()"
+    assert repr(HeartbeatResponse()) == "HeartbeatResponse(error_code=0)"
+    # A tagged field is not there at its default.
+    fenced: Any = message("BrokerRegistrationChangeRecord")
+    assert "fenced" in str(fenced.__struct_fields__)
+    assert "fenced" not in repr(fenced())
 
 
 @each("name", catalog().names())
@@ -58,6 +71,77 @@ def test_equal_is_equal_by_value_and_class() -> None:
     assert FetchRequest(max_wait_ms=5) != FetchRequest(max_wait_ms=6)
     assert FetchRequest(unknown_tagged_fields={9: b""}) != FetchRequest()
     assert MadeUp.Current() != MadeUp.Latest()
+
+
+def test_structures_may_be_given_as_mappings() -> None:
+    partitions: list[Any] = [{"partition": 0}, FetchRequest.FetchPartition(partition=1)]
+    tagged = {"topic": "a", "partitions": tuple(partitions), "unknown_tagged_fields": {9: b"x"}}
+    made = FetchRequest.of(max_wait_ms=5, replica_state={"replica_id": 3}, topics=[tagged])
+    topic = FetchRequest.FetchTopic(
+        topic="a",
+        partitions=[FetchRequest.FetchPartition(partition=number) for number in range(2)],
+        unknown_tagged_fields={9: b"x"},
+    )
+    state = FetchRequest.ReplicaState(replica_id=3)
+    assert made == FetchRequest(max_wait_ms=5, replica_state=state, topics=[topic])
+    assert FetchRequest.FetchTopic.of(**tagged) == topic
+    assert MetadataRequest.of(topics=None) == MetadataRequest(topics=None)
+    sent = MetadataRequest.of(topics=[{"name": "orders"}])
+    assert MetadataRequest.decode(sent.encode(9), 9) == sent
+    # The class keeps a mapping, and writes it.
+    kept = MetadataRequest(topics=[{"name": "orders"}])  # type: ignore[list-item]  # as it says
+    assert kept != sent
+    assert kept.encode(9) == sent.encode(9)
+
+
+@each("name", catalog().names())
+def test_any_message_can_be_made_of_mappings(name: str) -> None:
+    made = message(name)
+    value = random_message(made, made.entry.versions.highest, 7)
+    assert made.of(**mapping_of(value)) == value
+
+
+def mapping_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return [mapping_of(item) for item in value]
+    if not isinstance(value, MessageStruct):
+        return value
+    return {name: mapping_of(getattr(value, name)) for name in value.__struct_fields__}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {"max_wiat_ms": 5},
+            "FetchRequest has no field 'max_wiat_ms'; did you mean 'max_wait_ms'?",
+        ),
+        (
+            {"topics": [{}, {"partitions": [{"fetchOffset": 5}]}]},
+            (
+                "FetchRequest.FetchPartition at topics[1].partitions[0] has no field 'fetchOffset'"
+                "; did you mean 'fetch_offset'?"
+            ),
+        ),
+        ({"topics": [{5: 5}]}, "FetchRequest.FetchTopic at topics[0] has no field 5"),
+    ],
+)
+def test_a_slip_in_a_mapping_is_named(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        FetchRequest.of(**fields)
+    assert str(caught.value) == told
+
+
+def test_what_is_no_structure_stays_as_it_is() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for value in (7, "x", endless, {"a": 1}):
+        assert FetchRequest.of(cluster_id=value).cluster_id is value
+    wrong: list[Any] = [7, "x", {"topic": "a"}]
+    for topics in wrong:
+        assert FetchRequest.of(topics=topics).topics is topics
+    with pytest.raises(EncodeError):
+        FetchRequest.of(topics=endless).encode(12)
 
 
 def test_objects_share_no_defaults() -> None:

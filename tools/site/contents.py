@@ -18,6 +18,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Messages and records": (
         "docs/reference/README",
+        "docs/error-codes",
         "docs/headers",
         "docs/header-conventions",
         "docs/columnar",

@@ -81,8 +81,13 @@ def answers(
     elif format == "csv":
         print(given[0].csv(), end="")
     else:
+        # Of all that can be asked, most may have nothing: what was asked by name says so itself.
+        empty = [] if names else [one.answer.name for one in given if not one.count]
         for one in given:
-            _print(one, rows)
+            if one.answer.name not in empty:
+                _print(one, rows)
+        if empty:
+            print(f"Nothing was seen of {', '.join(empty)}.")
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -103,7 +108,9 @@ def _print(given: Given, most: int) -> None:
     widths = [max(map(len, column)) for column in columns]
     print(given.answer.question)
     if not given.count:
-        print("  Nothing was seen of it.\n")
+        of_state = given.answer.of_state
+        elsewhere = f"; of a broker's logs {of_state} answers it" if of_state else ""
+        print(f"  Nothing was seen of it{elsewhere}.\n")
         return
     for line in zip(*columns, strict=True):
         print(

@@ -36,6 +36,10 @@ _LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNOR
 # One group of bytes and the spaces before it; dumps have two in the middle of a line, and where the
 # text begins.
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
+# Hex with slips of the pen: so many digits for each, and in so much of a text.
+_NOT_HEX: Final = re.compile(r"[^0-9a-f\s:,;]", re.IGNORECASE)
+_LEAST_DIGITS, _DIGITS_FOR_A_SLIP = 8, 8
+MOST_LOOKED_AT: Final = 65_536
 _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
@@ -69,6 +73,25 @@ def read_dump(text: str) -> bytes | None:
         if found is not None:
             return found
     return None
+
+
+def slip_in_hex(text: str) -> str | None:
+    r"""What keeps a text from being hex, where nearly all of it is; None of any other text.
+
+    >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
+    ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
+    """
+    begin = text[:MOST_LOOKED_AT]
+    wrong = [match for match in _NOT_HEX.finditer(begin) if match[0].lower() != "x"]
+    digits = sum(begin.count(digit) for digit in string.hexdigits)
+    if digits < _LEAST_DIGITS or len(wrong) * _DIGITS_FOR_A_SLIP > digits:
+        return None
+    if wrong:
+        at = wrong[0].start()
+        line, column = begin.count("\n", 0, at) + 1, at - begin.rfind("\n", 0, at)
+        return f"{wrong[0][0]!r} in line {line}, column {column}, is not a hex digit"
+    is_whole = len(text) == len(begin)
+    return f"it has an odd number of hex digits, {digits}" if is_whole and digits % 2 else None
 
 
 def _plain(text: str) -> bytes | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -22,10 +23,14 @@ from flexwire.cli.options import (
     version_of,
     version_option,
 )
+from flexwire.errors import MissingFieldsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
+    from flexwire.wire.schema import Schema
 
 
 @click.command()
@@ -43,6 +48,11 @@ if TYPE_CHECKING:
     show_default="auto",
     help="How to write the bytes; auto is hex.",
 )
+@click.option(
+    "--defaults",
+    is_flag=True,
+    help="What is missing in JSON has the default of the spec.",
+)
 @format_option
 def encode(
     *,
@@ -54,17 +64,27 @@ def encode(
     specs_mode: Mode,
     encoding: Encoding,
     notation: Notation,
+    defaults: bool,
     output: Format,
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
     JSON is the text itself, a file's path, or - for standard input, which is the default. Every
-    field that is not tagged has to stand in it, as in Kafka's own form; the classes of
-    flexwire.messages have defaults.
+    field that is not tagged has to stand in it, as in Kafka's own form, or --defaults fills them
+    in; '{}' with it is all defaults.
     """
     made = find_message(message, release, specs, specs_mode)
     number = version_of(made, version)
-    encoded = made.from_json(read_json(source), number).encode(number, encoding=encoding)
+    try:
+        value = made.from_json(read_json(source), number, defaults=defaults)
+    except MissingFieldsError:
+        note("--defaults fills in what the spec says")
+        raise
+    encoded = value.encode(number, encoding=encoding)
+    lost = dict.fromkeys(_left_out(value, made.definition.schema(number)))
+    if lost:
+        told = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
+        note(f"version {number} does not have {told}; the spec lets that be left out")
     if output is Format.JSON:
         form = {
             "message": made.entry.name,
@@ -80,3 +100,21 @@ def encode(
         print(base64.b64encode(encoded).decode())
     else:
         print(encoded.hex())
+
+
+def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
+    """The fields with a value of their own that the version lacks, and that may be left out."""
+    from flexwire.codec.plain import to_plain
+    from flexwire.wire.schema import Presence, struct_of
+
+    for one in schema.fields:
+        found, here = getattr(value, one.attribute), f"{path}{one.json_name}"
+        within = struct_of(one.type)
+        if one.presence is Presence.ABSENT:
+            if not one.is_default(to_plain(found, one.type)):
+                yield here
+        elif within is not None and isinstance(found, list):
+            for item in found:
+                yield from _left_out(item, within, f"{here}[].")
+        elif within is not None and found is not None:
+            yield from _left_out(found, within, f"{here}.")

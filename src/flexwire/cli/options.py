@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 from flexwire.cli.completion import message_names, release_names
+from flexwire.cli.loudness import note
 from flexwire.errors import FlexwireError, short
 from flexwire.versions import HIGHEST
 
@@ -263,9 +264,11 @@ def read_bytes(given: str, notation: Notation) -> bytes:
     if notation in {Notation.AUTO, Notation.BASE64} and not given.startswith(("/", "./", "../")):
         found = _from_base64(given)
         if found is not None:
+            if notation is Notation.AUTO:
+                _note_slip(given, "DATA", "base64")
             return found
     what = "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
-    raise InputError(f"{short(given)} is not {what}")
+    raise InputError(f"{short(given)} is not {what}{_slip(given)}")
 
 
 def read_line(line: bytes, notation: Notation) -> bytes:
@@ -275,7 +278,7 @@ def read_line(line: bytes, notation: Notation) -> bytes:
     if found is None and notation is Notation.AUTO:
         found = _from_base64(text)
     if found is None:
-        raise InputError(f"{short(text)} is not hex or base64")
+        raise InputError(f"{short(text)} is not hex or base64{_slip(text)}")
     return found
 
 
@@ -357,11 +360,17 @@ def _from_hex(text: str) -> bytes | None:
 def _written(content: bytes, notation: Notation, source: str) -> bytes:
     if notation is Notation.RAW:
         return content
+    from flexwire.cli.dumps import MOST_LOOKED_AT
+
     if notation is Notation.AUTO:
         try:
             found = _from_hex(content.decode("ascii")) if content.strip() else None
         except UnicodeDecodeError:
             found = None
+        if found is None:
+            # A character has four bytes at the most, and a file that is raw may be large.
+            begin = content[: 4 * (MOST_LOOKED_AT + 1)]
+            _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")
         return content if found is None else found
     try:
         text = content.decode("ascii")
@@ -371,8 +380,22 @@ def _written(content: bytes, notation: Notation, source: str) -> bytes:
         raise InputError(f"{source} is not {notation.value}: {error}") from None
     found = _from_hex(text)
     if found is None:
-        raise InputError(f"{source} is not hex: {short(text)}")
+        raise InputError(f"{source} is not hex: {short(text)}{_slip(text)}")
     return found
+
+
+def _slip(text: str) -> str:
+    """What an error adds of a text that is nearly hex."""
+    from flexwire.cli.dumps import slip_in_hex
+
+    found = slip_in_hex(text)
+    return f"; {found}" if found else ""
+
+
+def _note_slip(text: str, source: str, taken: str) -> None:
+    """Say that what is nearly hex was taken for something else."""
+    if slip := _slip(text):
+        note(f"{source} is read as {taken}, and looks like hex{slip}")
 
 
 def _exists(path: Path) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import click
 
 from flexwire.cli.options import Format, format_option
+
+_MARGIN = " " * 6
 
 
 @click.command("errors")
@@ -18,7 +21,8 @@ def schema_errors(*, text: str, output: Format) -> None:
     Each with its name, the release that brought it, and whether the same may succeed later.
     "2.4" is for all that 2.4 has.
 
-    TEXT narrows the list to one code, or to names that contain it, in any case.
+    TEXT narrows the list to one code, or to names that contain it, in any case; what each means is
+    said then.
     """
     from flexwire.protocol.error_codes import error_codes
 
@@ -36,6 +40,7 @@ def schema_errors(*, text: str, output: Format) -> None:
                 "isRetriable": one.is_retriable,
                 "formerName": one.former_name,
                 "renamed": one.renamed,
+                "meaning": one.meaning,
             }
             for one in found
         ]
@@ -47,4 +52,6 @@ def schema_errors(*, text: str, output: Format) -> None:
         retriable = "retriable" if one.is_retriable else ""
         told = f"{one.code:4}  {one.name:{width}}  {one.since:4}  {retriable:9}  {renamed}"
         print(told.rstrip())
+        if text:
+            print(textwrap.fill(one.meaning, 80, initial_indent=_MARGIN, subsequent_indent=_MARGIN))
     print(f"\n{len(found)} error code{'s' * (len(found) != 1)}")

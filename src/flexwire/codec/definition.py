@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from flexwire.kernels.objects.methods import VersionMethod
     from flexwire.schema.served import Key, Served
+    from flexwire.schema.union import Fields
     from flexwire.wire.schema import Schema
 
 # What generated code may raise on bytes or values out of the ordinary.
@@ -60,6 +61,7 @@ class Definition:
         self.root = self.classes[served.name]
         for made in self.classes.values():
             made.definition = self
+        self.shown: dict[str, frozenset[str]] = {}
         # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self.method: VersionMethod | None = None
@@ -67,6 +69,11 @@ class Definition:
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
         # What was decoded, and encoded, before it paid to generate code.
         self._decoded, self._encoded = FirstUses(), FirstUses()
+
+    @property
+    def fields(self) -> Fields:
+        """What the specs say of each field; see `Served.fields`."""
+        return self.served.fields
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Say how another process finds this message's classes."""

@@ -12,9 +12,10 @@ import difflib
 import math
 import operator
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flexwire.errors import JsonFormError, short
+from flexwire.errors import JsonFormError, MissingFieldsError, short
 from flexwire.wire.reader import format_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
@@ -81,39 +82,106 @@ def _write_double(number: float) -> float | str:
 # What fields are called in other releases: by structure, the name there to the name here.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
+_STRUCTS = (Schema, NullableStruct)
+# So many of the fields that are missing are named.
+_MOST_TOLD = 10
 
 
-def read_json(obj: Any, schema: Schema, names: Names = _NO_NAMES) -> dict[str, Any]:
+def read_json(
+    obj: Any, schema: Schema, names: Names = _NO_NAMES, *, defaults: bool = False
+) -> dict[str, Any]:
     """Read the JSON form into the mapping that the wire types write.
 
     A field may have the name that ``names`` say another release gives it. A field of another
     version is taken, as Kafka does; writing then judges it. A name that no version has is an error,
-    unlike in Kafka: a slip of the pen would lose data. Raises `JsonFormError`.
+    unlike in Kafka: a slip of the pen would lose data. What is missing has its default if
+    ``defaults`` says so; otherwise all that is missing is told at once. Raises `JsonFormError`.
     """
-    return _read_struct(obj, schema, [], names)
+    form = _Form(names, defaults)
+    plain = form.read_struct(obj, schema, [])
+    if form.count:
+        raise MissingFieldsError(form.told(), path=form.missing[0])
+    return plain
 
 
-def _read_struct(obj: Any, schema: Schema, path: list[str], names: Names) -> dict[str, Any]:
-    if not isinstance(obj, dict):
-        raise _error(f"expected an object for {schema.name}, got {short(obj)}", path)
-    if schema.name in names:
-        obj = _renamed(obj, names[schema.name], path)
-    known = {one.json_name for one in schema.fields} | {UNKNOWN}
-    for name in obj:
+@dataclass(slots=True)
+class _Form:
+    """A form that is being read: what fields are called, and which were missing so far."""
+
+    names: Names
+    defaults: bool
+    count: int = 0
+    # The first of them: a form may have as many structures as it likes.
+    missing: list[str] = field(default_factory=list)
+
+    def read_struct(self, obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
+        if not isinstance(obj, dict):
+            raise _error(f"expected an object for {schema.name}, got {short(obj)}", path)
+        if schema.name in self.names:
+            obj = _renamed(obj, self.names[schema.name], path)
+        _refuse_unknown(obj, schema, path)
+        plain: dict[str, Any] = {}
+        for one in schema.fields:
+            here = [*path, one.json_name]
+            if one.json_name in obj:
+                plain[one.attribute] = self._read_value(obj[one.json_name], one, here)
+            elif one.presence is Presence.INLINE and self.defaults:
+                plain[one.attribute] = self._default(one, here)
+            elif one.presence is Presence.INLINE:
+                self.count += 1
+                if len(self.missing) < _MOST_TOLD:
+                    self.missing.append(format_path(here))
+        if UNKNOWN in obj:
+            plain[UNKNOWN_TAGGED_FIELDS] = _read_unknown(obj[UNKNOWN], [*path, UNKNOWN])
+        return plain
+
+    def told(self) -> str:
+        """What is said of the fields that are missing, the first of which is the error's path."""
+        reason = "missing, and mandatory in this version"
+        if self.count == 1:
+            return reason
+        others, more = self.missing[1:], self.count - len(self.missing)
+        told = ", ".join(others) + (f" and {more:,} more" if more else "")
+        return f"{reason}, as {'is' if self.count == len('ab') else 'are'} {told}"
+
+    def _default(self, one: Field, path: list[str]) -> Any:
+        kind = one.type.schema if isinstance(one.type, NullableStruct) else one.type
+        if isinstance(kind, Schema) and one.default is not None:
+            return self.read_struct({}, kind, path)
+        return list(one.default) if isinstance(one.default, tuple) else one.default
+
+    def _read_value(self, obj: Any, one: Field, path: list[str]) -> Any:
+        if obj is None:
+            return None
+        kind = one.type
+        if isinstance(kind, _STRUCTS):
+            return self._read_element(obj, kind, path)
+        if not isinstance(kind, Array):
+            return _read_scalar(obj, kind, path)
+        if not isinstance(obj, list):
+            raise _error(f"expected an array, got {short(obj)}", path)
+        element = kind.element
+        return [
+            self._read_element(item, element, [*path, f"[{index}]"])
+            for index, item in enumerate(obj)
+        ]
+
+    def _read_element(self, obj: Any, kind: Type, path: list[str]) -> Any:
+        if isinstance(kind, NullableStruct):
+            kind = kind.schema
+        if isinstance(kind, Schema):
+            return self.read_struct(obj, kind, path)
+        return _read_scalar(obj, kind, path)
+
+
+def _refuse_unknown(obj: dict[str, Any], schema: Schema, path: list[str]) -> None:
+    known = {one.json_name for one in schema.fields}
+    known.add(UNKNOWN)
+    for name in () if known.issuperset(obj) else obj:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise _error(f"{schema.name} has no field {name!r} in any version{hint}", path)
-    plain: dict[str, Any] = {}
-    for one in schema.fields:
-        here = [*path, one.json_name]
-        if one.json_name in obj:
-            plain[one.attribute] = _read_value(obj[one.json_name], one, here, names)
-        elif one.presence is Presence.INLINE:
-            raise _error("missing, and mandatory in this version", here)
-    if UNKNOWN in obj:
-        plain[UNKNOWN_TAGGED_FIELDS] = _read_unknown(obj[UNKNOWN], [*path, UNKNOWN])
-    return plain
 
 
 def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> dict[str, Any]:
@@ -141,24 +209,7 @@ def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
     return found
 
 
-def _read_value(obj: Any, one: Field, path: list[str], names: Names) -> Any:
-    if obj is None:
-        return None
-    if not isinstance(one.type, Array):
-        return _read_element(obj, one.type, path, names)
-    if not isinstance(obj, list):
-        raise _error(f"expected an array, got {short(obj)}", path)
-    return [
-        _read_element(item, one.type.element, [*path, f"[{index}]"], names)
-        for index, item in enumerate(obj)
-    ]
-
-
-def _read_element(obj: Any, kind: Type, path: list[str], names: Names) -> Any:
-    if isinstance(kind, NullableStruct):
-        kind = kind.schema
-    if isinstance(kind, Schema):
-        return _read_struct(obj, kind, path, names)
+def _read_scalar(obj: Any, kind: Type, path: list[str]) -> Any:
     if isinstance(kind, Bytes):
         return _base64(obj, path)
     if isinstance(kind, Uuid):

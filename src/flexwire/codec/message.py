@@ -11,7 +11,7 @@ from flexwire.codec.executors import kernel_functions, paying_functions
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
-from flexwire.errors import CodecError, DecodeError, JsonFormError
+from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
 from flexwire.schema.catalog import catalog, on_change
 from flexwire.schema.served import SpecSource, served_of
 from flexwire.schema.spec import MessageSpec
@@ -157,23 +157,28 @@ class Message(MessageStruct, gc=False):
             raise error.within(self.entry.name, version) from None
 
     @classmethod
-    def from_json(cls, obj: Any, version: int) -> Self:
+    def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
         """Read the JSON form, with any release's names of the version's fields.
 
-        Raises `JsonFormError` with the path of what does not fit.
+        A field that the version has and that is not tagged has to stand in it, unless ``defaults``
+        says that what is missing has the default of its spec. Raises `JsonFormError` with the path
+        of what does not fit, and `MissingFieldsError` for fields that are missing.
         """
         version = to_version(version)
+        defaults = to_flag(defaults, "defaults")
         schema = cls.definition.schema(version)
         try:
             try:
-                plain = read_json(obj, schema)
+                plain = read_json(obj, schema, defaults=defaults)
             except JsonFormError:
                 # Most forms have this release's names, so the others are looked up only here.
                 names = cls.definition.served.former_names(version)
                 if not names:
                     raise
-                plain = read_json(obj, schema, names)
+                plain = read_json(obj, schema, names, defaults=defaults)
         except CodecError as error:
+            if isinstance(error, MissingFieldsError):
+                error.add_note("with defaults=True they have the defaults of the spec")
             raise error.within(cls.entry.name, version) from None
         made = from_plain(plain, schema, cls.definition.classes)
         assert isinstance(made, cls)  # noqa: S101 - the definition is this class's

@@ -5,13 +5,18 @@ A class has the fields of every version; what a version does not have keeps its 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
-from flexwire.errors import SpecError
+from flexwire.errors import ArgumentError, SpecError, short
 from flexwire.schema.resolve import MOST_NESTED, parse_default
+from flexwire.versions import Versions
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
@@ -19,7 +24,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from flexwire.schema.served import Served
-    from flexwire.schema.spec import FieldSpec
+    from flexwire.schema.spec import FieldSpec, FieldType
+    from flexwire.schema.union import Fields, Mention
 
 
 # A structure held by value is made with the one that holds it, and specs may double it each level.
@@ -27,7 +33,15 @@ _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """What knows how to find a class again, in another process."""
+    """What a class was made from: it finds the class again, in another process."""
+
+    classes: dict[str, type[MessageStruct]]
+    # By structure the fields that `repr` never leaves out, once it was asked for one.
+    shown: dict[str, frozenset[str]]
+
+    @property
+    def fields(self) -> Fields:
+        """What the specs say of each field, by structure and attribute."""
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Give a function and its first arguments; a structure's name and values follow."""
@@ -39,7 +53,8 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes; after
     lenient reading a key may be above 2**31 - 1, see `flexwire.wire.tags`. Objects can be pickled,
     also those of a release's layout and of one's own specs. Evaluating what `repr` shows makes an
-    equal object; it leaves out what has its default.
+    equal object; what has its default is left out, but for fields that every version has and whose
+    spec gives no default: partition 0 is one partition of many.
     """
 
     definition: ClassVar[Origin]
@@ -50,6 +65,21 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         # A class found by its name takes any fields; those of `flexwire.messages` are typed.
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
+    @classmethod
+    def of(cls, /, **fields: Any) -> Self:
+        """Make an object of plain values: structures are mappings, or objects, at every depth.
+
+        Names are those of Python's attributes. The class itself takes mappings too, and writes
+        them, but keeps them as they are: it is not equal to what it decodes to. Raises
+        `ArgumentError` with the path of a name that is not a field, and the nearest one.
+
+        >>> from flexwire.codec import message
+        >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name
+        'orders'
+        """
+        made: Self = _made(cls, fields, "")
+        return made
+
     def replace(self, **changes: Any) -> Self:
         """Give a copy with other values in the fields named.
 
@@ -59,24 +89,86 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         >>> from flexwire.codec import message
         >>> ping = message("RequestHeader")(correlation_id=7, client_id="ping")
         >>> ping.replace(correlation_id=8)
-        RequestHeader(correlation_id=8, client_id='ping')
+        RequestHeader(request_api_key=0, request_api_version=0, correlation_id=8, client_id='ping')
         """
         return msgspec.structs.replace(self, **changes)
 
     @recursive_repr()
     def __repr__(self) -> str:
         cls = type(self)
-        plain = cls()
+        plain, always = cls(), _always_shown(cls)
         # A field whose attribute was deleted has no value to show.
         fields = (name for name in self.__struct_fields__ if hasattr(self, name))
         values = ((name, getattr(self, name)) for name in fields)
-        shown = (f"{name}={value!r}" for name, value in values if value != getattr(plain, name))
+        shown = (
+            f"{name}={value!r}"
+            for name, value in values
+            if name in always or value != getattr(plain, name)
+        )
         return f"{cls.__qualname__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         restore, arguments = type(self).definition.restore()
         values = tuple(getattr(self, name) for name in self.__struct_fields__)
         return restore, (*arguments, type(self).__name__, values)
+
+
+def _made(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
+    """Make an object of a class, and objects of the mappings in it; ``path`` is where it stands."""
+    known = cls.definition.fields[cls.__name__]
+    made = {}
+    for name, value in fields.items():
+        if name not in known and name != UNKNOWN_TAGGED_FIELDS:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            where = f" at {path}" if path else ""
+            raise ArgumentError(f"{cls.__qualname__}{where} has no field {short(name)}{hint}")
+        here = f"{path}.{name}" if path else name
+        made[name] = (
+            _plain_made(cls, known[name][0][0].type, value, here) if name in known else value
+        )
+    return cls(**made)
+
+
+def _plain_made(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
+    """Make a field's value: what is neither a mapping nor a list of some stays as it is."""
+    if not kind.is_array:
+        return _structure(cls, kind, value, path)
+    if not isinstance(value, list | tuple):
+        return value
+    return [_structure(cls, kind, item, f"{path}[{at}]") for at, item in enumerate(value)]
+
+
+def _structure(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
+    if kind.is_struct and isinstance(value, Mapping):
+        return _made(cls.definition.classes[kind.name], value, path)
+    return value
+
+
+def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
+    """The fields that a reader looks for, whatever their value.
+
+    They stand on the wire in every version that the structure has, and their spec gives no default.
+    """
+    shown = cls.definition.shown
+    if cls.__name__ not in shown:
+        shown[cls.__name__] = _identifying(cls.definition.fields[cls.__name__])
+    return shown[cls.__name__]
+
+
+def _identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
+    present = {
+        name: reduce(or_, ((one.versions | one.tagged_versions) & served for one, served in said))
+        for name, said in fields.items()
+    }
+    whole = reduce(or_, present.values(), Versions.NONE)
+    return frozenset(
+        name
+        for name, said in fields.items()
+        if present[name] == whole
+        and not said[0][0].default
+        and not any(one.tagged_versions for one, _ in said)
+    )
 
 
 class ClassBuilder:

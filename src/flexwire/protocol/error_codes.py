@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from flexwire.protocol.error_meanings import MEANINGS
+
 NO_ERROR: Final = 0
 REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
@@ -111,7 +113,7 @@ class ErrorCode(NamedTuple):
     """An error code: its name, the release with which it came, and what else it was called.
 
     ``since`` is "2.4" for all that 2.4 has. ``former_name`` is what releases before ``renamed``
-    call it. ``is_retriable``: the same may succeed later.
+    call it. ``is_retriable``: the same may succeed later. ``meaning`` is in our words.
     """
 
     code: int
@@ -120,6 +122,11 @@ class ErrorCode(NamedTuple):
     is_retriable: bool
     former_name: str | None = None
     renamed: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What has happened, and what mends it or who does."""
+        return MEANINGS[self.name]
 
 
 def error_codes() -> tuple[ErrorCode, ...]:

@@ -143,6 +143,7 @@ _TAKEN = frozenset(
         "encoder",
         "entry",
         "from_json",
+        "of",
         "replace",
         "to_json",
         "unknown_tagged_fields",

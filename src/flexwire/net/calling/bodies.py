@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import flexwire
 from flexwire.arguments import refuse
-from flexwire.codec.json_form import write_json
 from flexwire.errors import JsonFormError
 from flexwire.net.header_tags import split_header_tag
 from flexwire.protocol.records_form import encode_records
@@ -54,16 +53,16 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
         reason = "nested too deeply"
         raise JsonFormError(reason, message=kind.entry.name, version=version) from None
     names = kind.definition.served.former_names(version)
-    records = records_names(kind, version)
+    records, own = records_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
     try:
         for one in structures(form, kind.definition.schema(version), names):
             former = names.get(one.schema.name, {})
             _refuse_absent(one, former)
             _encode_records(one, records)
-            _fill(one, former, OWN_DEFAULTS.get(kind.entry.name, {}))
+            _fill(one, former, own)
     except JsonFormError as error:
         raise error.within(kind.entry.name, version) from None
-    return kind.from_json(form, version)
+    return kind.from_json(form, version, defaults=True)
 
 
 def parse_header_tag(text: str) -> tuple[int, bytes]:
@@ -99,14 +98,7 @@ def _refuse_absent(one: Structure, former: Mapping[str, str]) -> None:
 
 def _fill(one: Structure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
     given = {former.get(name, name) for name in one.form}
-    missing = [
-        found
-        for found in one.schema.fields
-        if found.presence is Presence.INLINE and found.json_name not in given
-    ]
-    if not missing:
-        return
-    defaults = write_json({}, one.schema)
-    for found in missing:
+    for found in one.schema.fields:
         name = found.json_name
-        one.form[name] = own.get(name, defaults[name])
+        if found.presence is Presence.INLINE and name in own and name not in given:
+            one.form[name] = own[name]

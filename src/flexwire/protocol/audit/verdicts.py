@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
 _API_VERSIONS = 18
-_HOUR_US = 3_600_000_000
+# The units of how long a client was seen, the longest first; below the last it is as good as none.
+_UNITS_US = (
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+)
+_THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +77,24 @@ def _nothing(conduct: Conduct, release: str) -> _Told:
     apis = "1 API" if seen == 1 else f"{seen} APIs"
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
     seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
-    span = f"{spread} in {seen_us / _HOUR_US:.3g} hours"
+    span = f"{spread} in {_lasting(seen_us)}"
     reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates; {span}"
     return _Told("nothing seen against it", "versions", reason)
+
+
+def _lasting(microseconds: int) -> str:
+    """How long that is, in a unit that a reader has a feeling for, to three digits.
+
+    >>> _lasting(1_905), _lasting(1_000_000), _lasting(90 * 60_000_000)
+    ('less than a second', '1 second', '1.5 hours')
+    """
+    for unit, length in _UNITS_US:
+        many = microseconds / length
+        # What three digits would round up to the next unit is said in that.
+        if many >= _ROUNDED_UP:
+            told = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
+            return f"{told} {unit}{'' if told == '1' else 's'}"
+    return "less than a second"
 
 
 def _about_versions(

@@ -33,7 +33,8 @@ class Answer:
     row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
     what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
     them is among the logs of an analysis, which alone can: their state is in no table. One
-    ``of_logs`` has nothing to say without log segments.
+    ``of_logs`` has nothing to say without log segments. ``of_state`` names the answer that says of
+    internal topics what this one says of traffic.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Answer:
     labelled: Callable[[str | Path], Ask] | None = None
     asks: tuple[str, ...] = ()
     of_logs: bool = False
+    of_state: str = ""
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

@@ -127,7 +127,8 @@ ANSWER: Final = Answer(
     meaning="Error codes in responses by client, API and topic; a response has as many as it has "
     "partitions or topics that failed.",
     advice="Look for codes that go on after their cause is gone, and for those that no retry "
-    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does.",
+    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does. What a code means, "
+    "'flexwire schema errors CODE' says.",
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),

@@ -158,5 +158,6 @@ ANSWER: Final = Answer(
         ShownColumn("max_lag", "Largest", "count"),
     ),
     ask=lag,
+    of_state="group_offsets",
     picture=Picture("Lag at the last commit", "lag"),
 )

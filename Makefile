@@ -108,7 +108,7 @@ wheel: environment
 
 try-wheel: wheel
 	.venv/bin/python -m tools.try_wheel dist/flexwire-*-manylinux_2_17_$(shell uname -m).whl --python $(PYTHONS) \
-	  --level x86-64-v3 x86-64 --guard
+	  --level '' x86-64-v3 x86-64 --guard
 
 lint: environment
 	.venv/bin/ruff check

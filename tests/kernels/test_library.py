@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-V3, BASELINE = (one for one in library.LEVELS if one.machine == "x86_64")
+V4, V3, BASELINE = (one for one in library.LEVELS if one.machine == "x86_64")
 ALL_FLAGS = "flags\t\t: " + " ".join(["fpu", *sorted(V3.flags), "avx512f"])
+NEWEST_FLAGS = "flags\t\t: " + " ".join(["fpu", *sorted(V4.flags)])
 
 
 class Loaded:
@@ -69,6 +70,16 @@ def test_a_processor_that_lacks_anything_of_a_level_lacks_it(wheel: Path, flag: 
     kept = [one for one in ALL_FLAGS.split() if one != flag]
     (wheel.parent / "cpuinfo").write_text(" ".join(kept))
     assert level() == "x86-64"
+
+
+def test_the_newest_level_is_of_processors_that_multiply_whole_vectors(wheel: Path) -> None:
+    for lacking in V4.flags - V3.flags:
+        kept = [one for one in NEWEST_FLAGS.split() if one != lacking]
+        (wheel.parent / "cpuinfo").write_text(" ".join(kept))
+        assert level() == "x86-64-v3"
+    (wheel.parent / "cpuinfo").write_text(NEWEST_FLAGS)
+    assert level() == "x86-64-v4"
+    assert V3.flags < V4.flags
 
 
 def test_where_nothing_is_said_of_the_processor_the_oldest_is_taken(wheel: Path) -> None:

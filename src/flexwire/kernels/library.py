@@ -50,8 +50,16 @@ _V3 = frozenset({
     *("abm", "avx", "avx2", "bmi1", "bmi2", "cx16", "f16c", "fma", "lahf_lm", "movbe", "pni"),
     *("popcnt", "sse4_1", "sse4_2", "ssse3", "xsave"),
 })  # fmt: skip
-# The newest first. Carry-less products are in no level, and crcs take them (`records/crc.py`).
+_V4 = _V3 | {f"avx512{one}" for one in ("bw", "cd", "dq", "f", "vl")}
+# The newest first. Carry-less products are in no level, and crcs take them (`records/crc.py`), of
+# whole vectors where they are that wide. What LLVM knows by the level, kernels are told here.
 LEVELS = (
+    Level(
+        "x86_64",
+        "x86-64-v4",
+        "+avx512f,+pclmul,+sse4.2,+vpclmulqdq",
+        _V4 | {"pclmulqdq", "vpclmulqdq"},
+    ),
     Level(
         "x86_64",
         "x86-64-v3",

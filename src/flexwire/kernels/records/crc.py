@@ -1,40 +1,31 @@
-"""CRC-32C by the processor's own instruction, three stretches at a time.
+"""CRC-32C by the processor's own instruction, three stretches at a time; longer ones are folded.
 
 The instruction takes eight bytes in three cycles, and begins another each cycle: three stretches of
-a batch are done side by side, and their remainders put together as polynomials over GF(2).
+a batch are done side by side, and their remainders put together as polynomials over GF(2). Where
+the processor multiplies whole vectors so (`records/crc_folding.py`), most of a batch is folded.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 
 from flexwire.kernels.machine import intrinsic, load_uint8, load_word, part
+from flexwire.kernels.records.crc_folding import BLOCK, FOLDS, features, fold, power
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CONFIG: Any = import_module("numba.core.config")
-
-
-def _features() -> set[str]:
-    """Give what LLVM may use: of this processor, or of the kind that numba compiles for."""
-    if _CONFIG.CPU_NAME is None and _CONFIG.CPU_FEATURES is None:
-        return {name for name, has in get_host_cpu_features().items() if has}
-    return {one[1:] for one in (_CONFIG.CPU_FEATURES or "").split(",") if one.startswith("+")}
-
-
-HAS_CRC = {"sse4.2", "pclmul"} <= _features()
+HAS_CRC = {"sse4.2", "pclmul"} <= features()
 """Whether kernels may use the instructions; if not, what `crc_of` gives is not a crc."""
+# numba leaves out what a constant rules out.
+_FOLDS = FOLDS
 
 _WORD = types.int64
-_START = 0xFFFFFFFF
-# x^32 + … + 1 of CRC-32C, the lowest power in the highest bit, without x^32.
-_POLYNOMIAL = 0x82F63B78
+START = 0xFFFFFFFF
+"""The remainder that a crc begins with, and what is added to the last."""
 _LONG, _SHORT = 512, 64
 # Three stretches are three places at once, which processors do not foresee.
 _LINE, _AHEAD = 64, 4 * 3 * _LONG
@@ -120,20 +111,12 @@ multiply: Callable[[int, int], int] = _multiply
 prefetch: Callable[[int], None] = _prefetch
 
 
-def _power(exponent: int) -> int:
-    """Give x to a power, modulo the polynomial, the lowest power in the highest of 32 bits."""
-    remainder = 1 << 31
-    for _ in range(exponent):
-        remainder = remainder >> 1 ^ (_POLYNOMIAL if remainder & 1 else 0)
-    return remainder
-
-
 def _ahead(size: int) -> int:
     """Give what moves a remainder ``size`` bytes on.
 
     A product of two 32-bit polynomials stands one bit too low, and `step` multiplies by x^32.
     """
-    return _power(8 * size - 33)
+    return power(8 * size - 33)
 
 
 _LONG_ONCE, _LONG_TWICE = _ahead(_LONG), _ahead(2 * _LONG)
@@ -154,9 +137,8 @@ def _three(crc: int, position: int, size: int, once: int, twice: int) -> int:
 
 
 @part
-def crc_of(position: int, end: int) -> int:
-    """Give the CRC-32C of the bytes from ``position`` to ``end``: a number of 32 bits, unsigned."""
-    crc: int = _START
+def add_bytes(crc: int, position: int, end: int) -> int:
+    """Give the remainder with the bytes from ``position`` to ``end`` more."""
     while end - position >= 3 * _LONG:
         for line in range(_AHEAD, _AHEAD + 3 * _LONG, _LINE):
             prefetch(position + line)
@@ -171,4 +153,16 @@ def crc_of(position: int, end: int) -> int:
     while position < end:
         crc = byte_step(crc, load_uint8(position))
         position += 1
-    return crc ^ _START
+    return crc
+
+
+@part
+def crc_of(position: int, end: int) -> int:
+    """Give the CRC-32C of the bytes from ``position`` to ``end``: a number of 32 bits, unsigned."""
+    crc: int = START
+    if _FOLDS and end - position >= BLOCK:
+        stop = end - (end - position) % BLOCK
+        first, second = fold(crc, position, stop)
+        crc = step(step(0, first), second)
+        position = stop
+    return add_bytes(crc, position, end) ^ START

@@ -96,3 +96,9 @@ def symbols(given: Iterable[int], lengths: Sequence[int]) -> str:
     """Give the bits of symbols by the code of these lengths."""
     words = codewords(lengths)
     return "".join(words[one] for one in given)
+
+
+def stored(content: bytes) -> bytes:
+    """Give a block that is not the last, and holds a content as it is."""
+    size = len(content)
+    return b"\0" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + content

@@ -29,6 +29,7 @@ from tests.columnar.gzip_members import (
     dynamic,
     member,
     number,
+    stored,
     to_bytes,
     written,
 )
@@ -171,7 +172,9 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     source = random.Random(8)
     taken: dict[int, int] = {}
     refused = 0
-    for _ in range(times(4000)):
+    # What random bits find by any distance.
+    before = stored(source.randbytes(33_000))
+    for _ in range(times(2000)):
         many, few = source.randrange(257, 287), source.randrange(1, 31)
         literals = placed(source, complete(source, source.randrange(2, 257)), many)
         if source.random() < 0.95 and not literals[END]:
@@ -187,18 +190,18 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
         data = "".join(words[0][one] for one in source.choices(some, k=source.choice([0, 40, 400])))
         width = source.choice([0, 9, 99, 999])
         data += number(source.getrandbits(width), width)
-        stream = to_bytes(dynamic(literals, distances, data + words[0].get(END, "") * 3))
-        for cut in (len(stream), *source.sample(range(1, len(stream)), 3)):
+        stream = before + to_bytes(dynamic(literals, distances, data + words[0].get(END, "") * 3))
+        for cut in (len(stream), *source.sample(range(len(before), len(stream)), 3)):
             found = is_the_same(without_rest(stream[:cut]))
             # One codeword for the end alone is no code to the kernel.
             assert found is not None or sum(map(bool, literals)) == 1
             longest = max(literals)
             taken[longest] = taken.get(longest, 0) + bool(found)
             refused += not found
-    assert sum(taken.values()) > 2000
+    assert sum(taken.values()) > 1000
     # Some that the first table has no place for.
     assert taken[15] > 100
-    assert refused > 2000
+    assert refused > 1000
 
 
 @pytest.mark.slow

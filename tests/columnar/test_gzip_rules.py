@@ -17,6 +17,7 @@ from tests.columnar.gzip_members import (
     dynamic,
     member,
     number,
+    stored,
     symbols,
     to_bytes,
 )
@@ -53,6 +54,14 @@ RULES: dict[str, tuple[bytes, bytes | None]] = {
     "a match of nothing": (fixed(MATCH + number(0, 5)), None),
     "a distance of no meaning": (fixed(A, MATCH + "11110"), None),
     "the other": (fixed(A, MATCH + "11111"), None),
+    "a distance of no meaning, with enough before it": (
+        stored(bytes(40_000)) + fixed(MATCH + "11110" + number(0, 14)),
+        None,
+    ),
+    "the longest distance": (
+        stored(b"ab" + bytes(32_766)) + fixed(MATCH + "11101" + number((1 << 13) - 1, 13)),
+        b"ab" + bytes(32_766) + b"ab\0",
+    ),
     "a length of no meaning": (fixed(A, symbols([286], FIXED), "00000"), None),
     "another": (fixed(A, symbols([287], FIXED), "00000"), None),
     "the longest match": (fixed(A, symbols([285], FIXED) + "00000"), b"a" * 259),
@@ -125,9 +134,13 @@ RULES |= {
         repeating(zeros(253) + ONE + zeros(2) + WORDS[1] + WORDS[1] + WORDS[1], DATA),
         b"\xfd",
     ),
-    "a last length before the first": (repeating(again(3) + zeros(254) + ONE * 2, DATA), None),
+    "a last length before the first": (
+        repeating(again(3) + zeros(94) + ONE + zeros(158) + ONE * 3, DATA),
+        None,
+    ),
     "more repeated than there are": (repeating(PLAIN + ONE + again(3), DATA), None),
     "more zeros than there are": (repeating(PLAIN + ONE + zeros(3), DATA), None),
+    "one more": (repeating(PLAIN + ONE + zeros(3), DATA, counts=(257, 3)), None),
     "many more": (repeating(PLAIN + ONE + zeros(138), DATA), None),
     "a code of lengths that is not complete": (
         to_bytes(dynamic(TWO, PAIR, DATA, code=[3, *[4] * 13, 0, 0, 0, 0, 0])),

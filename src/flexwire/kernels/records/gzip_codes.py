@@ -208,8 +208,6 @@ def build(memory: int, kind: int, lengths: int, count: int) -> bool:
     """Build the table of a code of ``count`` symbols; False where zlib, or a doubt, refuses it."""
     table, bits, _ = _table_of(memory, kind)
     left = _sort(memory, lengths, count)
-    if left < 0:
-        return False
     if left:
         return _fill_incomplete(memory, kind, left)
     codeword = place = length = 0

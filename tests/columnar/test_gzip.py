@@ -204,6 +204,25 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     assert refused > 1000
 
 
+def test_the_longest_codewords_one_after_the_other_are_read() -> None:
+    # Two literals of 11 bits, a length of 15 and 5 more, a distance of 15 and 13 more, so that what
+    # is at hand ends within any of them.
+    literals, distances = [0] * 286, [0] * 30
+    for length, symbol in enumerate([END, *range(9), 97, *range(9, 13), 284], 1):
+        literals[symbol] = min(length, 15)
+    for length, symbol in enumerate([*range(14), 28, 29], 1):
+        distances[symbol] = min(length, 15)
+    words = [codewords(literals), codewords(distances)]
+    before = random.Random(11).randbytes(32_768)
+    for each in (1, 2, 3, 5):
+        data = ""
+        for extra in range(0, 31, each):
+            data += words[0][97] * (extra % 3) + words[0][284] + number(extra, 5)
+            data += words[1][29] + number(8191 - 97 * extra, 13)
+        stream = stored(before) + to_bytes(dynamic(literals, distances, data + words[0][END]))
+        assert is_the_same(stream)
+
+
 @pytest.mark.slow
 def test_every_match_is_copied_as_zlib_copies_it() -> None:
     source = random.Random(9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import cramjam
@@ -19,6 +20,8 @@ from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in
 from flexwire.records import Compression
 from flexwire.records.deflate import deflate
 from flexwire.records.inflate import inflate
+from flexwire.wire.batch_layout import LZ4
+from tests.columnar.inflated import LIMIT, inflated_by_kernel
 from tests.columnar.lz4_frames import (
     BLOCK_CHECKSUM,
     CONTENT_CHECKSUM,
@@ -33,51 +36,9 @@ from tests.columnar.lz4_frames import (
 )
 from tests.searching import times
 
-LIMIT = 1 << 21
-LZ4 = 3
+run = partial(inflated_by_kernel, LZ4)
 # Five letters, then four bytes of 5 before, then a last sequence of five letters.
 BLOCK = b"\x50abcde" + b"\x05\x00" + b"\x50fghij"
-
-
-def run(
-    data: bytes, *, limit: int = LIMIT, size: int = LIMIT, mark: int | None = None
-) -> bytes | None:
-    """Inflate by the kernel; None where it asks. Nothing is written from the room's end on."""
-    raw = np.frombuffer(data, np.uint8)
-    room = np.full(size + 64, 0xA5, np.uint8)
-    table = np.zeros((1, L.BATCH // 8), np.int64)
-    begin = address(raw)
-    table[0, [L.B_START // 8, L.B_END // 8]] = begin, begin + len(data)
-    table[0, L.B_ATTRIBUTES // 8] = LZ4
-    words = np.zeros(F.INFLATE // 8, np.int64)
-    target = address(room)
-    for word, value in (
-        (F.I_TABLE, address(table)),
-        (F.I_ROWS, 1),
-        (F.I_ENOUGH, 1),
-        (F.I_TARGET, target),
-        (F.I_STOP, target + size),
-        (F.I_LIMIT, limit),
-        (F.I_BUDGET, 77),
-    ):
-        words[word // 8] = value
-    inflate_lz4 = kernel("inflate_lz4")
-    assert inflate_lz4 is not None, "the kernels run on every machine that runs the tests"
-    status = inflate_lz4(address(words), 0, 0)
-    end = min(size, limit) if mark is None else mark
-    assert (room[end:] == 0xA5).all(), "written beyond the room"
-    start, stop = (int(table[0, word // 8]) for word in (L.B_START, L.B_END))
-    if status == F.ASK:
-        assert (start, stop) == (begin, begin + len(data)), "what is asked for is as it was"
-        assert words[F.I_TARGET // 8] == target
-        assert words[F.I_FIRST // 8] == words[F.I_TOTAL // 8] == 0
-        return None
-    assert status == F.INFLATED
-    assert words[F.I_FIRST // 8] == 1
-    assert words[F.I_TARGET // 8] == stop
-    assert words[F.I_TOTAL // 8] == stop - start
-    assert table[0, L.B_BUDGET // 8] == 77
-    return room[: stop - start].tobytes()
 
 
 def library(data: bytes, limit: int = LIMIT) -> bytes | None:
@@ -271,16 +232,16 @@ def test_batches_of_a_table_are_passed_over_inflated_or_asked_for() -> None:
         (F.I_LIMIT, 1000),
     ):
         words[word // 8] = value
-    inflate_lz4 = kernel("inflate_lz4")
-    assert inflate_lz4 is not None
-    assert inflate_lz4(address(words), 0, 0) == F.ASK
+    inflate_batches = kernel("inflate_batches")
+    assert inflate_batches is not None
+    assert inflate_batches(address(words), 0, 0) == F.ASK
     assert words[F.I_FIRST // 8] == 5
     assert words[F.I_TOTAL // 8] == len(sound) + 14 + 14
     assert room[:28].tobytes() == b"abcdeabcdfghij" * 2
     words[F.I_FIRST // 8], words[F.I_ENOUGH // 8] = 6, 14 + words[F.I_TOTAL // 8]
-    assert inflate_lz4(address(words), 0, 0) == F.INFLATED
+    assert inflate_batches(address(words), 0, 0) == F.INFLATED
     assert words[F.I_FIRST // 8] == 7
     # With enough, nothing more is inflated.
     words[F.I_FIRST // 8] = 6
-    assert inflate_lz4(address(words), 0, 0) == F.INFLATED
+    assert inflate_batches(address(words), 0, 0) == F.INFLATED
     assert words[F.I_FIRST // 8] == 6

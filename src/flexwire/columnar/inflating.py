@@ -16,7 +16,7 @@ from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L 
 from flexwire.records.attributes import COMPRESSIONS
 from flexwire.records.batch import object_budget
 from flexwire.records.inflate import inflate, inflate_into
-from flexwire.wire.batch_layout import COMPRESSION_MASK, HEADER_SIZE, LZ4, RECORD_BATCH, ZSTD
+from flexwire.wire.batch_layout import COMPRESSION_MASK, GZIP, HEADER_SIZE, LZ4, RECORD_BATCH, ZSTD
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
+        # What the kernel inflates, as far as is known.
+        self._for_kernel = {LZ4, GZIP}
         # What there was no room for.
         self._beside: list[Words] = []
 
@@ -92,7 +94,7 @@ class Inflater:
             todo.bounds = _zstd_bounds(table)
         row = total = 0
         while row < len(table) and total < enough:
-            if todo.compressions[row] == LZ4:
+            if todo.compressions[row] in self._for_kernel:
                 row, total = self._run_kernel(table, row, total, enough)
             if row < len(table) and total < enough:
                 total += self._ask_codec(todo, row)
@@ -108,8 +110,8 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _run_kernel(self, table: Words, row: int, total: int, enough: int) -> tuple[int, int]:
-        """Inflate lz4 batches up to one for a codec; gives its row, and the bytes until then."""
-        run = kernel("inflate_lz4")
+        """Inflate batches up to one for a codec; gives its row, and the bytes until then."""
+        run = kernel("inflate_batches")
         if run is None:
             return row, total
         words = np.zeros(F.INFLATE // _WORD, np.int64)
@@ -126,6 +128,8 @@ class Inflater:
         ):
             words[word // _WORD] = value
         run(address(words), 0, 0)
+        if not words[F.I_GZIP // _WORD]:
+            self._for_kernel.discard(GZIP)
         self._used = int(words[F.I_TARGET // _WORD]) - self._begin
         return int(words[F.I_FIRST // _WORD]), int(words[F.I_TOTAL // _WORD])
 

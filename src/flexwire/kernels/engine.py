@@ -22,7 +22,7 @@ KERNELS = {
     "measure": ("columns.writing", "measure"),
     "scan_records": ("records.scanning", "scan"),
     "scan_pieces": ("records.scanning", "scan_pieces"),
-    "inflate_lz4": ("records.inflating", "inflate"),
+    "inflate_batches": ("records.inflating", "inflate"),
     "bound_zstd": ("records.bounding", "bound"),
     "read_records": ("records.columns_reading", "read"),
     "sum_records": ("records.summing", "sum_records"),

@@ -1,4 +1,4 @@
-"""Inflates the lz4 batches of a table, all in one call."""
+"""Inflates the lz4 and gzip batches of a table, all in one call."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from flexwire.kernels.records.columns_layout import (
     B_START,
     BATCH,
 )
+from flexwire.kernels.records.crc import HAS_CRC
+from flexwire.kernels.records.gzip import inflate_member
 from flexwire.kernels.records.inflating_layout import (
     ASK,
     I_BUDGET,
     I_ENOUGH,
     I_FIRST,
+    I_GZIP,
     I_LIMIT,
     I_ROWS,
     I_STOP,
@@ -25,15 +28,19 @@ from flexwire.kernels.records.inflating_layout import (
     INFLATED,
 )
 from flexwire.kernels.records.lz4 import inflate_frames
-from flexwire.wire.batch_layout import COMPRESSION_MASK, LZ4, NO_COMPRESSION
+from flexwire.wire.batch_layout import COMPRESSION_MASK, GZIP, LZ4, NO_COMPRESSION
 
 
 @part
-def _inflate_batch(call: int, batch: int) -> bool:
-    """Inflate the records of an lz4 batch; False if the library has to do it."""
+def _inflate_batch(call: int, batch: int, compression: int) -> bool:
+    """Inflate the records of a batch; False if a library has to do it."""
     target, stop = load_word(call + I_TARGET), load_word(call + I_STOP)
     room = min(load_word(call + I_LIMIT), stop - target) + target
-    end = inflate_frames(load_word(batch + B_START), load_word(batch + B_END), target, room)
+    start, after, end = load_word(batch + B_START), load_word(batch + B_END), -1
+    if compression == LZ4:
+        end = inflate_frames(start, after, target, room)
+    elif compression == GZIP and HAS_CRC:
+        end = inflate_member(start, after, target, room)
     if end < 0:
         return False
     store_word(batch + B_START, target)
@@ -50,6 +57,7 @@ def inflate(call: int, _unused: int, _also_unused: int) -> int:
     Batches that are skipped, empty or not compressed are passed over. INFLATED where there is
     enough, or all are done; ASK where the next is for a codec.
     """
+    store_word(call + I_GZIP, 1 if HAS_CRC else 0)
     while load_word(call + I_FIRST) < load_word(call + I_ROWS) and load_word(
         call + I_TOTAL
     ) < load_word(call + I_ENOUGH):
@@ -59,7 +67,7 @@ def inflate(call: int, _unused: int, _also_unused: int) -> int:
             if compression != NO_COMPRESSION and load_word(batch + B_START) != load_word(
                 batch + B_END
             ):
-                if compression != LZ4 or not _inflate_batch(call, batch):
+                if not _inflate_batch(call, batch, compression):
                     return ASK
             size = load_word(batch + B_END) - load_word(batch + B_START)
             store_word(call + I_TOTAL, load_word(call + I_TOTAL) + size)

@@ -73,7 +73,7 @@ def _long_length(source: int, stop: int, length: int) -> tuple[int, int]:
 
 
 @part
-def _repeat(target: int, offset: int, length: int, room: int) -> None:
+def repeat(target: int, offset: int, length: int, room: int) -> None:
     """Copy from ``offset`` bytes before the target; what is copied may begin with what it makes."""
     end = target + length
     distance = offset
@@ -139,7 +139,7 @@ def _inflate_block(source: int, stop: int, target: int, window: int, room: int) 
         length += _LEAST_MATCH
         if offset == 0 or offset > target - window or length > room - _LAST_LITERALS - target:
             return -1
-        _repeat(target, offset, length, room)
+        repeat(target, offset, length, room)
         target += length
     return -1
 

@@ -1,7 +1,7 @@
-"""Inflates lz4 and bounds zstd where data and room end against pages that nobody may touch.
+"""Inflates lz4 and gzip and bounds zstd where data and room end against pages nobody may touch.
 
-``python -m tests.columnar.lz4_guard ROUNDS [--lie input|output]``: with a lie the kernels are told
-that some bytes more are there, which proves that the pages guard.
+``python -m tests.columnar.inflating_guard ROUNDS [--lie input|output]``: with a lie the kernels are
+told that some bytes more are there, which proves that the pages guard.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in t
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.records import Compression
 from flexwire.records.deflate import deflate
+from flexwire.wire.batch_layout import GZIP, LZ4, ZSTD
+from tests.columnar.gzip_members import written
 from tests.columnar.lz4_frames import contents, library_frames
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
 LONGEST = 3000
-LZ4, ZSTD = 3, 4
 _BYTES = [0, 1, 0x0F, 0x1F, 0xF0, 0xFF]
 
 
@@ -35,19 +36,25 @@ def frames(source: random.Random) -> list[bytes]:
     return [one for one in found if len(one) <= LONGEST]
 
 
+def members(source: random.Random) -> list[bytes]:
+    """Give sound members of gzip; their damage is seen after all is inflated."""
+    short = [one[: source.choice([30, 300, LONGEST])] for one in contents(source)]
+    return [one for content in short for one in written(content) if len(one) <= LONGEST]
+
+
 def main(rounds: int, lie: str | None) -> None:
     """Inflate damaged frames into rooms of every size."""
     source = random.Random(rounds)
-    sound = {LZ4: frames(source)}
+    sound = {LZ4: frames(source), GZIP: members(source)}
     sound[ZSTD] = [bytes(cramjam.zstd.compress(one[:LONGEST])) for one in contents(source)]
     data, room = Guarded(), Guarded()
-    inflate_lz4 = kernel("inflate_lz4")
-    assert inflate_lz4 is not None
+    inflate_batches = kernel("inflate_batches")
+    assert inflate_batches is not None
     table = np.zeros((1, L.BATCH // 8), np.int64)
     words = np.zeros(F.INFLATE // 8, np.int64)
-    inflated = 0
+    inflated = {LZ4: 0, GZIP: 0}
     for _ in range(rounds):
-        compression = source.choice([LZ4, LZ4, LZ4, ZSTD])
+        compression = source.choice([LZ4, LZ4, LZ4, GZIP, GZIP, GZIP, ZSTD])
         raw = bytearray(source.choice(sound[compression]))
         for _ in range(source.choice([0, 1, 1, 2, 4])):
             at = source.randrange(min(7, len(raw) - 1), len(raw))
@@ -55,6 +62,10 @@ def main(rounds: int, lie: str | None) -> None:
         cut = len(raw) if source.random() < 0.7 else source.randrange(1, len(raw))
         begin = data.put(bytes(raw[:cut]))
         size = source.choice([LONGEST, 300, 30, source.randrange(LONGEST)])
+        declared = int.from_bytes(raw[-4:], "little")
+        if compression == GZIP and declared <= LONGEST and source.random() < 0.5:
+            # All that it declares, or one byte too few.
+            size = declared - min(declared, source.randrange(2))
         table[0, L.B_START // 8] = begin
         table[0, L.B_END // 8] = begin + cut + (32 if lie == "input" else 0)
         table[0, L.B_ATTRIBUTES // 8] = compression
@@ -72,8 +83,8 @@ def main(rounds: int, lie: str | None) -> None:
             (F.I_LIMIT, 1 << 20),
         ):
             words[word // 8] = value
-        inflated += inflate_lz4(address(words), 0, 0) == F.INFLATED
-    print(f"{rounds} rounds, {inflated} frames inflated")  # noqa: T201 - what the test reads
+        inflated[compression] += inflate_batches(address(words), 0, 0) == F.INFLATED
+    print(f"{rounds} rounds, {inflated[LZ4]} frames inflated, {inflated[GZIP]} members")  # noqa: T201 - what the test reads
 
 
 if __name__ == "__main__":

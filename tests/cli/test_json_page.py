@@ -6,11 +6,14 @@ Write `docs/json.md` anew with ``python -m tests.cli.test_json_page``.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import tempfile
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import click
 from click.testing import CliRunner
@@ -21,6 +24,7 @@ from flexwire.capture.tls.counts import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.kernels.running import Running
+from flexwire.net import HostPort, TapStatistics
 from flexwire.records import Record, encode_batch
 from tests.protocol.payloads import frame, make, request_payload
 
@@ -93,12 +97,39 @@ def printed() -> dict[str, list[Any]]:
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
     counts.damaged.append(Unreadable("a", 0, "a reason"))
     found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]
+    found["tap, each line"] = _of_tap()
     ran_on = [Running("wheel", "x86-64-v3", True, "a reason"), Running("numba", None, True, "")]
     found["warmup"] = [
         warmup._as_json(running, seconds, seconds)
         for running, seconds in zip(ran_on, (1.0, None), strict=True)
     ]
     return found
+
+
+def _of_tap() -> list[Any]:
+    """What a tap prints that is stopped as soon as it listens."""
+
+    async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
+        ready(SimpleNamespace(listen_address=HostPort("127.0.0.1", 19092)))
+        return TapStatistics(requests=3)
+
+    arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
+    # With a handler there already, the tap sets up none.
+    handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
+    with patch("flexwire.net.running.run_tap", run_tap), handlers:
+        ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 0, ran.output
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_a_tap_says_where_it_listens_and_then_what_it_counted() -> None:
+    listening, stopped = _of_tap()
+    assert listening["type"] == "listening"
+    assert listening["address"] == "127.0.0.1:19092"
+    assert stopped["type"] == "stopped"
+    # A count of nothing is said too, unlike in text.
+    assert (stopped["requests"], stopped["notCaptured"]) == (3, 0)
+    assert "openConnections" not in stopped
 
 
 def shape(*values: Any, indent: str = "") -> str:
@@ -118,7 +149,7 @@ def _kind(value: Any) -> str:
     return "null" if value is None else names[type(value)]
 
 
-ROWS = {"file", "batch", "record", "finding", "gap"}
+ROWS = {"file", "batch", "record", "finding", "gap", "listening", "stopped"}
 
 
 def _of_kind(kind: str, values: list[Any], indent: str) -> str:
@@ -158,8 +189,8 @@ def test_the_page_is_what_the_commands_print() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-# What makes `facts.json`, is always JSON, runs without end, or is what a shell reads.
-WITHOUT = {"completion", "demo", "tap", "decode"}
+# What makes `facts.json`, is always JSON, or is what a shell reads.
+WITHOUT = {"completion", "demo", "decode"}
 
 
 def test_every_command_takes_a_format() -> None:

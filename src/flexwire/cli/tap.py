@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import sys
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.options import Format, format_option
 from flexwire.cli.tap_security import how_to_trust, security_options, to_security
 from flexwire.cli.tap_service import service_options, to_service
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
+    from flexwire.net import MetricsPort
     from flexwire.net.stamping import HeaderTag, Stamping
     from flexwire.net.statistics import TapStatistics
     from flexwire.net.tap import Tap
@@ -43,12 +46,17 @@ def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None
         raise click.UsageError(str(error)) from None
 
 
-def _tell(counts: TapStatistics, out: Path) -> None:
+def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
     from flexwire.errors import CaptureError
 
-    for name, count in dataclasses.asdict(counts).items():
-        if count and name != "open_connections":
-            print(f"{name.replace('_', ' '):24} {count:12,}")
+    named = dataclasses.asdict(counts)
+    del named["open_connections"]
+    if output is Format.JSON:
+        _print_line("stopped", **{_camel(name): count for name, count in named.items()})
+    else:
+        for name, count in named.items():
+            if count:
+                print(f"{name.replace('_', ' '):24} {count:12,}")
     if not counts.is_captured:
         raise CaptureError(
             f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
@@ -56,6 +64,15 @@ def _tell(counts: TapStatistics, out: Path) -> None:
             "the end is missing; the log says why",
             source=str(out),
         )
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _print_line(kind: str, **told: Any) -> None:
+    print(json.dumps({"type": kind, **told}, ensure_ascii=False), flush=True)
 
 
 @click.command()
@@ -104,6 +121,7 @@ def _tell(counts: TapStatistics, out: Path) -> None:
     help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a request "
     "beyond it.",
 )
+@format_option
 def tap(
     *,
     upstream: str,
@@ -113,6 +131,7 @@ def tap(
     keep_addresses: bool,
     header_tags: tuple[HeaderTag, ...],
     request_limit: int | None,
+    output: Format,
     **told: Any,
 ) -> None:
     """Capture what passes between clients and a cluster.
@@ -129,6 +148,9 @@ def tap(
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. Exits with 1 where frames passed that are not in the capture, and says how many. How it
     runs as a service is in docs/tap.md.
+
+    With --format json it prints a line when it listens, and one with all counts when it has
+    stopped.
     """
     import asyncio
 
@@ -143,12 +165,8 @@ def tap(
 
     def ready(running: Tap) -> None:
         scheme = "" if security.listen is None else "ssl://"
-        where = f"listening on {scheme}{running.listen_address}"
-        print(printable(f"{where}, capturing into {out}; Ctrl-C stops"), flush=True)
-        if service["metrics"] is not None:
-            print(f"metrics at http://{service['metrics'].address}/metrics", flush=True)
-        if throwaway is not None:
-            print(printable(how_to_trust(throwaway), keep="\n"), flush=True)
+        trust = None if throwaway is None else how_to_trust(throwaway)
+        _tell_ready(f"{scheme}{running.listen_address}", out, service["metrics"], trust, output)
 
     counts = asyncio.run(
         run_tap(
@@ -163,7 +181,21 @@ def tap(
             **service,
         )
     )
-    _tell(counts, out)
+    _tell(counts, out, output)
+
+
+def _tell_ready(
+    address: str, out: Path, metrics: MetricsPort | None, trust: str | None, output: Format
+) -> None:
+    url = None if metrics is None else f"http://{metrics.address}/metrics"
+    if output is Format.JSON:
+        _print_line("listening", address=address, out=str(out), metrics=url, trust=trust)
+        return
+    print(printable(f"listening on {address}, capturing into {out}; Ctrl-C stops"), flush=True)
+    if url is not None:
+        print(f"metrics at {url}", flush=True)
+    if trust is not None:
+        print(printable(trust, keep="\n"), flush=True)
 
 
 def _log_to_terminal() -> None:

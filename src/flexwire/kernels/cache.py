@@ -41,9 +41,11 @@ OVER_OBJECTS = [
     ("flexwire.kernels.records.objects_reading", "read_records"),
     ("flexwire.kernels.records.objects_writing", "write_records"),
     ("flexwire.kernels.records.objects_writing", "write_batch"),
-    ("flexwire.kernels.records.objects_batches", "read_batches"),
     ("flexwire.kernels.records.objects_batches", "read_fetch"),
     ("flexwire.kernels.records.objects_batches", "read_batch"),
+    ("flexwire.kernels.records.objects_iterating", "iterate"),
+    ("flexwire.kernels.records.objects_iterating", "next_batch"),
+    ("flexwire.kernels.records.objects_iterating", "drop_iterator"),
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
 # One variable says for all threads where numba keeps what it compiles.
@@ -63,9 +65,11 @@ class Kernels:
     read_records: int
     write_records: int
     write_batch: int
-    read_batches: int
     read_fetch: int
     read_batch: int
+    iterate: int
+    next_batch: int
+    drop_iterator: int
 
 
 @cache

@@ -3,8 +3,8 @@
 Kernels work on raw addresses of 64 bits: numba's arrays would count references in every helper.
 CPython's functions are found by their names in the running process, and are called with the GIL
 held. Only functions of the public C API are used; of objects, only the type pointer, in 3.11 the
-count of those that are never freed, and of lists their length and items, which are where they are
-in every CPython from 3.11 to 3.13.
+count of those that are never freed, of new tuples their items, and of lists their length and items,
+which are where they are in every CPython from 3.11 to 3.13.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ dict_size = _function("PyDict_Size", _WORD, _WORD)
 dict_next = _function("PyDict_Next", types.int32, _WORD, _WORD, _WORD, _WORD)
 dict_set = _function("PyDict_SetItem", types.int32, _WORD, _WORD, _WORD)
 object_malloc = _function("PyObject_Malloc", _WORD, _WORD)
+object_free = _function("PyObject_Free", types.void, _WORD)
 object_init = _function("PyObject_Init", _WORD, _WORD, _WORD)
 # They give whether it was on.
 gc_disable = _function("PyGC_Disable", types.int32)

@@ -8,12 +8,22 @@ from flexwire.kernels.machine import (
     load_int32_native,
     load_word,
     long_as,
+    make_local,
     part,
     store_word,
     vectorcall,
 )
 from flexwire.kernels.objects.layout import C_SCRATCH
-from flexwire.kernels.records.objects_layout import C_SHARED, R_EXCEPTION, R_FALLBACK, R_INT
+from flexwire.kernels.records.objects_layout import (
+    C_SHARED,
+    CALL,
+    R_EXCEPTION,
+    R_FALLBACK,
+    R_INT,
+)
+
+# The words of one call, there until the kernel returns.
+local_call = make_local(CALL)
 
 
 @part

@@ -48,6 +48,8 @@ OVER_OBJECTS = [
     ("flexwire.kernels.records.objects_iterating", "drop_iterator"),
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
+# What an empty bytes object takes where its content stands at 32: that, and a zero at its end.
+_BYTES = 33
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
@@ -178,6 +180,7 @@ def _lays_out_objects_so() -> bool:
         and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
         and struct.calcsize("P") == 8
+        and bytes.__basicsize__ == _BYTES
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
         and not sysconfig.get_config_var("Py_DEBUG")
         and not sysconfig.get_config_var("Py_TRACE_REFS")

@@ -32,9 +32,14 @@ from flexwire.kernels.machine import (
     type_alloc,
 )
 from flexwire.kernels.objects.layout import C_END
-from flexwire.kernels.objects.making import make_integer
+from flexwire.kernels.objects.making import make_integer, take
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
-from flexwire.kernels.records.objects_arguments import fall_back, local_call, take_integer
+from flexwire.kernels.records.objects_arguments import (
+    fall_back,
+    local_call,
+    take_integer,
+    take_likely,
+)
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
     C_BASE_OFFSET,
@@ -165,9 +170,10 @@ def make_batch(call: int, batch: int, size: int) -> int:
     else:
         data = bytes_from(batch, size)
     store_word(made + load_word(shared + F_DATA), data)
-    put_object(call, made, F_CHECK_CRC, load_word(call + C_CHECK_CRC))
+    check_crc = take(shared, load_word(call + C_CHECK_CRC))
+    store_word(made + load_word(shared + F_CHECK_CRC), check_crc)
     put_object(call, made, F_MAX_INFLATED, load_word(call + C_MAX_INFLATED))
-    put_object(call, made, F_RECORDS, load_word(shared + R_NONE))
+    store_word(made + load_word(shared + F_RECORDS), take(shared, load_word(shared + R_NONE)))
     position = batch - load_word(call + C_BEGIN)
     if data and put_number(call, made, F_POSITION, position) and put_header(call, made, batch):
         return made
@@ -346,29 +352,34 @@ def read_fetch(itself: int, arguments: int, count: int) -> int:
 
 
 @part
-def take_field(call: int, batch: int, field: int, word: int) -> int:
+def take_field(call: int, batch: int, field: int, likely: int, word: int) -> int:
     """Put a field of a batch that is an exact int into a word of the call; gives the int, or 0."""
     value = load_word(batch + load_word(load_word(call + C_SHARED) + field))
-    if value != 0 and take_integer(call, value, word):
+    if value != 0 and take_likely(call, value, likely, word):
         return value
     return 0
 
 
 @part
 def take_batch(call: int, batch: int, shared: int) -> bool:
-    """Take in what a batch says of its records, if they are not compressed."""
+    """Take in what a batch says of its records, if they are not compressed.
+
+    Mostly that is what its bytes say; but anyone may have changed it.
+    """
     store_word(call + C_SHARED, shared)
-    if (
-        take_field(call, batch, F_MAGIC, C_NUMBER) == 0
-        or load_word(call + C_NUMBER) != RECORD_BATCH
-    ):
-        return False
     data, append_time = load_word(batch + load_word(shared + F_DATA)), 0
     if data == 0 or load_word(data + TYPE) != load_word(shared + R_BYTES):
         return False
-    if take_field(call, batch, F_ATTRIBUTES, C_NUMBER) == 0:
+    size, begin = bytes_size(data), bytes_address(data)
+    if size < HEADER_SIZE:
         return False
-    attributes, size, begin = load_word(call + C_NUMBER), bytes_size(data), bytes_address(data)
+    magic = take_field(call, batch, F_MAGIC, RECORD_BATCH, C_NUMBER)
+    if magic == 0 or load_word(call + C_NUMBER) != RECORD_BATCH:
+        return False
+    attributes = load_int16(begin + ATTRIBUTES_AT)
+    if take_field(call, batch, F_ATTRIBUTES, attributes, C_NUMBER) == 0:
+        return False
+    attributes = load_word(call + C_NUMBER)
     if attributes & TIMESTAMP_TYPE_MASK:
         append_time = load_word(batch + load_word(shared + F_MAX_TIMESTAMP))
         if append_time == 0 or load_word(append_time + TYPE) != load_word(shared + R_INT):
@@ -378,16 +389,17 @@ def take_batch(call: int, batch: int, shared: int) -> bool:
     store_word(call, begin + HEADER_SIZE)
     store_word(call + C_END, begin + size)
     store_word(call + C_BUDGET, size)
-    offset = take_field(call, batch, F_BASE_OFFSET, C_BASE_OFFSET)
-    timestamp = take_field(call, batch, F_BASE_TIMESTAMP, C_BASE_TIMESTAMP)
+    first, base = load_int64(begin + BASE_OFFSET_AT), load_int64(begin + BASE_TIMESTAMP_AT)
+    count = load_int32(begin + RECORD_COUNT_AT)
+    offset = take_field(call, batch, F_BASE_OFFSET, first, C_BASE_OFFSET)
+    timestamp = take_field(call, batch, F_BASE_TIMESTAMP, base, C_BASE_TIMESTAMP)
     store_word(call + C_OFFSET_OBJECT, offset)
     store_word(call + C_TIMESTAMP_OBJECT, timestamp)
     return (
         attributes & COMPRESSION_MASK == 0
-        and size >= HEADER_SIZE
         and offset != 0
         and timestamp != 0
-        and take_field(call, batch, F_COUNT, C_COUNT) != 0
+        and take_field(call, batch, F_COUNT, count, C_COUNT) != 0
     )
 
 

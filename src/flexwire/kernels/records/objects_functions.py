@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-# What the words of a tuple take before its items.
-_TUPLE_ITEMS = 24
-
 
 def record_function(
     kernel: int, made: type[msgspec.Struct], name: str, fallback: Callable[..., Any]
@@ -91,6 +88,15 @@ def _laid_out(words: Mapping[int, int], size: int) -> tuple[int, object]:
     return ctypes.addressof(block), (block, smalls)
 
 
+def _tuple_items() -> int:
+    """Give where a tuple has its items, proved on one."""
+    items = tuple.__basicsize__
+    proof = (object(),)
+    if ctypes.c_int64.from_address(id(proof) + items).value != id(proof[0]):
+        raise UnsuitableError("tuples have their items elsewhere here")
+    return items
+
+
 def _batch_words(
     made: type[msgspec.Struct], batch: type[msgspec.Struct], fallback: Callable[..., Any]
 ) -> dict[int, int]:
@@ -104,8 +110,6 @@ def _batch_words(
 
 
 def _record_words(made: type[msgspec.Struct], fallback: Callable[..., Any]) -> dict[int, int]:
-    if tuple.__basicsize__ != _TUPLE_ITEMS:
-        raise UnsuitableError("tuples have their items elsewhere here")
     slots = slots_of(made)
     return {
         L.R_NONE: id(None),
@@ -121,7 +125,7 @@ def _record_words(made: type[msgspec.Struct], fallback: Callable[..., Any]) -> d
         L.R_KEY: slots["key"],
         L.R_VALUE: slots["value"],
         L.R_HEADERS: slots["headers"],
-        L.R_TUPLE_ITEMS: _TUPLE_ITEMS,
+        L.R_TUPLE_ITEMS: _tuple_items(),
         L.R_TRUE: id(True),
         L.R_FALSE: id(False),
         L.R_COUNTED: int(counts_all()),

@@ -26,7 +26,7 @@ from flexwire.kernels.machine import (
     type_alloc,
 )
 from flexwire.kernels.objects.layout import C_END, C_POSITION
-from flexwire.kernels.objects.making import make_integer
+from flexwire.kernels.objects.making import make_integer, take
 from flexwire.kernels.records.objects_arguments import fall_back, local_call, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
@@ -78,8 +78,7 @@ def read_bytes(call: int, stop: int, none: int) -> int:
     length = take_varint(call, stop)
     position = load_word(call)
     if length == NULL and none:
-        py_incref(none)
-        return none
+        return take(load_word(call + C_SHARED), none)
     if length < 0 or length > stop - position:
         return 0
     store_word(call, position + length)

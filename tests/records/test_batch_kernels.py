@@ -57,7 +57,10 @@ def no_kernels() -> Iterator[None]:
     assert loading.load_kernels()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading.PROCESS, "kernels", None)
+        # What reads records is otherwise chosen where batches are decoded next.
+        batch_executors.switch(None)
         yield
+    batch_executors.switch(loading.PROCESS.kernels)
 
 
 def told(data: bytes, **options: Any) -> list[Any]:

@@ -117,11 +117,11 @@ class NoKernels:
     """A while without kernels."""
 
     def __enter__(self):
-        self.loaded = loading._Process.kernels  # noqa: SLF001 - nobody else wants them to come and go
-        loading._Process.kernels = None  # noqa: SLF001 - see above
+        self.loaded = loading.PROCESS.kernels
+        loading.PROCESS.kernels = None
 
     def __exit__(self, *error):
-        loading._Process.kernels = self.loaded  # noqa: SLF001 - see above
+        loading.PROCESS.kernels = self.loaded
 
 
 class AioKafka(peers.AioKafka):

@@ -27,7 +27,7 @@ def generated_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_uses, "PAYS", SHIPPED)
     # Other tests of the process may have loaded kernels, which generate nothing.
     for name, value in (("kernels", None), ("work", 0), ("is_decided", True)):
-        monkeypatch.setattr(loading._Process, name, value)
+        monkeypatch.setattr(loading.PROCESS, name, value)
 
 
 def unused() -> Any:

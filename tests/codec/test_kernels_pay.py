@@ -30,7 +30,7 @@ _ONE = """{"name": "One", "type": "data", "validVersions": "0", "flexibleVersion
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has loaded nothing."""
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading._Process, name, value)
+        monkeypatch.setattr(loading.PROCESS, name, value)
 
 
 @pytest.fixture(params=["kernels", "no kernels"])

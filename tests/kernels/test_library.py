@@ -217,9 +217,9 @@ def test_an_interpreter_with_other_objects_has_no_kernels(
 
 def test_what_a_wheel_brings_pays_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading._Process, name, value)
+        monkeypatch.setattr(loading.PROCESS, name, value)
     monkeypatch.setattr(loading, "_is_in_wheel", lambda: False)
     assert loading.kernels(loading.PAYS_IN_WHEEL + 1) is None
-    assert not loading._Process.is_decided
+    assert not loading.PROCESS.is_decided
     monkeypatch.setattr(loading, "_is_in_wheel", lambda: True)
     assert loading.kernels(0) is not None

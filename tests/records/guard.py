@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.kernels.guard import Guarded
 from tests.records.batches import batch, record
-from tests.records.kernels import REFUSED, batch_functions, functions
+from tests.records.kernels import REFUSED, batch_functions, functions, read_ahead
 
 # A bytes object: references, type, size and hash before the content.
 _OBJECT = struct.Struct("=qqqq")
@@ -63,7 +63,7 @@ def main(rounds: int, *, lie: bool) -> None:
 
 def main_batches(rounds: int, *, lie: bool) -> None:
     """Read damaged batches, by headers and by records, without crcs, which would refuse them."""
-    read_ahead, read_fetch, read_batch, _ = batch_functions()
+    read_fetch, read_batch, _ = batch_functions()
     guarded = Guarded()
     source = random.Random(rounds)
     sound = 0

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from flexwire.kernels.cache import load
-from flexwire.kernels.records.objects_functions import batch_function, record_function
-from flexwire.records import Record, RecordBatch
+from flexwire.kernels.records.objects_functions import (
+    IteratorKernels,
+    batch_function,
+    iterator_function,
+    record_function,
+)
+from flexwire.records import BatchIterator, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +34,27 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 @cache
 def batch_functions() -> tuple[Callable[..., Any], ...]:
-    """Give the kernels' `read_batches`, `read_fetch`, `read_batch` and `write_batch`."""
+    """Give the kernels' `read_fetch`, `read_batch` and `write_batch`."""
     kernels = load()
     assert kernels is not None, "the kernels run on every machine that runs the tests"
-    names = ("read_batches", "read_fetch", "read_batch", "write_batch")
+    names = ("read_fetch", "read_batch", "write_batch")
     return tuple(
         batch_function(getattr(kernels, name), Record, RecordBatch, name, lambda *_: REFUSED)
         for name in names
     )
+
+
+@cache
+def iterate() -> Callable[..., Any]:
+    """Give the kernels' `iterate`; its iterators give REFUSED where they would not go on."""
+    kernels = load()
+    assert kernels is not None, "the kernels run on every machine that runs the tests"
+    iterating = IteratorKernels(kernels.iterate, kernels.next_batch, kernels.drop_iterator)
+    fallbacks = (lambda *_: REFUSED, lambda _: REFUSED)
+    return iterator_function(iterating, Record, RecordBatch, BatchIterator, fallbacks)
+
+
+def read_ahead(*arguments: Any) -> Any:
+    """Give what the kernels are sure of, or REFUSED."""
+    found = iterate()(*arguments)
+    return found if found is REFUSED else list(takewhile(lambda one: one is not REFUSED, found))

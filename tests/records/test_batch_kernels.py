@@ -6,6 +6,7 @@ import gc
 import sys
 from contextlib import contextmanager
 from itertools import pairwise
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +21,12 @@ from flexwire.records import (
     MAX_INFLATED,
     Record,
     RecordBatch,
+    batch,
     batch_executors,
+    decode,
     decode_batches,
     decode_records,
+    encode,
     encode_batch,
 )
 from flexwire.records.encode import write_plain_batch
@@ -30,7 +34,7 @@ from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.modules import run
 from tests.records import batches
 from tests.records.guard import RECORDS
-from tests.records.kernels import REFUSED, batch_functions
+from tests.records.kernels import REFUSED, batch_functions, iterate, read_ahead
 from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
@@ -39,7 +43,8 @@ from tests.searching import times
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-READ_AHEAD, READ_FETCH, READ_BATCH, WRITE = batch_functions()
+READ_FETCH, READ_BATCH, WRITE = batch_functions()
+READ_AHEAD = read_ahead
 _laws = settings(max_examples=times(150), deadline=None, derandomize=True, database=None)
 NUMBERS = (None, None, None, None, -1, -1, -1, -1)
 # How many bytes the batches that are read at once may have.
@@ -51,8 +56,11 @@ def no_kernels() -> Iterator[None]:
     """A while without kernels."""
     assert loading.load_kernels()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading._Process, "kernels", None)
+        patch.setattr(loading.PROCESS, "kernels", None)
+        # What reads records is otherwise chosen where batches are decoded next.
+        batch_executors.switch(None)
         yield
+    batch_executors.switch(loading.PROCESS.kernels)
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
@@ -158,18 +166,33 @@ def test_positions_and_the_partial_end_are_told_as_the_iteration_goes() -> None:
     assert iterator.position == len(data)
 
 
+def ahead(data: bytes) -> int:
+    """Give how many objects are made before the first batch is given."""
+    before = sys.getallocatedblocks()
+    iterator = iterate()(data, 0, True, MAX_INFLATED)
+    made = sys.getallocatedblocks() - before
+    del iterator
+    return made
+
+
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
-    many = small * 2000
-    found = READ_AHEAD(many, 0, True, MAX_INFLATED)
-    assert AHEAD - len(small) < sum(len(one.data) for one in found) <= AHEAD
-    assert len(READ_AHEAD(large + small, 0, True, MAX_INFLATED)) == 1
-    assert len(READ_AHEAD(small + large, 0, True, MAX_INFLATED)) == 1
     packed = encode_batch(some(9), compression="gzip")
-    assert len(READ_AHEAD(packed + small, 0, True, MAX_INFLATED)) == 1
-    assert len(READ_AHEAD(small + packed, 0, True, MAX_INFLATED)) == 1
-    assert len(list(decode_batches(many))) == 2000
-    assert [one.position for one in decode_batches(many)] == list(range(0, len(many), len(small)))
+    # What the first call makes stays.
+    assert ahead(small) > 0
+    each = ahead(small * 101) - ahead(small * 100)
+    most = AHEAD // len(small)
+    assert each >= 2
+    assert ahead(small * most) - ahead(small * (most - 1)) == each
+    assert ahead(small * most) == ahead(small * (most + 1)) == ahead(small * 2000)
+    assert ahead(large + small) == ahead(large + small * 9)
+    assert ahead(small + large) == ahead(small + small[:9])
+    assert ahead(packed + small) == ahead(packed + small * 9)
+    assert ahead(small + packed) == ahead(small + small[:9])
+    for many in (small * 2000, (small + large + packed) * 9):
+        with no_kernels():
+            expected = list(decode_batches(many))
+        assert READ_AHEAD(many, 0, True, MAX_INFLATED) == list(decode_batches(many)) == expected
 
 
 def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
@@ -197,8 +220,8 @@ def test_other_arguments_are_refused() -> None:
         assert call(*arguments) is not REFUSED
         for index in range(len(arguments)):
             for wrong in ("x", 1.5, None, bytearray(data), 2**64, -1, len(data) + 1):
-                # Any int is a limit, which is not looked at here.
-                if index < 3 or not isinstance(wrong, int):
+                # A limit may be more than there is.
+                if index < 3 or wrong != len(data) + 1:
                     changed = (*arguments[:index], wrong, *arguments[index + 1 :])
                     assert call(*changed) is REFUSED, changed
         assert call() is REFUSED
@@ -324,10 +347,12 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
         for _ in range(20):
             for one in (data, bad, lie, append):
                 for check_crc in (True, False):
-                    for batch in READ_AHEAD(one, 0, check_crc, MAX_INFLATED):
-                        READ_BATCH(batch)
+                    for found in READ_AHEAD(one, 0, check_crc, MAX_INFLATED):
+                        READ_BATCH(found)
                     READ_FETCH(one, 0, check_crc)
             READ_AHEAD(data, 0, True, "x")
+            next(iterate()(data, 0, True, MAX_INFLATED))
+            list(decode_batches(data + data[:70]))
             assert WRITE(some(50), 0, *NUMBERS) == data[: len(data) // 3]
             WRITE(some(50), 0, None, None, None, None, -1, -1, -1, "x")
 
@@ -379,13 +404,14 @@ def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch
             asked.append(name)
             return getattr(functions, name)
 
-    for module in ("batch", "decode", "encode"):
-        monkeypatch.setattr(f"flexwire.records.{module}.functions_on", lambda _: Counted())
+    monkeypatch.setattr(batch_executors, "functions_on", lambda _: Counted())
+    monkeypatch.setattr(encode, "functions_on", lambda _: Counted())
+    monkeypatch.setattr(batch_executors.RUNNING, "on", "not decided")
     data = encode_batch(some(3))
     [batch] = decode_batches(data)
     assert batch.records == decode_records(data) == some(3)
     assert batch.encode() == data
-    assert asked == ["write", "read_ahead", "read_records", "read_all", "write"]
+    assert asked == ["write", "read_records", "iterate", "read_all", "write"]
 
 
 def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
@@ -398,13 +424,16 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
     kernels = loading.kernels(0)
     assert kernels is not None
     functions = batch_executors.functions_on.__wrapped__(kernels)
+    assert functions == batch_executors.functions_on(None)
     assert functions.write is write_plain_batch
-    assert functions.read_ahead(b"", 0, True, 0) == []
     assert functions.read_all(b"", 0, True) == ([], 0)
     with monkeypatch.context() as patch:
-        for module in ("batch", "decode", "encode"):
-            patch.setattr(f"flexwire.records.{module}.functions_on", lambda _: functions)
+        for module in (batch, batch_executors, decode, encode):
+            patch.setattr(module, "functions_on", lambda _: functions)
+        patch.setattr(batch_executors.RUNNING, "on", "not decided")
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE
         assert decode_records(data * 2) == some(3) * 2
         assert told(data)[1] == some(3)
+        assert type(vars(RecordBatch)["records"].fget) is FunctionType
+    batch_executors.switch(kernels)

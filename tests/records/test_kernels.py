@@ -316,7 +316,7 @@ def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """A process that runs on kernels, or has none."""
     assert loading.load_kernels()
     if request.param == "no kernels":
-        monkeypatch.setattr(loading._Process, "kernels", None)
+        monkeypatch.setattr(loading.PROCESS, "kernels", None)
 
 
 @pytest.mark.usefixtures("_process")
@@ -342,25 +342,25 @@ def test_kernels_do_the_work_where_there_are_any() -> None:
 
 def test_a_process_runs_on_kernels_once_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading._Process, name, value)
+        monkeypatch.setattr(loading.PROCESS, name, value)
     for name in ("PAYS", "PAYS_IN_WHEEL"):
         monkeypatch.setattr(loading, name, 2 * 50 * executors._RECORD_WORK - 1)
     records = [Record(n, 0, None, None, []) for n in range(50)]
     data = encode_batch(records)
-    assert loading._Process.kernels is None
+    assert loading.PROCESS.kernels is None
     assert next(decode_batches(data)).records == records
-    assert loading._Process.kernels is not None
+    assert loading.PROCESS.kernels is not None
 
 
 def test_a_count_that_lies_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading._Process, name, value)
+        monkeypatch.setattr(loading.PROCESS, name, value)
     for count in (2**31 - 1, -(2**31)):
         with pytest.raises(RecordError):
             executors.read_records(
                 b"", 0, count=count, base_offset=0, base_timestamp=0, budget=9, append_time=None
             )
-    assert loading._Process.work == 0
+    assert loading.PROCESS.work == 0
 
 
 def test_a_class_that_is_laid_out_otherwise_is_left_to_python(

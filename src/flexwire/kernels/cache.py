@@ -41,11 +41,15 @@ OVER_OBJECTS = [
     ("flexwire.kernels.records.objects_reading", "read_records"),
     ("flexwire.kernels.records.objects_writing", "write_records"),
     ("flexwire.kernels.records.objects_writing", "write_batch"),
-    ("flexwire.kernels.records.objects_batches", "read_batches"),
     ("flexwire.kernels.records.objects_batches", "read_fetch"),
     ("flexwire.kernels.records.objects_batches", "read_batch"),
+    ("flexwire.kernels.records.objects_iterating", "iterate"),
+    ("flexwire.kernels.records.objects_iterating", "next_batch"),
+    ("flexwire.kernels.records.objects_iterating", "drop_iterator"),
 ]
 _ROOT, _OTHERS_WRITE = 0, 0o022
+# What an empty bytes object takes where its content stands at 32: that, and a zero at its end.
+_BYTES = 33
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
@@ -63,9 +67,11 @@ class Kernels:
     read_records: int
     write_records: int
     write_batch: int
-    read_batches: int
     read_fetch: int
     read_batch: int
+    iterate: int
+    next_batch: int
+    drop_iterator: int
 
 
 @cache
@@ -174,6 +180,7 @@ def _lays_out_objects_so() -> bool:
         and platform.python_implementation() == "CPython"
         and sys.byteorder == "little"
         and struct.calcsize("P") == 8
+        and bytes.__basicsize__ == _BYTES
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
         and not sysconfig.get_config_var("Py_DEBUG")
         and not sysconfig.get_config_var("Py_TRACE_REFS")

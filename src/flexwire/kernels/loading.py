@@ -25,9 +25,17 @@ PAYS_IN_WHEEL = 250_000
 
 
 class _Process:
-    kernels: Kernels | None = None
-    work = 0
-    is_decided = False
+    """What a process knows of its kernels; an object, as what it has is found sooner there."""
+
+    __slots__ = ("is_decided", "kernels", "work")
+
+    def __init__(self) -> None:
+        self.kernels: Kernels | None = None
+        self.work = 0
+        self.is_decided = False
+
+
+PROCESS = _Process()
 
 
 def load_kernels() -> bool:
@@ -38,9 +46,9 @@ def load_kernels() -> bool:
     environment, or on another interpreter than CPython there are none, and all works without them.
     Which they are and why, `flexwire.kernels` says.
     """
-    _Process.kernels = _loader().load()
-    _Process.is_decided = True
-    return _Process.kernels is not None
+    PROCESS.kernels = _loader().load()
+    PROCESS.is_decided = True
+    return PROCESS.kernels is not None
 
 
 def kernels(work: int) -> Kernels | None:
@@ -48,15 +56,15 @@ def kernels(work: int) -> Kernels | None:
 
     ``work`` is how many bytes are about to be read or written without them.
     """
-    if not _Process.is_decided:
-        _Process.work += work
-        if _Process.work > (PAYS_IN_WHEEL if _is_in_wheel() else PAYS):
+    if not PROCESS.is_decided:
+        PROCESS.work += work
+        if PROCESS.work > (PAYS_IN_WHEEL if _is_in_wheel() else PAYS):
             # Once, whatever comes of it.
-            _Process.is_decided = True
+            PROCESS.is_decided = True
             loader = _loader()
             if loader.is_supported() and loader.is_compiled():
-                _Process.kernels = loader.load()
-    return _Process.kernels
+                PROCESS.kernels = loader.load()
+    return PROCESS.kernels
 
 
 @cache

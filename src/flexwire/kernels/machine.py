@@ -3,8 +3,8 @@
 Kernels work on raw addresses of 64 bits: numba's arrays would count references in every helper.
 CPython's functions are found by their names in the running process, and are called with the GIL
 held. Only functions of the public C API are used; of objects, only the type pointer, in 3.11 the
-count of those that are never freed, and of lists their length and items, which are where they are
-in every CPython from 3.11 to 3.13.
+count of those that are never freed, of new tuples their items, of bytes length and content, and
+of lists their length and items, which are where they are in every CPython from 3.11 to 3.13.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Where objects keep what is read without a call: the type of any, the length and items of a list.
 TYPE = 8
 LIST_SIZE, LIST_ITEMS = 16, 24
+# The length and the content of bytes; `flexwire.kernels.cache` sees that they are there.
+_BYTES_SIZE, _BYTES_CONTENT = 16, 32
 
 _WORD = types.int64
 _DOUBLE = types.float64
@@ -66,8 +68,6 @@ float_as = cast("Callable[[int], float]", _function("PyFloat_AsDouble", _DOUBLE,
 unicode_decode = _function("PyUnicode_DecodeUTF8", _WORD, _WORD, _WORD, _WORD)
 unicode_as_utf8 = _function("PyUnicode_AsUTF8AndSize", _WORD, _WORD, _WORD)
 bytes_from = _function("PyBytes_FromStringAndSize", _WORD, _WORD, _WORD)
-bytes_address = _function("PyBytes_AsString", _WORD, _WORD)
-bytes_size = _function("PyBytes_Size", _WORD, _WORD)
 list_new = _function("PyList_New", _WORD, _WORD)
 gc_untrack = _function("PyObject_GC_UnTrack", types.void, _WORD)
 dict_new = _function("PyDict_New", _WORD)
@@ -75,6 +75,7 @@ dict_size = _function("PyDict_Size", _WORD, _WORD)
 dict_next = _function("PyDict_Next", types.int32, _WORD, _WORD, _WORD, _WORD)
 dict_set = _function("PyDict_SetItem", types.int32, _WORD, _WORD, _WORD)
 object_malloc = _function("PyObject_Malloc", _WORD, _WORD)
+object_free = _function("PyObject_Free", types.void, _WORD)
 object_init = _function("PyObject_Init", _WORD, _WORD, _WORD)
 # They give whether it was on.
 gc_disable = _function("PyGC_Disable", types.int32)
@@ -181,6 +182,18 @@ store_int8 = make_storer(8, swap=False)
 store_int16 = make_storer(16, swap=True)
 store_int32 = make_storer(32, swap=True)
 store_int64 = make_storer(64, swap=True)
+
+
+@part
+def bytes_size(value: int) -> int:
+    """Give the length of an exact bytes object."""
+    return load_word(value + _BYTES_SIZE)
+
+
+@part
+def bytes_address(value: int) -> int:
+    """Give the address of the content of an exact bytes object."""
+    return value + _BYTES_CONTENT
 
 
 @intrinsic

@@ -26,7 +26,7 @@ from flexwire.wire.batch_layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
 # One record or record header is allowed for this many bytes of the limit, because as an object it
@@ -111,11 +111,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         Raises `RecordError` with an offset in the data the batch was read from. Where the bytes at
         fault are compressed, it is the batch's, and the reason says where in the inflated bytes.
         """
-        if self._records is None:
-            loaded = kernels(0)
-            read = read_and_keep if loaded is None else functions_on(loaded).read_records
-            return read(self)
-        return self._records
+        return records_of(self)
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
         """Write the batch anew: its fields, with ``records`` or, where none are given, its own.
@@ -191,12 +187,30 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         return RecordError(reason, offset=self.position)
 
 
-def read_and_keep(batch: RecordBatch) -> list[Record]:
-    """Read the records of a batch, which then has them."""
-    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+def records_of(batch: RecordBatch) -> list[Record]:
+    """Give the records of a batch, read by whatever this process reads with now."""
     # Of the batch itself, in the same room.
-    batch._records = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - see above
-    return batch._records  # noqa: SLF001 - see above
+    kept = batch._records  # noqa: SLF001 - see above
+    return functions_on(kernels(0)).read_records(batch) if kept is None else kept
+
+
+def read_and_keep(batch: RecordBatch) -> list[Record]:
+    """Give the records of a batch, which has them from then on."""
+    kept = batch._records  # noqa: SLF001 - of the batch itself, in the same room
+    if kept is None:
+        is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+        kept = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - see above
+        batch._records = kept  # noqa: SLF001 - see above
+    return kept
+
+
+def property_of(read: Callable[[RecordBatch], list[Record]]) -> property:
+    """Make `RecordBatch.records` another function's, which may be one of C."""
+    return property(read, doc=_RECORDS.__doc__)
+
+
+# As it is written above.
+_RECORDS = RecordBatch.records
 
 
 def object_budget(max_inflated: int) -> int:

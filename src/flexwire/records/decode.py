@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from operator import length_hint
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import google_crc32c
 import msgspec
 
 from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
-from flexwire.kernels.loading import kernels
+from flexwire.kernels.loading import PROCESS
 from flexwire.records.attributes import COMPRESSIONS, Compression
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.batch_executors import functions_on, no_records
+from flexwire.records.batch_executors import RUNNING, functions_on, switch
 from flexwire.records.message_set import check_message_crc
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
@@ -30,8 +29,6 @@ from flexwire.wire.batch_layout import (
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from flexwire.records.record import Record
 
 
@@ -47,27 +44,21 @@ class PartialBatch(NamedTuple):
     declared_size: int | None
 
 
-class BatchIterator(chain[RecordBatch]):
-    """Gives the batches of ``data`` in order; see `decode_batches`.
+class BatchIterator(Iterator[RecordBatch]):
+    """Gives the batches of ``data`` in order; see `decode_batches`."""
 
-    Some batches are read ahead, at once, where kernels are sure of them. They and those that are
-    read one by one make a chain, which goes on without a step of Python for each.
-    """
+    # Where kernels are, the class that they make counts as one below this.
+    __slots__ = ()
 
-    __slots__ = ("_walk",)
+    _walk: _Walk | BatchIterator
 
-    _walk: _Walk
+    def __next__(self) -> RecordBatch:
+        return next(self._walk)
 
     @property
     def position(self) -> int:
         """Where the next batch starts."""
-        left = length_hint(self._walk.ahead)
-        if left == 0:
-            return self._walk.position
-        # What an iterator over a list says of itself: where it is, and over which list.
-        _, (batches,), _ = cast("Any", self._walk.ahead.__reduce__())
-        position: int = batches[-left].position
-        return position
+        return self._walk.position
 
     @property
     def partial(self) -> PartialBatch | None:
@@ -75,35 +66,35 @@ class BatchIterator(chain[RecordBatch]):
         return self._walk.partial
 
 
+class _PythonIterator(BatchIterator):
+    """Begins without kernels, and goes on with them once there are any."""
+
+    __slots__ = ("_walk",)
+
+    def __init__(self, walk: _Walk) -> None:
+        self._walk = walk
+
+    def __next__(self) -> RecordBatch:
+        walk = self._walk
+        if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
+            read = functions_on(PROCESS.kernels).iterate
+            further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
+            # Python's again, where the kernels do not take such batches.
+            if not isinstance(further, _PythonIterator):
+                self._walk = further
+        return next(self._walk)
+
+
 class _Walk(msgspec.Struct, gc=False):
-    """Gives the batches of ``data`` from a position on, one after the other."""
+    """Reads the batches of ``data`` from a position on, one after the other."""
 
     data: bytes
     check_crc: bool
     max_inflated: int
-    # What comes first in the chain, and the position after it.
-    ahead: Iterator[RecordBatch]
-    position: int = 0
+    position: int
     partial: PartialBatch | None = None
-    # Batches that were read already, the next one last.
-    found: list[RecordBatch] | None = None
-
-    def __iter__(self) -> _Walk:
-        return self
 
     def __next__(self) -> RecordBatch:
-        loaded = None if self.found else kernels(0)
-        if loaded is not None:
-            read = functions_on(loaded).read_ahead
-            self.found = read(self.data, self.position, self.check_crc, self.max_inflated)
-            self.found.reverse()
-        if not self.found:
-            return self._read_one()
-        batch = self.found.pop()
-        self.position = batch.position + len(batch.data)
-        return batch
-
-    def _read_one(self) -> RecordBatch:
         start = self.position
         remaining = len(self.data) - start
         if remaining == 0:
@@ -219,6 +210,34 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
     return COMPRESSIONS[number]
 
 
+def iterate(
+    data: bytes | bytearray | memoryview,
+    position: int,
+    check_crc: bool,  # noqa: FBT001 - as the kernel is called that stands in for it
+    max_inflated: int,
+) -> BatchIterator:
+    """Do what `decode_batches` does, from a position on."""
+    data = to_bytes(data)
+    to_flag(check_crc, "check_crc")
+    max_inflated = to_int(max_inflated, "max_inflated", least=0)
+    return _PythonIterator(_Walk(data, check_crc, max_inflated, position))
+
+
+def go_on(iterator: Any) -> RecordBatch:
+    """Give the next batch of a kernels' iterator, which they are not sure of."""
+    walk = _Walk(
+        iterator._data,  # noqa: SLF001 - of the class that stands in for the one above, as all here
+        iterator._check_crc,  # noqa: SLF001 - see above
+        iterator._max_inflated,  # noqa: SLF001 - see above
+        iterator.position,
+    )
+    try:
+        return next(walk)
+    finally:
+        iterator._position = walk.position  # noqa: SLF001 - see above
+        iterator._partial = walk.partial  # noqa: SLF001 - see above
+
+
 def decode_batches(
     data: bytes | bytearray | memoryview,
     *,
@@ -239,26 +258,9 @@ def decode_batches(
     >>> list(batches), batches.partial
     ([], PartialBatch(position=0, size=13, declared_size=80))
     """
-    if type(data) is not bytes:
-        data = to_bytes(data)
-    if check_crc is not True:
-        to_flag(check_crc, "check_crc")
-    if max_inflated is not MAX_INFLATED:
-        max_inflated = to_int(max_inflated, "max_inflated", least=0)
-    loaded = kernels(0)
-    found: list[RecordBatch] = []
-    position = 0
-    if loaded is not None:
-        found = functions_on(loaded).read_ahead(data, 0, check_crc, max_inflated)
-        if found:
-            last = found[-1]
-            position = last.position + len(last.data)
-    ahead = iter(found)
-    walk = _Walk(data, check_crc, max_inflated, ahead, position)
-    # Where nothing follows, nothing need be asked for it.
-    batches = BatchIterator(ahead) if position == len(data) else BatchIterator(ahead, walk)
-    batches._walk = walk  # noqa: SLF001 - of this file, and a chain takes nothing but its parts
-    return batches
+    if RUNNING.on is not PROCESS.kernels:
+        switch(PROCESS.kernels)
+    return RUNNING.iterate(data, 0, check_crc, max_inflated)
 
 
 def decode_records(
@@ -285,13 +287,14 @@ def decode_records(
         to_flag(check_crc, "check_crc")
     if max_inflated is not MAX_INFLATED:
         max_inflated = to_int(max_inflated, "max_inflated", least=0)
-    loaded = kernels(0)
-    read = no_records if loaded is None else functions_on(loaded).read_all
+    if RUNNING.on is not PROCESS.kernels:
+        switch(PROCESS.kernels)
+    read = RUNNING.read_all
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
         # What the kernel is not sure of, and batches that are compressed.
-        batch = next(_Walk(data, check_crc, max_inflated, iter(()), position), None)
+        batch = next(RUNNING.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break
         records += batch.records

@@ -8,12 +8,23 @@ from flexwire.kernels.machine import (
     load_int32_native,
     load_word,
     long_as,
+    make_local,
     part,
     store_word,
     vectorcall,
 )
-from flexwire.kernels.objects.layout import C_SCRATCH
-from flexwire.kernels.records.objects_layout import C_SHARED, R_EXCEPTION, R_FALLBACK, R_INT
+from flexwire.kernels.objects.layout import C_SCRATCH, SMALLEST, SMALLS
+from flexwire.kernels.records.objects_layout import (
+    C_SHARED,
+    CALL,
+    R_EXCEPTION,
+    R_FALLBACK,
+    R_INT,
+    R_SMALL,
+)
+
+# The words of one call, there until the kernel returns.
+local_call = make_local(CALL)
 
 
 @part
@@ -23,6 +34,18 @@ def take_integer(call: int, value: int, word: int) -> bool:
         return False
     store_word(call + word, long_as(value, call + C_SCRATCH))
     return load_int32_native(call + C_SCRATCH) == 0
+
+
+@part
+def take_likely(call: int, value: int, likely: int, word: int) -> bool:
+    """Do what `take_integer` does, without a call where it is the small int that is likely."""
+    small = likely - SMALLEST
+    if 0 <= small < SMALLS:
+        lasting = load_word(load_word(call + C_SHARED) + R_SMALL) + 8 * small
+        if value == load_word(lasting):
+            store_word(call + word, likely)
+            return True
+    return take_integer(call, value, word)
 
 
 @part

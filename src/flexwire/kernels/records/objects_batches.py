@@ -1,4 +1,4 @@
-"""Reads record batches into Python objects: headers and crcs, some ahead, and then their records.
+"""Reads record batches into Python objects: headers and crcs, and then their records.
 
 A batch of ten records takes no longer than Python's code for its header would. So all of a batch
 that is wholly sound is made here, and of what is not nothing: `flexwire.records.decode` reads it.
@@ -23,8 +23,6 @@ from flexwire.kernels.machine import (
     load_uint32,
     load_word,
     long_from,
-    mem_free,
-    mem_malloc,
     part,
     py_decref,
     py_incref,
@@ -34,8 +32,14 @@ from flexwire.kernels.machine import (
     type_alloc,
 )
 from flexwire.kernels.objects.layout import C_END
+from flexwire.kernels.objects.making import make_integer, take
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
-from flexwire.kernels.records.objects_arguments import fall_back, take_integer
+from flexwire.kernels.records.objects_arguments import (
+    fall_back,
+    local_call,
+    take_integer,
+    take_likely,
+)
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
     C_BASE_OFFSET,
@@ -45,11 +49,11 @@ from flexwire.kernels.records.objects_layout import (
     C_CHECK_CRC,
     C_COUNT,
     C_DATA,
-    C_HEADERS,
     C_MAX_INFLATED,
     C_NUMBER,
+    C_OFFSET_OBJECT,
     C_SHARED,
-    CALL,
+    C_TIMESTAMP_OBJECT,
     F_ATTRIBUTES,
     F_BASE_OFFSET,
     F_BASE_TIMESTAMP,
@@ -108,8 +112,9 @@ _AHEAD = 1 << 15
 @part
 def put_number(call: int, made: int, field: int, number: int) -> bool:
     """Make a field of a batch an int."""
-    value = long_from(number)
-    store_word(made + load_word(load_word(call + C_SHARED) + field), value)
+    shared = load_word(call + C_SHARED)
+    value = make_integer(shared, number)
+    store_word(made + load_word(shared + field), value)
     return value != 0
 
 
@@ -121,21 +126,30 @@ def put_object(call: int, made: int, field: int, value: int) -> None:
 
 
 @part
+def put_again(call: int, made: int, field: int, number: int, before: int, is_same: bool) -> bool:
+    """Make a field of a batch an int, the one that a field before is if their numbers are equal."""
+    if not is_same:
+        return put_number(call, made, field, number)
+    put_object(call, made, field, load_word(made + load_word(load_word(call + C_SHARED) + before)))
+    return True
+
+
+@part
 def put_header(call: int, made: int, batch: int) -> bool:
     """Make the fields of a batch those that its header has."""
-    first = load_int64(batch + BASE_OFFSET_AT)
-    delta = load_int32(batch + LAST_OFFSET_DELTA_AT)
+    first, delta = load_int64(batch + BASE_OFFSET_AT), load_int32(batch + LAST_OFFSET_DELTA_AT)
+    base, newest = load_int64(batch + BASE_TIMESTAMP_AT), load_int64(batch + MAX_TIMESTAMP_AT)
     return (
         put_number(call, made, F_BASE_OFFSET, first)
-        and put_number(call, made, F_LAST_OFFSET, first + delta)
+        and put_again(call, made, F_LAST_OFFSET, first + delta, F_BASE_OFFSET, delta == 0)
         and put_number(call, made, F_LENGTH, load_int32(batch + BATCH_LENGTH_AT))
         and put_number(call, made, F_EPOCH, load_int32(batch + PARTITION_LEADER_EPOCH_AT))
         and put_number(call, made, F_MAGIC, RECORD_BATCH)
         and put_number(call, made, F_CRC, load_uint32(batch + CRC_AT))
         and put_number(call, made, F_ATTRIBUTES, load_int16(batch + ATTRIBUTES_AT))
         and put_number(call, made, F_LAST_DELTA, delta)
-        and put_number(call, made, F_BASE_TIMESTAMP, load_int64(batch + BASE_TIMESTAMP_AT))
-        and put_number(call, made, F_MAX_TIMESTAMP, load_int64(batch + MAX_TIMESTAMP_AT))
+        and put_number(call, made, F_BASE_TIMESTAMP, base)
+        and put_again(call, made, F_MAX_TIMESTAMP, newest, F_BASE_TIMESTAMP, newest == base)
         and put_number(call, made, F_PRODUCER, load_int64(batch + PRODUCER_ID_AT))
         and put_number(call, made, F_PRODUCER_EPOCH, load_int16(batch + PRODUCER_EPOCH_AT))
         and put_number(call, made, F_SEQUENCE, load_int32(batch + BASE_SEQUENCE_AT))
@@ -150,15 +164,16 @@ def make_batch(call: int, batch: int, size: int) -> int:
     made = type_alloc(load_word(shared + R_BATCH), 0)
     if made == 0:
         return 0
-    if size == bytes_size(whole):
+    if size == load_word(call + C_END) - load_word(call + C_BEGIN):
         data = whole
         py_incref(data)
     else:
         data = bytes_from(batch, size)
     store_word(made + load_word(shared + F_DATA), data)
-    put_object(call, made, F_CHECK_CRC, load_word(call + C_CHECK_CRC))
+    check_crc = take(shared, load_word(call + C_CHECK_CRC))
+    store_word(made + load_word(shared + F_CHECK_CRC), check_crc)
     put_object(call, made, F_MAX_INFLATED, load_word(call + C_MAX_INFLATED))
-    put_object(call, made, F_RECORDS, load_word(shared + R_NONE))
+    store_word(made + load_word(shared + F_RECORDS), take(shared, load_word(shared + R_NONE)))
     position = batch - load_word(call + C_BEGIN)
     if data and put_number(call, made, F_POSITION, position) and put_header(call, made, batch):
         return made
@@ -194,31 +209,6 @@ def count_ahead(batch: int, end: int) -> int:
 
 
 @part
-def read_ahead(call: int) -> int:
-    """Read batches from the position on, into a list; 0 where there is no memory for them."""
-    shared, batch = load_word(call + C_SHARED), load_word(call)
-    is_checked = load_word(call + C_CHECK_CRC) == load_word(shared + R_TRUE)
-    count = count_ahead(batch, load_word(call + C_END)) if _HAS_CRC or not is_checked else 0
-    found = list_new(count)
-    if found == 0:
-        return 0
-    gc_untrack(found)
-    for index in range(count):
-        size = size_of(batch)
-        if is_checked and crc_of(batch + CRC_START, batch + size) != load_uint32(batch + CRC_AT):
-            # The rest of its room stays empty.
-            store_word(found + LIST_SIZE, index)
-            return found
-        made = make_batch(call, batch, size)
-        if made == 0:
-            py_decref(found)
-            return 0
-        store_word(load_word(found + LIST_ITEMS) + 8 * index, made)
-        batch += size
-    return found
-
-
-@part
 def take_arguments(call: int, arguments: int, shared: int) -> bool:
     """Take in data, a position in it, and whether crcs are checked."""
     data, check_crc = load_word(arguments), load_word(arguments + 16)
@@ -239,27 +229,6 @@ def take_arguments(call: int, arguments: int, shared: int) -> bool:
     store_word(call + C_DATA, data)
     store_word(call + C_CHECK_CRC, check_crc)
     return True
-
-
-@kernel
-def read_batches(itself: int, arguments: int, count: int) -> int:
-    """Read batches from a position on, as many as are worth a call; a list, which may be empty.
-
-    A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
-    are the data, the position, and of `flexwire.records.decode_batches` whether crcs are checked
-    and what records may inflate to.
-    """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
-    found = 0
-    if call != 0 and count == 4 and take_arguments(call, arguments, shared):
-        store_word(call + C_MAX_INFLATED, load_word(arguments + 24))
-        if load_word(load_word(arguments + 24) + TYPE) == load_word(shared + R_INT):
-            found = read_ahead(call)
-    mem_free(call)
-    if found == 0:
-        return fall_back(shared, arguments, count)
-    return found
 
 
 @part
@@ -293,6 +262,8 @@ def read_one_of_all(call: int, batch: int, items: int, count: int) -> bool:
     stop = load_word(call + C_END)
     if is_checked and crc_of(batch + CRC_START, stop) != load_uint32(batch + CRC_AT):
         return False
+    store_word(call + C_OFFSET_OBJECT, 0)
+    store_word(call + C_TIMESTAMP_OBJECT, 0)
     append_time = 0
     if load_int16(batch + ATTRIBUTES_AT) & TIMESTAMP_TYPE_MASK:
         append_time = long_from(load_int64(batch + MAX_TIMESTAMP_AT))
@@ -329,7 +300,6 @@ def read_fetch_list(call: int) -> int:
         return 0
     gc_untrack(found)
     items, done = load_word(found + LIST_ITEMS), 0
-    store_word(call + C_HEADERS, 0)
     while (_HAS_CRC or not is_checked) and is_for_all(call, batch, end):
         count = load_int32(batch + RECORD_COUNT_AT)
         if not read_one_of_all(call, batch, items + 8 * done, count):
@@ -371,41 +341,45 @@ def read_fetch(itself: int, arguments: int, count: int) -> int:
     METH_FASTCALL: ``itself`` holds the shared words' address. Arguments are the data, the position,
     and whether crcs are checked.
     """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
-    found = 0
-    if call != 0 and count == 3 and take_arguments(call, arguments, shared):
+    shared, call = load_word(bytes_address(itself)), local_call()
+    if count == 3 and take_arguments(call, arguments, shared):
         found = read_fetch_list(call)
         if found:
             found = with_position(call, found)
-    mem_free(call)
-    if found == 0:
-        return fall_back(shared, arguments, count)
-    return found
+        if found:
+            return found
+    return fall_back(shared, arguments, count)
 
 
 @part
-def take_field(call: int, batch: int, field: int, word: int) -> bool:
-    """Put a field of a batch that is an exact int into a word of the call."""
+def take_field(call: int, batch: int, field: int, likely: int, word: int) -> int:
+    """Put a field of a batch that is an exact int into a word of the call; gives the int, or 0."""
     value = load_word(batch + load_word(load_word(call + C_SHARED) + field))
-    return value != 0 and take_integer(call, value, word)
+    if value != 0 and take_likely(call, value, likely, word):
+        return value
+    return 0
 
 
 @part
 def take_batch(call: int, batch: int, shared: int) -> bool:
-    """Take in what a batch says of its records, if they are not compressed."""
+    """Take in what a batch says of its records, if they are not compressed.
+
+    Mostly that is what its bytes say; but anyone may have changed it.
+    """
     store_word(call + C_SHARED, shared)
-    store_word(call + C_HEADERS, 0)
-    if load_word(batch + TYPE) != load_word(shared + R_BATCH):
-        return False
-    if not take_field(call, batch, F_MAGIC, C_NUMBER) or load_word(call + C_NUMBER) != RECORD_BATCH:
-        return False
     data, append_time = load_word(batch + load_word(shared + F_DATA)), 0
     if data == 0 or load_word(data + TYPE) != load_word(shared + R_BYTES):
         return False
-    if not take_field(call, batch, F_ATTRIBUTES, C_NUMBER):
+    size, begin = bytes_size(data), bytes_address(data)
+    if size < HEADER_SIZE:
         return False
-    attributes, size, begin = load_word(call + C_NUMBER), bytes_size(data), bytes_address(data)
+    magic = take_field(call, batch, F_MAGIC, RECORD_BATCH, C_NUMBER)
+    if magic == 0 or load_word(call + C_NUMBER) != RECORD_BATCH:
+        return False
+    attributes = load_int16(begin + ATTRIBUTES_AT)
+    if take_field(call, batch, F_ATTRIBUTES, attributes, C_NUMBER) == 0:
+        return False
+    attributes = load_word(call + C_NUMBER)
     if attributes & TIMESTAMP_TYPE_MASK:
         append_time = load_word(batch + load_word(shared + F_MAX_TIMESTAMP))
         if append_time == 0 or load_word(append_time + TYPE) != load_word(shared + R_INT):
@@ -415,12 +389,17 @@ def take_batch(call: int, batch: int, shared: int) -> bool:
     store_word(call, begin + HEADER_SIZE)
     store_word(call + C_END, begin + size)
     store_word(call + C_BUDGET, size)
+    first, base = load_int64(begin + BASE_OFFSET_AT), load_int64(begin + BASE_TIMESTAMP_AT)
+    count = load_int32(begin + RECORD_COUNT_AT)
+    offset = take_field(call, batch, F_BASE_OFFSET, first, C_BASE_OFFSET)
+    timestamp = take_field(call, batch, F_BASE_TIMESTAMP, base, C_BASE_TIMESTAMP)
+    store_word(call + C_OFFSET_OBJECT, offset)
+    store_word(call + C_TIMESTAMP_OBJECT, timestamp)
     return (
         attributes & COMPRESSION_MASK == 0
-        and size >= HEADER_SIZE
-        and take_field(call, batch, F_COUNT, C_COUNT)
-        and take_field(call, batch, F_BASE_OFFSET, C_BASE_OFFSET)
-        and take_field(call, batch, F_BASE_TIMESTAMP, C_BASE_TIMESTAMP)
+        and offset != 0
+        and timestamp != 0
+        and take_field(call, batch, F_COUNT, count, C_COUNT) != 0
     )
 
 
@@ -431,11 +410,16 @@ def read_held(call: int) -> int:
     The collector may run on the way, and with it Python code that gives the batch other fields.
     """
     data, append_time = load_word(call + C_DATA), load_word(call + C_APPEND_TIME)
+    offset, timestamp = load_word(call + C_OFFSET_OBJECT), load_word(call + C_TIMESTAMP_OBJECT)
     py_incref(data)
+    py_incref(offset)
+    py_incref(timestamp)
     if append_time:
         py_incref(append_time)
     made = read_all(call)
     py_decref(data)
+    py_decref(offset)
+    py_decref(timestamp)
     if append_time:
         py_decref(append_time)
     return made
@@ -453,18 +437,21 @@ def keep(batch: int, slot: int, made: int) -> None:
 
 @kernel
 def read_batch(itself: int, arguments: int, count: int) -> int:
-    """Read the records of a batch, which keeps them; the fallback gets what is out of the ordinary.
+    """Give the records of a batch, which keeps them; what is out of the ordinary falls back.
 
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. The argument
     is a `flexwire.records.RecordBatch`.
     """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
-    made = 0
-    if call != 0 and count == 1 and take_batch(call, load_word(arguments), shared):
-        made = read_held(call)
-    mem_free(call)
-    if made == 0:
-        return fall_back(shared, arguments, count)
-    keep(load_word(arguments), load_word(shared + F_RECORDS), made)
-    return made
+    shared, call = load_word(bytes_address(itself)), local_call()
+    batch = load_word(arguments)
+    if count == 1 and load_word(batch + TYPE) == load_word(shared + R_BATCH):
+        kept = load_word(batch + load_word(shared + F_RECORDS))
+        if kept != 0 and kept != load_word(shared + R_NONE):
+            py_incref(kept)
+            return kept
+        if take_batch(call, batch, shared):
+            made = read_held(call)
+            if made:
+                keep(batch, load_word(shared + F_RECORDS), made)
+                return made
+    return fall_back(shared, arguments, count)

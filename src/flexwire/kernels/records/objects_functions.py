@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.kernels.objects.functions import c_function, in_order, slots_of
-from flexwire.kernels.records import objects_layout as L  # noqa: N812 - a word in front of some twenty
+from flexwire.kernels.objects.functions import (
+    UnsuitableError,
+    c_function,
+    counts_all,
+    in_order,
+    slots_of,
+    small_ints,
+)
+from flexwire.kernels.records import objects_layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.kernels.records.iterator_class import iterator_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from abc import ABCMeta
+    from collections.abc import Callable, Mapping
 
     import msgspec
 
@@ -23,8 +32,8 @@ def record_function(
     Raises `UnsuitableError` for a class whose objects the kernels cannot make.
     """
     words = _record_words(made, fallback)
-    shared = (ctypes.c_int64 * (L.SHARED // 8))(*in_order(words, L.SHARED))
-    return c_function(kernel, name, ctypes.addressof(shared), (shared, made, fallback))
+    shared, kept = _laid_out(words, L.SHARED)
+    return c_function(kernel, name, shared, (kept, made, fallback))
 
 
 def batch_function(
@@ -38,15 +47,66 @@ def batch_function(
 
     It is as those that `record_function` makes.
     """
+    shared, kept = _laid_out(_batch_words(made, batch, fallback), L.BATCH_SHARED)
+    return c_function(kernel, name, shared, (kept, made, batch, fallback))
+
+
+class IteratorKernels(NamedTuple):
+    """The addresses of the kernels that an iterator over batches is made of."""
+
+    iterate: int
+    next_batch: int
+    drop_iterator: int
+
+
+def iterator_function(
+    kernels: IteratorKernels,
+    made: type[msgspec.Struct],
+    batch: type[msgspec.Struct],
+    base: ABCMeta,
+    fallbacks: tuple[Callable[..., Any], Callable[[Any], Any]],
+) -> Callable[..., Any]:
+    """Make the C function that gives iterators over batches; their class counts as below ``base``.
+
+    ``fallbacks`` are what it does with arguments that it refuses, and what gives the next batch of
+    an iterator where the kernels are not sure of it, or raises. Else as `batch_function`.
+    """
+    begin, go_on = fallbacks
+    each, kept = _laid_out(_batch_words(made, batch, go_on), L.BATCH_SHARED)
+    kind = iterator_class(base, kernels.next_batch, kernels.drop_iterator)
+    words = _batch_words(made, batch, begin) | {L.R_ITERATOR: id(kind), L.R_NEXT: each}
+    shared, also_kept = _laid_out(words, L.BATCH_SHARED)
+    keeps = (kept, also_kept, made, batch, kind, fallbacks)
+    return c_function(kernels.iterate, "iterate", shared, keeps)
+
+
+def _laid_out(words: Mapping[int, int], size: int) -> tuple[int, object]:
+    """Put words in memory; gives their address, and what has to be kept meanwhile."""
+    block = (ctypes.c_int64 * (size // 8))(*in_order(words, size))
+    smalls = (ctypes.c_int64 * len(small_ints()))(*map(id, small_ints()))
+    block[L.R_SMALL // 8] = ctypes.addressof(smalls)
+    return ctypes.addressof(block), (block, smalls)
+
+
+def _tuple_items() -> int:
+    """Give where a tuple has its items, proved on one."""
+    items = tuple.__basicsize__
+    proof = (object(),)
+    if ctypes.c_int64.from_address(id(proof) + items).value != id(proof[0]):
+        raise UnsuitableError("tuples have their items elsewhere here")
+    return items
+
+
+def _batch_words(
+    made: type[msgspec.Struct], batch: type[msgspec.Struct], fallback: Callable[..., Any]
+) -> dict[int, int]:
     slots = slots_of(batch)
-    words = _record_words(made, fallback) | {
-        L.R_TRUE: id(True),
-        L.R_FALSE: id(False),
+    return _record_words(made, fallback) | {
         L.R_BATCH: id(batch),
+        L.R_ITERATOR: 0,
+        L.R_NEXT: 0,
         **{L.FIELDS + 8 * index: slots[one] for index, one in enumerate(L.BATCH_FIELDS)},
     }
-    shared = (ctypes.c_int64 * (L.BATCH_SHARED // 8))(*in_order(words, L.BATCH_SHARED))
-    return c_function(kernel, name, ctypes.addressof(shared), (shared, made, batch, fallback))
 
 
 def _record_words(made: type[msgspec.Struct], fallback: Callable[..., Any]) -> dict[int, int]:
@@ -65,4 +125,10 @@ def _record_words(made: type[msgspec.Struct], fallback: Callable[..., Any]) -> d
         L.R_KEY: slots["key"],
         L.R_VALUE: slots["value"],
         L.R_HEADERS: slots["headers"],
+        L.R_TUPLE_ITEMS: _tuple_items(),
+        L.R_TRUE: id(True),
+        L.R_FALSE: id(False),
+        L.R_COUNTED: int(counts_all()),
+        L.R_SMALL: 0,
+        **{L.R_KEYS + 8 * index: 0 for index in range(L.KEYS)},
     }

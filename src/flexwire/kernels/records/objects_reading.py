@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from flexwire.kernels.machine import (
     LIST_ITEMS,
-    LIST_SIZE,
     TYPE,
     bytes_address,
     bytes_from,
@@ -19,37 +18,37 @@ from flexwire.kernels.machine import (
     kernel,
     list_new,
     load_word,
-    long_from,
-    mem_free,
-    mem_malloc,
     part,
     py_decref,
     py_incref,
     store_word,
-    tuple_get,
     tuple_new,
-    tuple_set,
     type_alloc,
 )
 from flexwire.kernels.objects.layout import C_END, C_POSITION
-from flexwire.kernels.records.objects_arguments import fall_back, take_integer
+from flexwire.kernels.objects.making import make_integer, take
+from flexwire.kernels.records.objects_arguments import fall_back, local_call, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_APPEND_TIME,
     C_BASE_OFFSET,
     C_BASE_TIMESTAMP,
     C_BUDGET,
     C_COUNT,
-    C_HEADERS,
+    C_OFFSET_OBJECT,
     C_SHARED,
-    CALL,
+    C_TIMESTAMP_OBJECT,
+    KEYS,
+    LONGEST_KEY,
     R_BYTES,
     R_CLASS,
     R_HEADERS,
     R_INT,
     R_KEY,
+    R_KEYS,
     R_NONE,
     R_OFFSET,
     R_TIMESTAMP,
+    R_TUPLE_ITEMS,
     R_VALUE,
 )
 from flexwire.kernels.wire.lengths import NULL
@@ -79,8 +78,7 @@ def read_bytes(call: int, stop: int, none: int) -> int:
     length = take_varint(call, stop)
     position = load_word(call)
     if length == NULL and none:
-        py_incref(none)
-        return none
+        return take(load_word(call + C_SHARED), none)
     if length < 0 or length > stop - position:
         return 0
     store_word(call, position + length)
@@ -88,8 +86,12 @@ def read_bytes(call: int, stop: int, none: int) -> int:
 
 
 @part
-def read_key(call: int, stop: int, likely: int) -> int:
-    """Read a header's key; ``likely`` once more if it is that, which is faster than to make it."""
+def read_key(call: int, stop: int, index: int) -> int:
+    """Read a header's key; the one made last in its place if it is that, which is faster."""
+    if index >= KEYS:
+        return read_bytes(call, stop, 0)
+    place = load_word(call + C_SHARED) + R_KEYS + 8 * index
+    likely = load_word(place)
     if likely:
         position = load_word(call)
         length = take_varint(call, stop)
@@ -103,22 +105,29 @@ def read_key(call: int, stop: int, likely: int) -> int:
             py_incref(likely)
             return likely
         store_word(call, position)
-    return read_bytes(call, stop, 0)
+    made = read_bytes(call, stop, 0)
+    if made and bytes_size(made) <= LONGEST_KEY:
+        py_incref(made)
+        store_word(place, made)
+        if likely:
+            py_decref(likely)
+    return made
 
 
 @part
-def read_header(call: int, stop: int, none: int, likely: int) -> int:
+def read_header(call: int, stop: int, none: int, index: int) -> int:
     """Read a record header: a tuple of its key and value."""
     made = tuple_new(2)
     if made == 0:
         return 0
     gc_untrack(made)
-    key = read_key(call, stop, likely)
+    items = made + load_word(load_word(call + C_SHARED) + R_TUPLE_ITEMS)
+    key = read_key(call, stop, index)
     if key != 0:
-        tuple_set(made, 0, key)
+        store_word(items, key)
         value = read_bytes(call, stop, none)
         if value != 0:
-            tuple_set(made, 1, value)
+            store_word(items + 8, value)
             return made
     py_decref(made)
     return 0
@@ -138,30 +147,27 @@ def read_headers(call: int, stop: int, none: int) -> int:
     # Nothing a record holds can be part of a circle; the collector need not look at it.
     gc_untrack(made)
     items = load_word(made + LIST_ITEMS)
-    # Records of one batch have mostly the same header keys, in the same order.
-    before = load_word(call + C_HEADERS)
-    alike = load_word(before + LIST_SIZE) if before else 0
     for index in range(count):
-        likely = 0
-        if index < alike:
-            likely = tuple_get(load_word(load_word(before + LIST_ITEMS) + 8 * index), 0)
-        header = read_header(call, stop, none, likely)
+        header = read_header(call, stop, none, index)
         if header == 0:
             py_decref(made)
             return 0
         store_word(items + 8 * index, header)
-    store_word(call + C_HEADERS, made)
     return made
 
 
 @part
-def put_sum(made: int, slot: int, base: int, delta: int) -> bool:
-    """Put base and delta together, unless they overflow."""
+def put_sum(call: int, place: int, base: int, delta: int, likely: int) -> bool:
+    """Put base and delta together, unless they overflow; ``likely`` is the base's object, or 0."""
+    if delta == 0 and likely:
+        py_incref(likely)
+        store_word(place, likely)
+        return True
     total = base + delta
     if (base ^ total) & (delta ^ total) < 0:
         return False
-    number = long_from(total)
-    store_word(made + slot, number)
+    number = make_integer(load_word(call + C_SHARED), total)
+    store_word(place, number)
     return number != 0
 
 
@@ -170,19 +176,18 @@ def read_fields(call: int, stop: int, made: int) -> bool:
     """Read what is in a record after its length and attributes."""
     shared = load_word(call + C_SHARED)
     none = load_word(shared + R_NONE)
-    timestamp = take_varlong(call, stop)
-    if not put_sum(
-        made, load_word(shared + R_TIMESTAMP), load_word(call + C_BASE_TIMESTAMP), timestamp
-    ):
+    timestamp, slot = take_varlong(call, stop), made + load_word(shared + R_TIMESTAMP)
+    base, likely = load_word(call + C_BASE_TIMESTAMP), load_word(call + C_TIMESTAMP_OBJECT)
+    if not put_sum(call, slot, base, timestamp, likely):
         return False
     append_time = load_word(call + C_APPEND_TIME)
     if append_time:
-        slot = made + load_word(shared + R_TIMESTAMP)
         py_decref(load_word(slot))
         py_incref(append_time)
         store_word(slot, append_time)
-    offset = take_varint(call, stop)
-    if not put_sum(made, load_word(shared + R_OFFSET), load_word(call + C_BASE_OFFSET), offset):
+    offset, slot = take_varint(call, stop), made + load_word(shared + R_OFFSET)
+    base, likely = load_word(call + C_BASE_OFFSET), load_word(call + C_OFFSET_OBJECT)
+    if not put_sum(call, slot, base, offset, likely):
         return False
     key = read_bytes(call, stop, none)
     store_word(made + load_word(shared + R_KEY), key)
@@ -264,7 +269,8 @@ def read_arguments(call: int, arguments: int, shared: int) -> bool:
         return False
     store_word(call + C_APPEND_TIME, append_time)
     store_word(call + C_SHARED, shared)
-    store_word(call + C_HEADERS, 0)
+    store_word(call + C_OFFSET_OBJECT, load_word(arguments + 24))
+    store_word(call + C_TIMESTAMP_OBJECT, load_word(arguments + 32))
     size = bytes_size(data)
     sound = (
         take_integer(call, start, C_POSITION)
@@ -288,12 +294,9 @@ def read_records(itself: int, arguments: int, count: int) -> int:
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
     are those of `flexwire.records.body.read_records`, seven.
     """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
-    made = 0
-    if call != 0 and count == 7 and read_arguments(call, arguments, shared):
+    shared, call = load_word(bytes_address(itself)), local_call()
+    if count == 7 and read_arguments(call, arguments, shared):
         made = read_all(call)
-    mem_free(call)
-    if made == 0:
-        return fall_back(shared, arguments, count)
-    return made
+        if made:
+            return made
+    return fall_back(shared, arguments, count)

@@ -33,7 +33,7 @@ from flexwire.kernels.machine import (
 from flexwire.kernels.objects.layout import C_END, C_OUT
 from flexwire.kernels.objects.output import reserve
 from flexwire.kernels.records.crc import HAS_CRC, crc_of
-from flexwire.kernels.records.objects_arguments import fall_back, take_integer
+from flexwire.kernels.records.objects_arguments import fall_back, local_call, take_integer
 from flexwire.kernels.records.objects_layout import (
     C_ATTRIBUTES,
     C_BASE_OFFSET,
@@ -46,7 +46,6 @@ from flexwire.kernels.records.objects_layout import (
     C_PRODUCER_EPOCH,
     C_SEQUENCE,
     C_SHARED,
-    CALL,
     R_BYTES,
     R_CLASS,
     R_HEADERS,
@@ -244,10 +243,9 @@ def write_records(itself: int, arguments: int, count: int) -> int:
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
     are those of `flexwire.records.body_writing.write_records`, three.
     """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
+    shared, call = load_word(bytes_address(itself)), local_call()
     made = 0
-    if call != 0 and count == 3:
+    if count == 3:
         if (
             start(call, load_word(arguments), shared)
             and take_integer(call, load_word(arguments + 8), C_BASE_OFFSET)
@@ -255,7 +253,6 @@ def write_records(itself: int, arguments: int, count: int) -> int:
         ):
             made = write_all(call, load_word(arguments))
         mem_free(load_word(call + C_OUT))
-    mem_free(call)
     if made == 0:
         return fall_back(shared, arguments, count)
     return made
@@ -360,14 +357,12 @@ def write_batch(itself: int, arguments: int, count: int) -> int:
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
     are those of `flexwire.records.encode.write_plain_batch`, ten.
     """
-    shared = load_word(bytes_address(itself))
-    call = mem_malloc(CALL)
+    shared, call = load_word(bytes_address(itself)), local_call()
     made = 0
-    if call != 0 and count == 10 and _HAS_CRC:
+    if count == 10 and _HAS_CRC:
         if start(call, load_word(arguments), shared):
             made = write_whole(call, arguments)
         mem_free(load_word(call + C_OUT))
-    mem_free(call)
     if made == 0:
         return fall_back(shared, arguments, count)
     return made

@@ -1,0 +1,185 @@
+"""Iterators over batches that kernels make are those of Python, and good objects of C."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flexwire.kernels import loading
+from flexwire.kernels.records.objects_layout import KEYS, LONGEST_KEY
+from flexwire.records import (
+    MAX_INFLATED,
+    BatchIterator,
+    Record,
+    RecordBatch,
+    batch,
+    decode_batches,
+    decode_records,
+    encode_batch,
+)
+from tests.records.kernels import iterate
+from tests.records.test_batch_kernels import AHEAD, no_kernels, some
+
+ITERATE = iterate()
+EACH = [encode_batch(some(count)) for count in (1, 2, 1, 3)]
+DATA = b"".join(EACH)
+
+
+def test_both_are_batch_iterators() -> None:
+    assert loading.load_kernels()
+    fast = decode_batches(DATA)
+    with no_kernels():
+        slow = decode_batches(DATA)
+        next(slow)
+    for one in (fast, slow):
+        assert isinstance(one, BatchIterator)
+        assert isinstance(one, Iterator)
+        assert iter(one) is one
+        assert type(one).__name__.endswith("Iterator")
+        assert one.__doc__
+        for name in ("position", "partial", "other"):
+            with pytest.raises(AttributeError):
+                setattr(one, name, 1)
+    assert type(fast) is not type(slow)
+    assert issubclass(type(fast), BatchIterator)
+    # What the collector has something of before each object would be read from what is not there.
+    assert not type(fast).__flags__ & 1 << 14
+
+
+def test_none_can_be_made_without_data() -> None:
+    kind: Any = type(ITERATE(DATA, 0, True, MAX_INFLATED))
+    with pytest.raises(TypeError):
+        kind()
+    with pytest.raises(TypeError):
+        object.__new__(kind)
+    with pytest.raises(TypeError):
+        type("Below", (kind,), {})
+    with pytest.raises(TypeError):
+        copy.copy(ITERATE(DATA, 0, True, MAX_INFLATED))
+
+
+def test_a_position_outside_of_the_data_ends_the_iteration() -> None:
+    for position in (-1, len(DATA), len(DATA) + 1, 2**62, 2**63 - 1, -(2**63)):
+        iterator = ITERATE(DATA, 0, True, MAX_INFLATED)
+        iterator._position = position
+        given = 0
+        while next(iterator, None) is not None:
+            iterator._position = position
+            given += 1
+        assert given == len(EACH)
+    iterator._position = len(EACH[0])
+    assert [one.data for one in iterator] == EACH[1:]
+
+
+def test_one_that_begins_without_kernels_goes_on_with_them() -> None:
+    many = EACH[0] * (2 * AHEAD // len(EACH[0]))
+    with no_kernels():
+        iterator: Any = decode_batches(many + many[:50])
+        found = [next(iterator)]
+        assert not isinstance(iterator._walk, BatchIterator)
+    found += iterator
+    assert isinstance(iterator._walk, BatchIterator)
+    assert found == list(decode_batches(many))
+    assert iterator.position == len(many) + 50
+    assert iterator.partial.position == len(many)
+
+
+def test_an_end_that_python_saw_stays_the_end() -> None:
+    with no_kernels():
+        iterator = decode_batches(DATA[:70])
+        assert list(iterator) == []
+        told = iterator.position, iterator.partial
+        assert told[1] is not None
+    assert next(iterator, None) is None
+    assert (iterator.position, iterator.partial) == told
+
+
+def test_batches_outlive_their_iterator_and_it_what_it_reads() -> None:
+    data = DATA + b""
+    before = sys.getrefcount(data)
+    iterator = ITERATE(data, 0, True, MAX_INFLATED)
+    first = next(iterator)
+    assert sys.getrefcount(data) == before + 1
+    del iterator
+    assert sys.getrefcount(data) == before
+    assert first.records == some(1)
+
+
+def test_iterators_that_are_left_anywhere_leak_nothing() -> None:
+    data = DATA * 400 + DATA[:70]
+    kind = type(ITERATE(DATA, 0, True, MAX_INFLATED))
+    steps = (0, 1, 3, AHEAD // len(DATA) * 4, 1602)
+
+    def work() -> None:
+        for step in steps:
+            iterator = ITERATE(data, 0, True, MAX_INFLATED)
+            for _ in range(step):
+                next(iterator, None)
+
+    work()
+    gc.collect()
+    before = sys.getallocatedblocks(), sys.getrefcount(kind), sys.getrefcount(data)
+    for _ in range(10):
+        work()
+    gc.collect()
+    after = sys.getallocatedblocks(), sys.getrefcount(kind), sys.getrefcount(data)
+    assert after[0] - before[0] < 20
+    assert after[1:] == before[1:]
+
+
+def test_threads_share_an_iterator() -> None:
+    data = DATA * 500
+    iterator = decode_batches(data)
+    found: list[RecordBatch] = []
+    threads = [threading.Thread(target=lambda: found.extend(iterator)) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(one.position for one in found) == [one.position for one in decode_batches(data)]
+
+
+def test_keys_of_record_headers_are_those_on_the_wire() -> None:
+    names = [b"", b"a", b"b", b"ab", b"x" * LONGEST_KEY, b"x" * (LONGEST_KEY + 1), b"y" * 300]
+    counts = (0, 1, 2, KEYS - 1, KEYS, KEYS + 1, 3 * KEYS)
+    made = [
+        Record(n, 5, None, b"v", [(names[(n + k * (n % 3)) % len(names)], b"1") for k in range(c)])
+        for n, c in enumerate(counts * 3)
+    ]
+    for size in (1, 4, len(made)):
+        data = b"".join(encode_batch(made[at : at + size]) for at in range(0, len(made), size))
+        for _ in range(2):
+            assert decode_records(data) == made
+            assert [one for each in decode_batches(data) for one in each.records] == made
+    [[(first, _)], [(second, _)]] = (decode_records(EACH[0])[0].headers for _ in range(2))
+    assert first is second
+
+
+def test_records_is_one_property_by_whatever_it_reads() -> None:
+    assert loading.load_kernels()
+    doc = RecordBatch.records.__doc__
+    [one] = decode_batches(EACH[0])
+    assert type(vars(RecordBatch)["records"].fget).__name__ == "builtin_function_or_method"
+    kept = one.records
+    assert one.records is kept
+    one._records = None
+    with no_kernels():
+        list(decode_batches(EACH[0]))
+        assert vars(RecordBatch)["records"].fget is batch.records_of
+        assert one.records == kept
+        assert RecordBatch.records.__doc__ == doc
+    with pytest.raises(AttributeError):
+        one.records = []  # type: ignore[misc]  # a property, which this proves
+
+    class Below(RecordBatch):
+        """A class below, which the kernel leaves to Python."""
+
+    below = Below(**{name: getattr(one, name) for name in one.__struct_fields__})
+    decode_batches(b"")
+    assert below.records == kept

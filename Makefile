@@ -13,7 +13,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels classes wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
@@ -70,8 +70,9 @@ fast: environment
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(PYTEST) -m "not ($(LONG))" $(PYTEST_ARGS)
 
+# Compiling takes one processor for longer than both others the second; it goes first.
 test: environment
-	@$(MAKE) --no-print-directory -j 2 lint kernels
+	@$(MAKE) --no-print-directory -j 2 kernels lint classes
 	$(PYTEST) $(PYTEST_ARGS)
 
 # What pyproject.toml has `make test` leave out.
@@ -101,6 +102,10 @@ pyspark-versions: kernels
 # Before the tests, that their processes do not compile the same beside each other.
 kernels: environment
 	.venv/bin/flexwire warmup
+
+# `flexwire warmup` does this too, unless it is done, but after compiling.
+classes: environment
+	.venv/bin/python -c 'from flexwire.spark.archive import SMALL_JAVA, make_archive; make_archive(SMALL_JAVA)'
 
 # It takes the C compiler and binutils of the machine.
 wheel: environment

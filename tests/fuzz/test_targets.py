@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ RAW = bytes.fromhex("001200030000000700016100")
 SOUND = head("RequestHeader", 2) + RAW
 
 
+@cache
 def some(target: str) -> list[bytes]:
     """Every so many of a target's inputs, so that they are of every kind; ``make fuzz`` has all."""
     whole = list(corpus(target))

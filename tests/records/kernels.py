@@ -6,19 +6,28 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from flexwire.kernels.cache import load
+from flexwire.kernels.library import LEVELS
 from flexwire.kernels.records.objects_functions import (
     IteratorKernels,
     batch_function,
     iterator_function,
     record_function,
 )
+from flexwire.kernels.running import kernels as running
 from flexwire.records import BatchIterator, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 REFUSED = object()
+# What a processor of such a level has no instruction for.
+_WITHOUT_CRC = {one.name for one in LEVELS if "sse4.2" not in one.features}
+HAS_CRC = running().level not in _WITHOUT_CRC
+"""Whether kernels compute crcs here; else they leave whole batches to Python."""
+needs_crc = pytest.mark.skipif(not HAS_CRC, reason="kernels of this level have no crc")
 
 
 @cache

@@ -66,7 +66,7 @@ def test_none_can_be_made_without_data() -> None:
 
 def test_a_position_outside_of_the_data_ends_the_iteration() -> None:
     for position in (-1, len(DATA), len(DATA) + 1, 2**62, 2**63 - 1, -(2**63)):
-        iterator = ITERATE(DATA, 0, True, MAX_INFLATED)
+        iterator = ITERATE(DATA, 0, False, MAX_INFLATED)
         iterator._position = position
         given = 0
         while next(iterator, None) is not None:
@@ -103,7 +103,7 @@ def test_an_end_that_python_saw_stays_the_end() -> None:
 def test_batches_outlive_their_iterator_and_it_what_it_reads() -> None:
     data = DATA + b""
     before = sys.getrefcount(data)
-    iterator = ITERATE(data, 0, True, MAX_INFLATED)
+    iterator = ITERATE(data, 0, False, MAX_INFLATED)
     first = next(iterator)
     assert sys.getrefcount(data) == before + 1
     del iterator

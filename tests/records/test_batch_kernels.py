@@ -34,7 +34,14 @@ from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.modules import run
 from tests.records import batches
 from tests.records.guard import RECORDS
-from tests.records.kernels import REFUSED, batch_functions, iterate, read_ahead
+from tests.records.kernels import (
+    HAS_CRC,
+    REFUSED,
+    batch_functions,
+    iterate,
+    needs_crc,
+    read_ahead,
+)
 from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
@@ -175,6 +182,7 @@ def ahead(data: bytes) -> int:
     return made
 
 
+@needs_crc
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
     packed = encode_batch(some(9), compression="gzip")
@@ -195,6 +203,7 @@ def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
         assert READ_AHEAD(many, 0, True, MAX_INFLATED) == list(decode_batches(many)) == expected
 
 
+@needs_crc
 def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
     data = encode_batch(some(3))
     [batch] = READ_AHEAD(data, 0, True, MAX_INFLATED)
@@ -202,6 +211,17 @@ def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
     assert batch.records is batch.records
 
 
+def test_kernels_compute_crcs_or_leave_them_to_python() -> None:
+    data = encode_batch(some(3))
+    unchecked = list(decode_batches(data, check_crc=False))
+    assert READ_AHEAD(data, 0, False, MAX_INFLATED) == unchecked
+    ahead = READ_AHEAD(data, 0, True, MAX_INFLATED)
+    assert ahead == (list(decode_batches(data)) if HAS_CRC else [])
+    assert READ_FETCH(data, 0, True) == ((some(3), len(data)) if HAS_CRC else ([], 0))
+    assert WRITE(some(3), 0, *NUMBERS) == (data if HAS_CRC else REFUSED)
+
+
+@needs_crc
 def test_a_wrong_crc_ends_what_is_sure() -> None:
     good = encode_batch(some(3))
     bad = good[:-1] + bytes([good[-1] ^ 1])
@@ -263,6 +283,7 @@ def test_what_is_written_is_the_same(batch: tuple[list[Record], dict[str, Any]])
 EDGES = [s * (1 << b) - d for b in (15, 16, 31, 32, 63) for s in (1, -1) for d in (-1, 0, 1)]
 
 
+@needs_crc
 @pytest.mark.parametrize("index", range(len(NUMBERS)))
 def test_every_number_of_a_header_at_its_edges(index: int) -> None:
     written = 0
@@ -280,6 +301,7 @@ def test_every_number_of_a_header_at_its_edges(index: int) -> None:
     assert written > 5
 
 
+@needs_crc
 @pytest.mark.parametrize("attributes", [0, 8, 0x30, 0x78, -8, -(2**15), 2**15 - 8])
 def test_attributes_are_written_as_they_are(attributes: int) -> None:
     assert WRITE(some(2), attributes, *NUMBERS) == write_plain_batch(some(2), attributes, *NUMBERS)
@@ -303,6 +325,7 @@ def test_what_cannot_be_written_is_refused() -> None:
     assert WRITE([good], 0, *NUMBERS, 1) is REFUSED
 
 
+@needs_crc
 def test_sizes_at_the_edges_of_the_buffer() -> None:
     for size in range(3900, 4200):
         records = some(1, size=size)
@@ -335,6 +358,7 @@ def test_a_batch_may_change_while_it_is_read() -> None:
     assert {one.timestamp for one in found} == {10**15}
 
 
+@needs_crc
 @pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     data = encode_batch(some(50)) * 3
@@ -383,6 +407,7 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--batches", "--lie").returncode < 0
 
 
+@needs_crc
 @pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
     # The debug allocator puts marks around every block, and looks at them when it is freed.
@@ -392,6 +417,7 @@ def test_writing_stays_within_its_buffers() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@needs_crc
 def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loading.load_kernels()
     kernels = loading.kernels(0)

@@ -1,4 +1,8 @@
-"""What the writers of decoders and encoders share: the order of the functions, and their words."""
+"""What the writers of decoders and encoders share: the order of the functions, and their words.
+
+A structure has a function for one of it, or for all in an array, or both: a call for each element
+would take as long as to read or write a small one.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 # A compact length below it is a single byte, which holds the length + 1.
 LONG = 2**GROUP_BITS - 1
+# And one below this, two bytes.
+LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
 # A line holds so much of a default beside a name.
 _LONGEST_LITERAL = 24
 # The names of so many fields, and of a format for them, can be read.
@@ -29,7 +35,7 @@ _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFF
 
 
 class Emitter(ABC):
-    """Writes one function for each structure of a message, those that it holds before it."""
+    """Writes the functions for each structure of a message, those that it holds before it."""
 
     verb: str
 
@@ -44,6 +50,8 @@ class Emitter(ABC):
         self.names = Names(attributes)
         self.form = _FORMS[message.form]
         self._done: set[str] = set()
+        self._singles, self._arrays = {message.name}, set[str]()
+        self._find_uses(message, set())
         self._structure(message)
 
     def _structure(self, schema: Schema) -> None:
@@ -52,17 +60,35 @@ class Emitter(ABC):
         self._done.add(schema.name)
         for inner in inner_schemas(schema):
             self._structure(inner)
-        self.emit_function(schema)
+        if schema.name in self._singles:
+            self.emit_function(schema, many=False)
+        if schema.name in self._arrays:
+            self.emit_function(schema, many=True)
+
+    def _find_uses(self, schema: Schema, found: set[str]) -> None:
+        found.add(schema.name)
+        for one in schema.fields:
+            inner = struct_of(one.type)
+            if inner is None or one.presence is Presence.ABSENT:
+                continue
+            is_many = isinstance(one.type, Array) and self.takes_many(inner)
+            (self._arrays if is_many else self._singles).add(inner.name)
+            if inner.name not in found:
+                self._find_uses(inner, found)
 
     @abstractmethod
-    def emit_function(self, schema: Schema) -> None:
-        """Write the function of one structure."""
+    def takes_many(self, element: Schema) -> bool:
+        """Whether an array of structures takes the function for many of them."""
+
+    @abstractmethod
+    def emit_function(self, schema: Schema, *, many: bool) -> None:
+        """Write the function of one structure, or of ``many`` in an array."""
 
     # Names.
 
-    def function(self, name: str) -> str:
+    def function(self, name: str, *, many: bool = False) -> str:
         """Give the name of a structure's function."""
-        return self.names.shared("function", f"{self.verb}_{name}")
+        return self.names.shared("function", f"{self.verb}_{'many_' * many}{name}")
 
     def class_of(self, name: str) -> str:
         """Give the name of a structure's class, which the source is given."""

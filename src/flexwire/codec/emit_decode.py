@@ -10,6 +10,7 @@ so that there is one set of errors.
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from flexwire.codec.emit import (
@@ -25,6 +26,7 @@ from flexwire.codec.emit import (
     width_of,
 )
 from flexwire.codec.structs import MessageStruct
+from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
 from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
@@ -62,21 +64,37 @@ def emit_decoder_source(
 class _DecoderEmitter(Emitter):
     verb = "decode"
 
-    def emit_function(self, schema: Schema) -> None:
-        head = f"def {self.function(schema.name)}(data, position, limit):"
-        with self.source.function(head):
-            if schema.tags_lead:
-                self._tagged_fields(schema)
-            values = [(one.type, self.names.local(one.attribute)) for one in schema.inline]
-            tags_follow = schema.flexible and not schema.tags_lead
-            self._fields(values, "limit", tags=tags_follow)
-            if tags_follow:
-                self._tagged_fields(schema)
-            self._give(schema)
+    def takes_many(self, element: Schema) -> bool:
+        # Those that are rows have it for the ones with tagged fields.
+        return element.flexible or not is_row(element)
+
+    def emit_function(self, schema: Schema, *, many: bool) -> None:
+        function = self.function(schema.name, many=many)
+        with self.source.function(f"def {function}(data, position, limit{', count' * many}):"):
+            if not many:
+                self._body(schema)
+                self._give(schema, "return ", ", position", "return message, position")
+                return
+            self.line("items = []")
+            with self.block("for _ in range(count):"):
+                self._body(schema)
+                self._give(schema, "items.append(", ")", "items.append(message)")
+            self.line("return items, position")
+
+    def _body(self, schema: Schema) -> None:
+        """Read all fields of a structure into their locals."""
+        if schema.tags_lead:
+            self._tagged_fields(schema)
+        values = [(one.type, self.names.local(one.attribute)) for one in schema.inline]
+        tags_follow = schema.flexible and not schema.tags_lead
+        self._fields(values, "limit", tags=tags_follow)
+        if tags_follow:
+            self._tagged_fields(schema)
 
     # What is given back.
 
-    def _give(self, schema: Schema) -> None:
+    def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
+        """Make the object and give it, ``separately`` where a line cannot hold both."""
         given = {
             one.attribute: self.names.local(one.attribute)
             for one in schema.fields
@@ -85,12 +103,12 @@ class _DecoderEmitter(Emitter):
         made, arguments = self.class_of(schema.name), self._arguments(schema, given)
         if schema.flexible:
             arguments = [*self._every_argument(schema, given), "unknown"]
-        flat = f"return {made}({', '.join(arguments)}), position"
+        flat = f"{head}{made}({', '.join(arguments)}){tail}"
         if self.source.fits(flat):
             self.line(flat)
         else:
             self.source.call(made, *arguments, before="message = ")
-            self.line("return message, position")
+            self.line(separately)
 
     def _arguments(self, schema: Schema, given: Mapping[str, str]) -> list[str]:
         """Give what a class is called with, without what it has by default at the end."""
@@ -215,7 +233,17 @@ class _DecoderEmitter(Emitter):
         read = self.source.use("read_string_length" if isinstance(kind, String) else "read_length")
         short = f"{length} <= {LONG}" if kind.nullable else f"0 < {length} <= {LONG}"
         with self.block(f"if {length} > {LONG}:" if kind.nullable else f"if not {short}:"):
-            self.line(f"{length}, position = {read}(data, position - 1)")
+            if isinstance(kind, Bytes):
+                self._length_of_two(length)
+            with self.block("else:") if isinstance(kind, Bytes) else nullcontext():
+                self.line(f"{length}, position = {read}(data, position - 1)")
+
+    def _length_of_two(self, length: str) -> None:
+        """Read a length of two bytes in place: most bytes have one, and a call takes longer."""
+        self.line("high = data[position]")
+        with self.block(f"if 0 < high <= {LONG} < {length}:"):
+            self.line(f"{length} += (high << {GROUP_BITS}) - {LONG + 1}")
+            self.line("position += 1")
 
     def _content(self, kind: _Sized, name: str, limit: str) -> None:
         # A compact length is 1 more than what it counts.
@@ -253,6 +281,14 @@ class _DecoderEmitter(Emitter):
         self._loop(element, name, limit)
 
     def _loop(self, element: Type, name: str, limit: str) -> None:
+        if isinstance(element, Schema):
+            many = self.function(element.name, many=True)
+            given = ("data", "position", limit, "count")
+            fits = self.source.fits(f"{name}, position = {many}(")
+            self.source.call(many, *given, before=f"{name if fits else 'item'}, position = ")
+            if not fits:
+                self.line(f"{name} = item")
+            return
         self.line(f"{name} = []")
         with self.block("for _ in range(count):"):
             self._fields([(element, "item")], limit)

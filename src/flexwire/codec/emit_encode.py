@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.codec.emit import (
     LONG,
+    LONG_OF_TWO,
     LONGEST_RUN,
     Emitter,
     fixed_code,
@@ -19,6 +20,7 @@ from flexwire.codec.emit import (
     length_code,
 )
 from flexwire.codec.plain import to_plain
+from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
 from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
 
@@ -60,20 +62,33 @@ def emit_encoder_source(
 class _EncoderEmitter(Emitter):
     verb = "encode"
 
-    def emit_function(self, schema: Schema) -> None:
-        with self.source.function(f"def {self.function(schema.name)}(out, message):"):
-            self._refuse_unless("message", self.class_of(schema.name))
-            for one in schema.absent:
-                if not one.ignorable:
-                    self._absent(one)
-            if schema.tags_lead:
-                self._tagged_fields(schema, [])
-            tags_follow = schema.flexible and not schema.tags_lead
-            self._fields(schema.inline, schema if tags_follow else None)
-            if not schema.flexible:
-                self.line("unknown = message.unknown_tagged_fields")
-                with self.block(f"if {_ANY_UNKNOWN}:"):
-                    self.refuse()
+    def takes_many(self, element: Schema) -> bool:
+        # Those that are written in place have it for one that is out of the ordinary.
+        return not self._unlike_rows(element)
+
+    def emit_function(self, schema: Schema, *, many: bool) -> None:
+        function = self.function(schema.name, many=many)
+        with self.source.function(f"def {function}(out, {'items' if many else 'message'}):"):
+            if not many:
+                self._body(schema)
+                return
+            with self.block("for message in items:"):
+                self._body(schema)
+
+    def _body(self, schema: Schema) -> None:
+        """Write all fields of a structure."""
+        self._refuse_unless("message", self.class_of(schema.name))
+        for one in schema.absent:
+            if not one.ignorable:
+                self._absent(one)
+        if schema.tags_lead:
+            self._tagged_fields(schema, [])
+        tags_follow = schema.flexible and not schema.tags_lead
+        self._fields(schema.inline, schema if tags_follow else None)
+        if not schema.flexible:
+            self.line("unknown = message.unknown_tagged_fields")
+            with self.block(f"if {_ANY_UNKNOWN}:"):
+                self.refuse()
 
     def _absent(self, one: Field) -> None:
         with self._where_it_differs(one, f"message.{one.attribute}"):
@@ -215,6 +230,14 @@ class _EncoderEmitter(Emitter):
         if kind.compact:
             with self.block(f"if {length} < {LONG}:"):
                 self._write(out, [*fixed, ("B", f"{length} + 1")])
+            if isinstance(kind, Bytes):
+                # In place, as with a call for it a record batch of 1 kB takes twice as long.
+                with self.block(f"elif {length} < {LONG_OF_TWO}:"):
+                    low, high = (
+                        f"({length} + 1) & {LONG} | {LONG + 1}",
+                        f"{length} + 1 >> {GROUP_BITS}",
+                    )
+                    self._write(out, [*fixed, ("B", low), ("B", high)])
             with self.block("else:"):
                 self._long(kind, length, out, fixed)
         else:
@@ -249,9 +272,12 @@ class _EncoderEmitter(Emitter):
             self.line(f'{out} += {pack}(f">{{count}}{code}", *{value})')
 
     def _elements(self, element: Type, value: str, out: str) -> None:
+        unless = self._unlike_rows(element) if isinstance(element, Schema) else []
+        if isinstance(element, Schema) and not unless:
+            self.source.call(self.function(element.name, many=True), out, value)
+            return
         with self.block(f"for item in {value}:"):
-            unless = self._unlike_rows(element) if isinstance(element, Schema) else []
-            if not (unless and isinstance(element, Schema)):
+            if not isinstance(element, Schema):
                 self._value(element, "item", out, [])
                 return
             with self.source.condition("if", unless):

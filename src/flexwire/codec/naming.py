@@ -25,7 +25,7 @@ HOMES = {
 """What generated source imports, and from where."""
 _BUILTINS = ("bool", "bytearray", "bytes", "dict", "float", "len", "list", "range", "str")
 _DECODING = (
-    *("count", "data", "end", "item", "limit", "marker", "position", "rows"),
+    *("count", "data", "end", "high", "item", "items", "limit", "marker", "position", "rows"),
     *("size", "stop", "tag", "tags"),
 )
 _ENCODING = ("known", "message", "out", "payload", "raw")

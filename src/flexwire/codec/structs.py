@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from functools import reduce
-from operator import or_
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
 from flexwire.errors import ArgumentError, SpecError, short
+from flexwire.schema.merge import identifying
 from flexwire.schema.resolve import MOST_NESTED, parse_default
-from flexwire.versions import Versions
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from flexwire.schema.served import Served
     from flexwire.schema.spec import FieldSpec, FieldType
-    from flexwire.schema.union import Fields, Mention
+    from flexwire.schema.union import Fields
 
 
 # A structure held by value is made with the one that holds it, and specs may double it each level.
@@ -146,29 +144,11 @@ def _structure(cls: type[MessageStruct], kind: FieldType, value: Any, path: str)
 
 
 def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
-    """The fields that a reader looks for, whatever their value.
-
-    They stand on the wire in every version that the structure has, and their spec gives no default.
-    """
+    """The fields that a reader looks for, whatever their value."""
     shown = cls.definition.shown
     if cls.__name__ not in shown:
-        shown[cls.__name__] = _identifying(cls.definition.fields[cls.__name__])
+        shown[cls.__name__] = identifying(cls.definition.fields[cls.__name__])
     return shown[cls.__name__]
-
-
-def _identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
-    present = {
-        name: reduce(or_, ((one.versions | one.tagged_versions) & served for one, served in said))
-        for name, said in fields.items()
-    }
-    whole = reduce(or_, present.values(), Versions.NONE)
-    return frozenset(
-        name
-        for name, said in fields.items()
-        if present[name] == whole
-        and not said[0][0].default
-        and not any(one.tagged_versions for one, _ in said)
-    )
 
 
 class ClassBuilder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from flexwire.schema.resolve import parse_default
@@ -10,7 +12,7 @@ from flexwire.schema.union import types_of, union
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from flexwire.schema.spec import FieldSpec, FieldType
     from flexwire.schema.union import Mention, ServedSpec
@@ -95,3 +97,23 @@ def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
         name: {attribute: MergedField(highest, mentions) for attribute, mentions in fields.items()}
         for name, fields in union(specs).items()
     }
+
+
+def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
+    """Give the fields of a structure that tell one from another: partition 0 is one of many.
+
+    They are present in every version that the structure has, never tagged, and their newest spec
+    gives no default. ``fields`` are what the specs say of each, by attribute, the newest first.
+    """
+    present = {
+        name: reduce(or_, ((one.versions | one.tagged_versions) & served for one, served in said))
+        for name, said in fields.items()
+    }
+    whole = reduce(or_, present.values(), Versions.NONE)
+    return frozenset(
+        name
+        for name, said in fields.items()
+        if present[name] == whole
+        and not said[0][0].default
+        and not any(one.tagged_versions for one, _ in said)
+    )

@@ -45,6 +45,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(youngest, younger, 1000)
 
 
+def pytest_unconfigure() -> None:
+    """Let the interpreter free all at its end: DuckDB's binding takes what is left for leaks."""
+    gc.unfreeze()
+
+
 def is_spark(item: pytest.Item) -> bool:
     """Whether a test starts Spark."""
     return item.get_closest_marker("spark") is not None

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.net.ends import Calls, End
+from flexwire.net.tls import client_context, server_context
 from tests.net.broker import connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.protocol.payloads import frame
+from tests.tls import Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,5 +199,30 @@ def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> None:
             may_read.set()
             await sending
             await settled(lambda: tap.stats.requests == 64)
+
+    run(job())
+
+
+def test_a_peer_that_takes_nothing_is_dropped_in_time_though_it_was_asked_to_close_already(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+
+    async def job() -> None:
+        over = asyncio.Event()
+
+        async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is read as well
+            await over.wait()
+
+        async with serving(silent, server_context(*authority.certificate())) as address:
+            _, end = await asyncio.get_running_loop().create_connection(
+                lambda: End(over_tls=True), *address, ssl=client_context(authority.path)
+            )
+            end.write(bytes(32 << 20))
+            end.transport.close()
+            async with asyncio.timeout(20):
+                await end.close(0.1)
+            over.set()
 
     run(job())

@@ -110,7 +110,9 @@ class End(asyncio.Protocol):
 
     async def close(self, seconds: float) -> None:
         """Close, once what was written is sent; drop a peer that does not take it in time."""
-        self.transport.close()
+        # Closed twice, asyncio's TLS forgets its connection, which then cannot be dropped.
+        if not self.transport.is_closing():
+            self.transport.close()
         try:
             await asyncio.wait({self._gone}, timeout=seconds)
         finally:

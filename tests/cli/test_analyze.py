@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from flexwire.cli.app import app
 from flexwire.spark.analyze import Analysis
 from flexwire.storage.place import Place
 from flexwire.tables.reading import Output
-from tests.report.sample import EMPTY
+from tests.report.sample import EMPTY, SAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,3 +45,32 @@ def test_answers_are_asked_of_the_output_and_not_of_one_run(
     place = Place(f"{tmp_path}/out/runs/20261122T000000Z-00000000")
     _tell_where(Analysis(Output(place), EMPTY, {}), f"{tmp_path}/out")
     assert capsys.readouterr().out.endswith(f"flexwire answers {tmp_path}/out\n")
+
+
+def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def run(*_: object, format: str, **__: object) -> Analysis:  # noqa: A002 - as `analyze` has it
+        asked.append(format)
+        return Analysis(Output(Place(f"{tmp_path}/out")), SAMPLE, {})
+
+    monkeypatch.setattr("flexwire.spark.analyze.analyze", run)
+    start = ["analyze", "captures", "--out", str(tmp_path / "out")]
+    told = [
+        CliRunner().invoke(app, [*start, *more])
+        for more in (["--tables", "delta"], ["--format", "delta"], ["--format", "json"])
+    ]
+    assert asked == ["delta", "delta", "parquet"]
+    assert [one.exit_code for one in told] == [0, 0, 0]
+    assert told[1].stdout == told[0].stdout
+    assert told[1].stderr == "--format delta is --tables delta now, and is taken as that\n"
+    form = json.loads(told[2].stdout)
+    assert (form["traffic"]["frames"], form["report"]) == (
+        SAMPLE.totals.frames,
+        f"{tmp_path}/out/report.html",
+    )
+    assert [one["release"] for one in form["audit"]] == list(SAMPLE.audit.releases)
+    # What the text says of who breaks, JSON says in the same words.
+    assert all(said["sentence"] in told[0].stdout for one in form["audit"] for said in one["says"])

@@ -10,12 +10,14 @@ import logging
 import re
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import click
+import pyarrow as pa
 from click.testing import CliRunner
 
 from flexwire.capture.model import Unreadable
@@ -23,10 +25,25 @@ from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.counts import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
+from flexwire.demo.outcome import ClientOutcome
+from flexwire.demo.run import DemoOutcome, Traffic
 from flexwire.kernels.running import Running
 from flexwire.net import HostPort, TapStatistics
 from flexwire.records import Record, encode_batch
+from flexwire.report.answer_facts import Unanswered
+from flexwire.report.log_facts import LogFacts
+from flexwire.report.request_log_facts import RequestLogFacts
+from flexwire.spark.analyze import Analysis
+from flexwire.spark.answers.asking import Given
+from flexwire.storage.place import Place
+from flexwire.tables.reading import Output
+from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload
+from tests.report.sample import EMPTY, SAMPLE
+from tests.spark.asked import TALKERS
+
+if TYPE_CHECKING:
+    from flexwire.report.facts import Facts
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 HEAD = """# What commands print as JSON
@@ -37,12 +54,12 @@ has names that are data. Names begin in lower case, as in Kafka's own JSON. New 
 object; those that are here stay. What goes to standard error is not JSON: errors, progress, and
 notes, which `-q` leaves out. Exit codes are the same with any format.
 
-`decode` always prints JSON: the message's own form, as Kafka's converters write it, with
-`_unknownTaggedFields`; with `--lines` one such object a line, or `{"error": …}`. So does `call`,
-but with `--apis`: the form of the answer, with names beside error codes ([call](call.md)).
-`answers` prints an object with the rows of each answer by its name ([answers](answers.md)), and
-`schema cost` what [cost](cost.md) says. The `--format` of `analyze` is that of its tables, as that
-of `schema docs` is of its pages; what `analyze` and `demo` found is in `facts.json`.
+`decode` and `call` print JSON without being asked to, and text with `--format text`. A message is
+its own form, as Kafka's converters write it, with `_unknownTaggedFields`: its names are those of
+its spec. With `--lines` `decode` prints one such object a line, or `{"error": …}`. `answers` has
+the rows of each answer by its name, whose columns are in [answers](answers.md). What `analyze` and
+`demo` print is a summary: all that they found is in the file `facts`. The `--format` of `schema
+docs` is that of its pages, and `completion` prints what a shell reads.
 """
 SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
   "flexibleVersions": "0+", "listeners": ["broker"], "fields": [
@@ -52,51 +69,18 @@ SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersio
 
 def printed() -> dict[str, list[Any]]:
     """By command: the JSON of some runs of it, or the lines of one."""
-    metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
-    record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as given:
-        place = Path(given)
-        specs = place / "releases" / "4.4.0" / "clients"
-        specs.mkdir(parents=True)
-        (specs / "PingRequest.json").write_text(SPEC, encoding="utf-8")
-        log = place / "00000000000000000000.log"
-        log.write_bytes(encode_batch([record]) + b"damage")
-        told, older = str(specs), place / "older"
-        older.mkdir()
-        (older / "PingRequest.json").write_text(SPEC.replace("int16", "int32"), encoding="utf-8")
-        explained = ["explain", "MetadataRequest", "-V", "4"]
-        for name, arguments in {
-            "decode --frame": ["decode", "--frame", metadata],
-            "explain": [*explained, "0000000100016101"],
-            "explain ": [*explained, "0000000100016101ff"],
-            "explain --frame": ["explain", "--frame", metadata],
-            "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
-            "schema list": ["schema", "list", "Metadata"],
-            "schema resolve": ["schema", "resolve", "FetchRequest", "-V", "12"],
-            "schema errors": ["schema", "errors"],
-            "schema lint": ["schema", "lint", told],
-            "schema breaking": ["schema", "breaking", told, "--against", str(older)],
-            "schema error-tags": ["schema", "error-tags", told, "--out", str(place / "tagged")],
-            "schema import": [
-                "schema",
-                "import",
-                str(specs.parents[1]),
-                "--fresh",
-                "--out",
-                str(place / "c"),
-            ],
-            "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
-        }.items():
-            form = [] if name == "decode --frame" else ["--format", "json"]
-            ran = CliRunner().invoke(app, [*arguments, *form])
-            assert ran.stdout, (name, ran.output, ran.exception)
-            lines = ran.stdout.splitlines() if "each line" in name else [ran.stdout]
-            read = [json.loads(line) for line in lines]
-            found[name.strip()] = found.get(name.strip(), []) + read
+        for name, arguments in _runs(Path(given)).items():
+            # Names that differ in spaces only are several runs of one command.
+            found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
     counts.damaged.append(Unreadable("a", 0, "a reason"))
     found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]
+    found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
+    found["demo"] = [_of_demo()]
+    found["answers"] = [_of_answers()]
+    found |= _of_calls()
     found["tap, each line"] = _of_tap()
     ran_on = [Running("wheel", "x86-64-v3", True, "a reason"), Running("numba", None, True, "")]
     found["warmup"] = [
@@ -104,6 +88,98 @@ def printed() -> dict[str, list[Any]]:
         for running, seconds in zip(ran_on, (1.0, None), strict=True)
     ]
     return found
+
+
+def _run(arguments: list[str], *, lines: bool = False) -> list[Any]:
+    ran = CliRunner().invoke(app, [*arguments, "--format", "json"])
+    assert ran.stdout, (arguments, ran.output, ran.exception)
+    return [json.loads(one) for one in (ran.stdout.splitlines() if lines else [ran.stdout])]
+
+
+def _runs(place: Path) -> dict[str, list[str]]:
+    """What is run as a user would, in a directory of its own."""
+    metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
+    record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
+    specs = place / "releases" / "4.4.0" / "clients"
+    specs.mkdir(parents=True)
+    (specs / "PingRequest.json").write_text(SPEC, encoding="utf-8")
+    log = place / "00000000000000000000.log"
+    log.write_bytes(encode_batch([record]) + b"damage")
+    told, older = str(specs), place / "older"
+    older.mkdir()
+    (older / "PingRequest.json").write_text(SPEC.replace("int16", "int32"), encoding="utf-8")
+    vectors = place / "some.jsonl"
+    sent = {"message": "HeartbeatResponse", "version": 4, "hex": "00000000001900"}
+    vectors.write_text(json.dumps(sent) + '\n{"message": "None", "version": 0, "hex": ""}')
+    explained = ["explain", "MetadataRequest", "-V", "4"]
+    return {
+        "decode": ["decode", "MetadataRequest", "-V", "4", "0000000100016101"],
+        "decode --frame": ["decode", "--frame", metadata],
+        "explain": [*explained, "0000000100016101"],
+        "explain ": [*explained, "0000000100016101ff"],
+        "explain --frame": ["explain", "--frame", metadata],
+        "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
+        "schema list": ["schema", "list", "Metadata"],
+        "schema resolve": ["schema", "resolve", "FetchRequest", "-V", "12"],
+        "schema errors": ["schema", "errors"],
+        "schema lint": ["schema", "lint", told],
+        "schema breaking": ["schema", "breaking", told, "--against", str(older)],
+        "schema cost": ["schema", "cost", "--vectors", str(vectors), "--error-tags"],
+        "schema error-tags": ["schema", "error-tags", told, "--out", str(place / "tagged")],
+        "schema import": [
+            *("schema", "import", str(specs.parents[1]), "--fresh", "--out", str(place / "c"))
+        ],
+        "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
+    }
+
+
+_LOGS = replace(
+    EMPTY, logs=LogFacts(topics=1, partitions=1, segments=1, bytes=70, batches=1, records=1)
+)
+_ASKED = replace(
+    SAMPLE,
+    request_logs=RequestLogFacts(files=1, server_logs=0, lines=1, requests=1),
+    unanswered=(Unanswered("lag", "Who lags?", "a reason"),),
+)
+
+
+def _analysis(facts: Facts) -> Analysis:
+    return Analysis(Output(Place("out")), facts, {}, notes=("a note",))
+
+
+def _of_analysis(facts: Facts) -> Any:
+    with patch("flexwire.spark.analyze.analyze", return_value=_analysis(facts)):
+        return _run(["analyze", "captures", "--out", "out"])[0]
+
+
+def _of_demo() -> Any:
+    client = ClientOutcome(
+        client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
+    )
+    outcome = DemoOutcome(Traffic((client,), (), ()), _analysis(SAMPLE))
+    with patch("flexwire.demo.run.run_demo", return_value=outcome):
+        return _run(["demo"])[0]
+
+
+def _of_answers() -> Any:
+    seen = pa.Table.from_pylist([{"client_id": "a", "bytes": 1}])
+    again: dict[str, Any] = {
+        "answers_of": lambda *_, **__: [Given(TALKERS, seen, 1)],
+        "notes_of": lambda _: [],
+        "sampled_in": lambda _: (),
+    }
+    with patch.multiple("flexwire.spark.answers.again", **again):
+        return _run(["answers", "out", "talkers"])[0]
+
+
+def _of_calls() -> dict[str, list[Any]]:
+    failing = {"topics": [{"name": "a", "errorCode": 3}]}
+    with answering(Answers({"ApiVersions": (0, 3), "Metadata": (0, 12)}, Metadata=failing)) as (
+        address,
+        _,
+    ):
+        asked = _run(["call", address, "Metadata", '{"topics": null}', "--version", "4"])
+        return {"call": asked, "call --apis": _run(["call", address, "--apis"])}
 
 
 def _of_tap() -> list[Any]:
@@ -189,14 +265,21 @@ def test_the_page_is_what_the_commands_print() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-# What makes `facts.json`, is always JSON, or is what a shell reads.
-WITHOUT = {"completion", "demo", "decode"}
+# Why a command prints no JSON or no text of its own.
+WITHOUT = {
+    "completion": "prints the script that a shell reads",
+    "schema docs": "writes pages, whose format it is",
+}
 
 
-def test_every_command_takes_a_format() -> None:
+def test_every_command_prints_text_and_json() -> None:
     for name, command in _leaves(app):
-        options = {one for parameter in command.params for one in parameter.opts}
-        assert ("--format" in options) != (name in WITHOUT), name
+        formats = [one.type for one in command.params if "--format" in one.opts]
+        takes = set()
+        for one in formats:
+            assert isinstance(one, click.Choice)
+            takes = {str(getattr(choice, "value", choice)) for choice in one.choices}
+        assert (takes >= {"text", "json"}) != (name in WITHOUT), name
 
 
 def _leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]]:

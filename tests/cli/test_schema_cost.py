@@ -229,7 +229,7 @@ def test_who_speaks_the_newest_versions_is_told(tmp_path: Path) -> None:
     answer = ("HeartbeatResponse", 4, made("HeartbeatResponse"))
     file = vectors(tmp_path, newest, older, older, opening, answer)
     told = json.loads(run("--vectors", file, *ENCODINGS, "--format", "json").output)
-    assert told["newest"] == {"requests": 3, "at_newest": 1}
+    assert told["newest"] == {"requests": 3, "atNewest": 1}
     shown = " ".join(run("--vectors", file, *ENCODINGS).output.split())
     assert "1 of 3 requests (33.3 %) are at the newest version" in shown
 

@@ -342,7 +342,7 @@ def test_the_ledger_loses_no_entry(anywhere: Place) -> None:
 def test_formats_do_not_mix(out: Place, tmp_path: Path) -> None:
     analyze(out, "one", tmp_path)
     with (
-        pytest.raises(FlexwireError, match=r"holds Delta tables .* give --format delta"),
+        pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
         begun(out, []),
     ):
         pytest.fail("it would replace them")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from flexwire.cli.loudness import note
 from flexwire.cli.options import (
+    Format,
     labels_option,
     master_option,
     memory_option,
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.internal_topics.as_of import Moment
+
+_TABLES: Final = ("parquet", "delta")
 
 
 def _ends(
@@ -59,16 +64,25 @@ def _moment(
     help="The directory for the tables and report.html: a path, or s3://, gs:// or abfs://.",
 )
 @click.option(
-    "--format",
-    type=click.Choice(["parquet", "delta"]),
+    "--tables",
+    type=click.Choice(_TABLES),
     default="parquet",
     show_default=True,
     help="Write tables that are replaced as a whole, or Delta tables that grow.",
 )
 @click.option(
+    "--format",
+    "output",
+    type=click.Choice([*Format, *_TABLES], case_sensitive=False),
+    metavar="[text|json]",
+    default=Format.TEXT,
+    show_default="text",
+    help="What to print when all is done.",
+)
+@click.option(
     "--append",
     is_flag=True,
-    help="With --format delta: add to the tables in OUT. What is in already is not added again.",
+    help="With --tables delta: add to the tables in OUT. What is in already is not added again.",
 )
 @click.option(
     "--release",
@@ -149,7 +163,8 @@ def analyze(
     *,
     paths: tuple[str, ...],
     out: str,
-    format: str,  # noqa: A002 - the option's own name
+    tables: str,
+    output: Format | str,
     append: bool,
     answers: str | None,
     **others: Any,
@@ -162,10 +177,10 @@ def analyze(
     s3://bucket/captures/ or 'gs://bucket/*.pcapng'. Request logs give what captures give, behind
     TLS too: docs/request-logs.md says what they lack.
 
-    OUT gets tables/ with every connection, frame,
-    message, record, and batch of a log as Parquet, facts.json, and report.html, which opens
-    offline. Who breaks on which release is in the report, in audit.csv and in audit.json. With
-    --answers all the report says what operators ask, as do tables/answers/ and answers/ in CSV.
+    OUT gets tables/ with every connection, frame, message, record, and batch of a log as Parquet,
+    facts.json, and report.html, which opens offline. Who breaks on which release is in the report,
+    in audit.csv and in audit.json. With --answers all the report says what operators ask, as do
+    tables/answers/ and answers/ in CSV.
 
     On a cluster, all machines must see the captures and OUT by the same paths, and have flexwire:
     docs/cluster.md says how. What else a cluster needs is given to spark-submit, or stands in its
@@ -178,14 +193,10 @@ def analyze(
     fails or is ended; tables/_SUCCESS exists once they are complete. Here only you may read them;
     in a store it is as the bucket says, and OUT/current.json says which output is the current one.
 
-    With --format delta and --append the tables in OUT grow: each analysis adds its rows once, and
+    With --tables delta and --append the tables in OUT grow: each analysis adds its rows once, and
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
-    if append and format != "delta":
-        raise click.UsageError(
-            "--append adds to Delta tables, so give --format delta too; an output in Parquet is "
-            "replaced as a whole"
-        )
+    tables, output = _formats(tables, output, append=append)
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
     from flexwire.spark.answers.asking import parse_names
@@ -194,17 +205,39 @@ def analyze(
         done = run(
             paths,
             out,
-            format=format,
+            format=tables,
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
             # These have the names that `run` has for them.
             **others,
         )
-    _tell(done, out)
+    if output is Format.JSON:
+        _print_form(done)
+    else:
+        _tell(done, out)
     if answers is not None and done.facts.unanswered:
         # By default they are a part of the report among others; these were asked for.
         raise AnalysisError(f"{len(done.facts.unanswered)} of the answers asked for failed")
+
+
+def _formats(tables: str, output: Format | str, *, append: bool) -> tuple[str, Format]:
+    """Give the format of tables, which had the option --format before, and that of the text."""
+    if not isinstance(output, Format):
+        note(f"--format {output} is --tables {output} now, and is taken as that")
+        tables, output = output, Format.TEXT
+    if append and tables != "delta":
+        raise click.UsageError(
+            "--append adds to Delta tables, so give --tables delta too; an output in Parquet is "
+            "replaced as a whole"
+        )
+    return tables, output
+
+
+def _print_form(done: Analysis) -> None:
+    from flexwire.cli.analysis_form import analysis_form
+
+    print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
 
 
 def _tell(done: Analysis, out: str) -> None:
@@ -241,8 +274,8 @@ def _tell(done: Analysis, out: str) -> None:
 
 
 def _tell_notes(done: Analysis) -> None:
-    for note in done.notes:
-        print(note)
+    for one in done.notes:
+        print(one)
 
 
 def _of_logs(logs: LogFacts) -> str:

@@ -106,7 +106,7 @@ class _Asking:
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
-    help="How --apis lists them: text, the default, or json. Answers are JSON in any case.",
+    help="What to print: json, which is the default but for --apis, or text to read.",
 )
 @reaching_options
 def call(
@@ -177,12 +177,21 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         raise click.UsageError(f"{error}; --yes sends it") from None
     if answer.response is None:
         note("no answer is expected: acks is 0")
-    print(json.dumps(_shown(answer, how), ensure_ascii=False, indent=2))
+    form = _shown(answer, how)
+    if form is not None and how.output is Format.TEXT:
+        from flexwire.cli.outline import print_outline
+
+        title = f"{answer.api_name}Response version {answer.response_version}"
+        print_outline(title, form)
+    else:
+        print(json.dumps(form, ensure_ascii=False, indent=2))
     if _tell_errors(answer):
         sys.exit(1)
 
 
 def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
+    if how.output is Format.TEXT:
+        raise click.UsageError("--requests prints lines of JSON, so leave out --format text")
     failed = 0
     for number, line in given_lines(source):
         told: dict[str, Any] = {"line": number}

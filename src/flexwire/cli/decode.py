@@ -22,6 +22,7 @@ from flexwire.cli.frames import (
 )
 from flexwire.cli.loudness import note
 from flexwire.cli.options import (
+    Format,
     Notation,
     encoding_option,
     find_message,
@@ -39,6 +40,7 @@ from flexwire.errors import DecodeError, FlexwireError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.codec import Message
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
@@ -59,6 +61,14 @@ if TYPE_CHECKING:
 @notation_option
 @lenient_option
 @click.option("--compact", is_flag=True, help="One line of JSON.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.JSON,
+    show_default="json",
+    help="What to print: the JSON form, or text to read, with the names of error codes.",
+)
 def decode(
     *,
     words: tuple[str, ...],
@@ -71,6 +81,7 @@ def decode(
     notation: Notation,
     lenient: bool,
     compact: bool,
+    output: Format,
     **framing: Any,
 ) -> None:
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
@@ -87,6 +98,8 @@ def decode(
     flexwire decode capture.pcapng --frame-number 17
     """  # noqa: D301 - click takes the character itself
     how = Framing(**framing)
+    if output is Format.TEXT and (lines or compact):
+        raise click.UsageError("--lines and --compact print JSON, so leave out --format text")
     message, data = named(words, how)
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
@@ -95,13 +108,14 @@ def decode(
             return
         with how.hinting():
             for shown in read_frames(data, notation, how, version):
-                _print(_form(shown), compact=compact)
+                _print_frame(_form(shown), output, compact=compact)
         return
     made = find_message(message, release, specs, specs_mode)
     number = needed_version(made, version)
 
     def read(raw: bytes) -> Any:
-        return made.decode(raw, number, lenient=lenient, encoding=encoding).to_json(number)
+        value = made.decode(raw, number, lenient=lenient, encoding=encoding)
+        return value.to_json(number) if output is Format.JSON else _named_form(value, number)
 
     if lines:
         _print_lines(data, notation, read)
@@ -113,7 +127,13 @@ def decode(
         if told := hint(raw):
             note(told)
         raise
-    _print(form, compact=compact)
+    _print_message(f"{made.__name__} version {number}", form, output, compact=compact)
+
+
+def _named_form(value: Message, version: int) -> dict[str, Any]:
+    from flexwire.protocol.shown import shown as as_json
+
+    return as_json(value, version)
 
 
 def _form(shown: Shown) -> dict[str, Any]:
@@ -136,6 +156,31 @@ def _form(shown: Shown) -> dict[str, Any]:
         "body": as_json(body, frame.version),
         **({"withheldCredentials": withheld} if withheld else {}),
     }
+
+
+def _print_message(title: str, form: dict[str, Any], output: Format, *, compact: bool) -> None:
+    if output is Format.JSON:
+        _print(form, compact=compact)
+        return
+    from flexwire.cli.outline import print_outline
+
+    print_outline(title, form)
+
+
+def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None:
+    if output is Format.JSON:
+        _print(form, compact=compact)
+        return
+    from flexwire.cli.explain import withheld_note
+    from flexwire.cli.outline import print_outline
+    from flexwire.report.units import plural
+
+    where = f"{form['where']}: " if "where" in form else ""
+    withheld = withheld_note(form.get("withheldCredentials", 0))
+    print(f"{where}{form['frame']} of {plural(form['length'], 'byte')}{withheld}")
+    # What the header's JSON holds has its version beside it, and no name of its own.
+    print_outline(f"header version {form['headerVersion']}", form["header"])
+    print_outline(f"{form['message']} version {form['version']}", form["body"])
 
 
 def _print(form: Any, *, compact: bool) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.options import memory_option
+from flexwire.cli.options import Format, format_option, memory_option
 from flexwire.cli.progress import progress_bar
 from flexwire.cli.terminal import styled
+
+if TYPE_CHECKING:
+    from flexwire.demo.run import DemoOutcome
 
 
 @click.command()
@@ -21,7 +26,8 @@ from flexwire.cli.terminal import styled
     help="The directory for everything.",
 )
 @memory_option
-def demo(*, out: Path, memory: str) -> None:
+@format_option
+def demo(*, out: Path, memory: str, output: Format) -> None:
     """Run the main job on an embedded cluster.
 
     Real clients talk to three brokers through the tap, and stand-ins for old clients to an old
@@ -39,9 +45,31 @@ def demo(*, out: Path, memory: str) -> None:
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)
-    print_summary(Console(file=styled(sys.stdout)), outcome)
-    print_audit(outcome.analysis.facts)
-    # A path that is broken over lines cannot be copied, and is looked for at the end.
-    print(f"Report: {outcome.analysis.report}")
+    if output is Format.JSON:
+        print(json.dumps(_as_json(outcome), ensure_ascii=False, indent=2))
+    else:
+        print_summary(Console(file=styled(sys.stdout)), outcome)
+        print_audit(outcome.analysis.facts)
+        # A path that is broken over lines cannot be copied, and is looked for at the end.
+        print(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)
+
+
+def _as_json(outcome: DemoOutcome) -> dict[str, Any]:
+    from flexwire.cli.analysis_form import analysis_form
+
+    clients = [
+        {
+            "client": one.client,
+            "version": one.version,
+            "part": one.part,
+            "clientIds": list(one.client_ids),
+            "produced": one.produced,
+            "consumed": one.consumed,
+            "failures": list(one.failures),
+        }
+        for one in outcome.traffic.clients
+    ]
+    analysis = analysis_form(outcome.analysis)
+    return {"clients": clients, "failures": outcome.failures, "analysis": analysis}

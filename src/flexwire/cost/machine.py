@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections import defaultdict
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from flexwire.cost.newest import newest_requests
@@ -51,13 +50,13 @@ def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
 
 def to_json(meter: Meter, question: Mapping[str, Any]) -> str:
     """Write all that was measured; every size is in bytes."""
-    rows = sorted_rows(meter)
+    rows, newest = sorted_rows(meter), newest_requests(meter)
     told = {
         "question": question,
         "total": _added_up(rows),
         "apis": [{"api": api} | _added_up(of_api) for api, of_api in by_api(rows).items()],
         "messages": [_row(row) for row in rows],
-        "newest": asdict(newest_requests(meter)),
+        "newest": {"requests": newest.requests, "atNewest": newest.at_newest},
         "uncompared": [
             {
                 "what": what,

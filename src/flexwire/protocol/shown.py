@@ -61,6 +61,15 @@ def called(code: int) -> str:
     return error_name(code) or "of no release"
 
 
+def name_key(name: str) -> str:
+    """Under what key the name of the error code in field ``name`` stands.
+
+    >>> name_key("errorCode")
+    '_errorName'
+    """
+    return f"_{name.removesuffix('Code')}Name"
+
+
 def _name_errors(form: dict[str, Any], names: list[str]) -> None:
     for name in names:
         if form.get(name, NO_ERROR) == NO_ERROR:
@@ -70,7 +79,7 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
         for key, value in items:
             form[key] = value
             if key == name:
-                form[f"_{name.removesuffix('Code')}Name"] = called(value)
+                form[name_key(name)] = called(value)
 
 
 def _show_records(form: dict[str, Any], name: str, room: Room) -> None:

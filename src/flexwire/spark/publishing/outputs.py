@@ -62,7 +62,7 @@ def begun(
     The ``logs`` beside them are not known by their files, as these grow, but by offsets.
     """
     if format == DELTA:
-        with needed_by("--format delta", "delta"):
+        with needed_by("--tables delta", "delta"):
             from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
         digest = Asked((*files, *logs)).digest
         with delta_staging(out, files, digest, append=append) as grown:
@@ -70,7 +70,7 @@ def begun(
         return
     if is_delta(out):
         raise FlexwireError(
-            f"{out} holds Delta tables of other analyses; give --format delta, or choose another "
+            f"{out} holds Delta tables of other analyses; give --tables delta, or choose another "
             "--out"
         )
     if out.path is None:

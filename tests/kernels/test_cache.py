@@ -241,16 +241,28 @@ def test_objects_are_below_the_directory_of_the_files(cache: Path) -> None:
     assert [one.parent for one in cache.rglob("*.o")] == [directory / object_files.toolchain()]
 
 
-def test_what_compiles_says_so_once(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    kernel_cache._say_why.cache_clear()
+def test_what_compiles_says_so_once_for_all_processes(
+    cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     wanted = [("flexwire.kernels.records.bounding", "bound")]
-    for _ in range(2):
-        kernel_cache.addresses(wanted)
-        for kept in cache.rglob("*.o"):
-            kept.unlink()
-    (said,) = caplog.records
-    assert said.name == "flexwire"
-    assert "once for this machine: this installation brings no compiled kernels" in said.message
+    code = f"from flexwire.kernels.cache import addresses; addresses({wanted})"
+    both = [[sys.executable, "-c", code]] * 2
+    running = [subprocess.Popen(one, stderr=subprocess.PIPE, text=True) for one in both]
+    said = [one.communicate()[1] for one in running]
+    assert [one.returncode for one in running] == [0, 0]
+    for kept in cache.rglob("*.o"):
+        kept.unlink()
+    kernel_cache.addresses(wanted)
+    words = "once for this machine: this installation brings no compiled kernels"
+    assert sorted(one.count(words) for one in said) == [0, 1]
+    assert not caplog.records
+    # A run that was ended said so long ago.
+    (told,) = cache.rglob("told")
+    os.utime(told, (0, 0))
+    for kept in cache.rglob("*.o"):
+        kept.unlink()
+    kernel_cache.addresses(wanted)
+    assert [(one.name, words in one.message) for one in caplog.records] == [("flexwire", True)]
 
 
 def test_threads_compile_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:

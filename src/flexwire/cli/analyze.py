@@ -16,6 +16,7 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.progress import progress_bar
+from flexwire.cli.standard_input import input_name, plain_name, takes_standard_input
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
@@ -159,6 +160,7 @@ def _moment(
     help="Leave out files that cannot be opened or are not captures; the report says which. By "
     "default they fail the analysis.",
 )
+@takes_standard_input(paths=input_name, keys=plain_name, labels=plain_name)
 def analyze(
     *,
     paths: tuple[str, ...],
@@ -173,9 +175,9 @@ def analyze(
 
     PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, their request logs
     (kafka-request.log*, gzipped or in the JSON of containers), directories of any (a broker's
-    log.dirs, those of partitions), and patterns; here, or in an object store as
-    s3://bucket/captures/ or 'gs://bucket/*.pcapng'. Request logs give what captures give, behind
-    TLS too: docs/request-logs.md says what they lack.
+    log.dirs, those of partitions), and patterns; here, in an object store as s3://bucket/captures/
+    or 'gs://bucket/*.pcapng', or - for standard input, kept on disk meanwhile. Request logs give
+    what captures give, behind TLS too: docs/request-logs.md says what they lack.
 
     OUT gets tables/ with every connection, frame, message, record, and batch of a log as Parquet,
     facts.json, and report.html, which opens offline. Who breaks on which release is in the report,

@@ -14,6 +14,7 @@ from flexwire.cli.options import (
     memory_option,
     worker_memory_option,
 )
+from flexwire.cli.standard_input import plain_name, takes_standard_input
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _WIDEST = 48
 @master_option
 @memory_option
 @worker_memory_option
+@takes_standard_input(labels=plain_name)
 def answers(
     *,
     out: str,

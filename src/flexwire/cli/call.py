@@ -14,6 +14,7 @@ from flexwire.cli.call_options import Reaching, reach, reaching_options
 from flexwire.cli.completion import request_names
 from flexwire.cli.loudness import note
 from flexwire.cli.options import Format, InputError, given_lines, read_json, release_option
+from flexwire.cli.standard_input import plain_name, takes_standard_input
 from flexwire.errors import FlexwireError, WriteRefusedError, short
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class _Asking:
     help="What to print: json, which is the default but for --apis, or text to read.",
 )
 @reaching_options
+@takes_standard_input(
+    *("body", "requests", "password_file"),
+    **dict.fromkeys(("command_config", "ca", "certificate", "key"), plain_name),
+)
 def call(
     *,
     address: str,

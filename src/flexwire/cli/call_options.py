@@ -24,7 +24,7 @@ _LAID_OPEN = (
     "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
     "SCRAM does not send it, and --tls hides it"
 )
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True)

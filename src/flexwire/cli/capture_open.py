@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.options import Format, format_option
+from flexwire.cli.standard_input import capture_name, plain_name, takes_standard_input
 
 if TYPE_CHECKING:
     from flexwire.capture.tls import OpenedCaptures
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
     help="An empty directory, or a new one, for the captures that are written.",
 )
 @format_option
+@takes_standard_input(paths=capture_name, keys=plain_name)
 def capture_open(
     *, paths: tuple[str, ...], keys: tuple[str, ...], out: Path, output: Format
 ) -> None:
     """Open the TLS connections in captures.
 
-    PATHS are captures (pcap or pcapng, also gzipped), directories of them, and patterns. What was
-    sent in TLS connections whose secrets are in the key logs is written as if it had been sent
-    without TLS: same ends, same times. All else is written as it is.
+    PATHS are captures (pcap or pcapng, also gzipped), directories of them, patterns, and - for
+    standard input. What was sent in TLS connections whose secrets are in the key logs is written as
+    if it had been sent without TLS: same ends, same times. All else is written as it is.
 
     The connections must have been captured from their handshake on. TLS 1.2 and 1.3 are opened, of
     cipher suites those with AES-GCM and ChaCha20-Poly1305. Others are counted with the reason.

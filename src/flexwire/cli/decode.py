@@ -35,6 +35,7 @@ from flexwire.cli.options import (
     release_option,
     specs_options,
 )
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.errors import DecodeError, FlexwireError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     show_default="json",
     help="What to print: the JSON form, or text to read, with the names of error codes.",
 )
+@takes_standard_input("words", "request", specs=spec_name)
 def decode(
     *,
     words: tuple[str, ...],

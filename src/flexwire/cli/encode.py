@@ -23,6 +23,7 @@ from flexwire.cli.options import (
     version_of,
     version_option,
 )
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.errors import MissingFieldsError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     help="What is missing in JSON has the default of the spec.",
 )
 @format_option
+@takes_standard_input("source", specs=spec_name)
 def encode(
     *,
     message: str,

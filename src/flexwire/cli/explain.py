@@ -32,6 +32,7 @@ from flexwire.cli.options import (
     release_option,
     specs_options,
 )
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _WIDTH = 8
 @notation_option
 @lenient_option
 @format_option
+@takes_standard_input("words", "request", specs=spec_name)
 def explain(
     *,
     words: tuple[str, ...],

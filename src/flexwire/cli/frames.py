@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
-import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +13,7 @@ import click
 from flexwire.cli.completion import message_names
 from flexwire.cli.loudness import note
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
+from flexwire.cli.standard_input import capture_name, kept_input
 from flexwire.errors import DecodeError, FrameError
 
 if TYPE_CHECKING:
@@ -124,7 +122,7 @@ def read_frames(
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
-        with _capture(data) as path:
+        with kept_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
             return _of_capture(path, framing.frame_number)
     return [Shown(_read_frame(read_bytes(data, notation), notation, framing, version))]
 
@@ -179,21 +177,6 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
     if entry.api_key is None:
         raise InputError(f"--api: {entry.name} has no api key")
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
-
-
-@contextmanager
-def _capture(given: str) -> Iterator[Path]:
-    """The file of a capture; what comes by standard input is kept meanwhile."""
-    if given != "-":
-        yield Path(given)
-        return
-    if sys.stdin is None:
-        raise InputError("standard input is closed")
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place, "standard input")
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield path
 
 
 def _of_capture(path: Path, number: int) -> list[Shown]:

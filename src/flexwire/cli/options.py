@@ -126,7 +126,7 @@ _specs_option = click.option(
     metavar="PATH",
     multiple=True,
     help="Look for MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH of "
-    "git, or release:NAME.",
+    "git, release:NAME, or - for standard input.",
 )
 _specs_mode_option = click.option(
     "--specs-mode",
@@ -288,9 +288,7 @@ def given_lines(source: str) -> Iterator[tuple[int, bytes]]:
     Raises `InputError`.
     """
     if source == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed")
-        yield from _lines_of(sys.stdin.buffer, "standard input")
+        yield from _lines_of(standard_input(), "standard input")
         return
     try:
         with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
@@ -309,11 +307,18 @@ def _lines_of(file: IO[bytes], source: str) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def read_standard_input() -> bytes:
-    """Give all of standard input. Raises `InputError` if it is closed, or has no end."""
+def standard_input() -> IO[bytes]:
+    """Give standard input; who types it is told so. Raises `InputError` if it is closed."""
     if sys.stdin is None:
         raise InputError("standard input is closed")
-    return _bounded(sys.stdin.buffer, "standard input")
+    if sys.stdin.buffer.isatty():
+        note("reading standard input, until its end (Ctrl-D)")
+    return sys.stdin.buffer
+
+
+def read_standard_input() -> bytes:
+    """Give all of standard input. Raises `InputError` if it is closed, or has no end."""
+    return _bounded(standard_input(), "standard input")
 
 
 def _bounded(file: IO[bytes], source: str) -> bytes:

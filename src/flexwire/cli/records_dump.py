@@ -23,6 +23,7 @@ from flexwire.cli.records_dump_options import (
     OffsetRange,
     TimeRange,
 )
+from flexwire.cli.standard_input import segment_name, takes_standard_input
 from flexwire.cli.terminal import styled
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ _PARTS = {
 
 
 @click.command("dump")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path)
+)
 @click.option("--deep", is_flag=True, help="Show the records of each batch too.")
 @click.option(
     "--offsets", type=OffsetRange(), help="Only these offsets: A-B, both included, A-, -B or A."
@@ -110,6 +113,7 @@ _PARTS = {
 )
 @click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
 @format_option
+@takes_standard_input(files=segment_name)
 def records_dump(
     *,
     files: tuple[Path, ...],
@@ -130,14 +134,13 @@ def records_dump(
 ) -> None:
     """Dump log segments and what a broker keeps beside them.
 
-    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (of producers), *.checkpoint (of
-    KRaft), leader-epoch-checkpoint and *-offset-checkpoint, or directories of them.
+    FILES are *.log, or - for one from standard input, *.index, *.timeindex, *.txnindex, *.snapshot
+    (of producers), *.checkpoint (of KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or
+    directories of them.
 
     Batches are shown by their headers, and their crcs are checked; with --deep every record is
-    shown too. The indexes beside a log are compared with it. Damage is reported where it is found,
-    reading goes on after it, and the exit code is then 100.
-
-    On a terminal long keys and values are cut to a line; in a pipe nothing is.
+    shown too, on a terminal cut to a line. The indexes beside a log are compared with it. Damage is
+    reported where it is found, reading goes on after it, and the exit code is then 100.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flexwire.cli.check import check_options, configured, page, tell
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     help="What to compare with, as NEW. Can be given several times.",
 )
 @check_options
+@takes_standard_input(paths=spec_name, against=spec_name)
 def schema_breaking(
     *,
     paths: tuple[str, ...],
@@ -36,9 +38,9 @@ def schema_breaking(
     """Report what a change of message specs breaks.
 
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
-    REV:PATH, a path in a git revision, or release:NAME, a release of the bundled catalog. NEW may
-    also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE, JSON and SUPPORT. Exits
-    with 100 where something breaks.
+    REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
+    standard input. NEW may also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE,
+    JSON and SUPPORT. Exits with 100 where something breaks.
     """
     from flexwire.check.breaking.report import compare
     from flexwire.check.config import BREAKING, ConfigError

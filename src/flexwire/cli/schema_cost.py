@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flexwire.cli.options import ENCODINGS, InputError
+from flexwire.cli.standard_input import capture_name, plain_name, spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from flexwire.cost.meter import Meter, WrittenAs
@@ -24,10 +25,10 @@ _BUNDLED = "the bundled specs"
 @click.argument("captures", nargs=-1, metavar="[CAPTURE]...")
 @click.option(
     "--vectors",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     multiple=True,
     help='Measure messages of a file too: {"message": …, "version": …, "hex": …} in each line, '
-    "without headers. Can be given several times.",
+    "without headers; - is standard input. Can be given several times.",
 )
 @click.option(
     "--specs",
@@ -72,6 +73,7 @@ _BUNDLED = "the bundled specs"
     show_default=True,
     help="What to print; JSON has everything.",
 )
+@takes_standard_input(captures=capture_name, vectors=plain_name, specs=spec_name, against=spec_name)
 def schema_cost(
     *,
     captures: tuple[str, ...],
@@ -93,8 +95,8 @@ def schema_cost(
     (--specs), errors as tagged fields (--error-tags), or another encoding (--encoding,
     --against-encoding).
 
-    CAPTURE is a pcap or pcapng file, a directory of them, or a pattern. What cannot be compared is
-    counted by its reason. Exits with 1 where nothing was compared.
+    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. What
+    cannot be compared is counted by its reason. Exits with 1 where nothing was compared.
     """
     from flexwire.cost import machine, text
     from flexwire.cost.meter import At, Meter

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flexwire.cli.options import InputError
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,6 +82,7 @@ message of no API. It says for each message:
     help="Show who sends each field, by what 'flexwire analyze' wrote of a capture: a directory or "
     "URL.",
 )
+@takes_standard_input(paths=spec_name)
 def schema_docs(
     *, paths: tuple[str, ...], out: Path, output: str, specs_mode: Mode, capture: str | None
 ) -> None:
@@ -91,10 +93,11 @@ def schema_docs(
     index.html in a browser; nothing is asked of a network.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
-    path in a git revision, or release:NAME, a release of the bundled catalog. Without one, the
-    guide is to all bundled messages. Pages that an earlier run left in the directory and that no
-    message has any more are removed; a file of somebody else's is never replaced. Exits with 1
-    where specs are invalid, and reports all that is wrong with them, as lint does.
+    path in a git revision, release:NAME, a release of the bundled catalog, or - for standard input.
+    Without one, the guide is to all bundled messages. Pages that an earlier run left in the
+    directory and that no message has any more are removed; a file of somebody else's is never
+    replaced. Exits with 1 where specs are invalid, and reports all that is wrong with them, as lint
+    does.
     """
     from flexwire.report.units import plural
     from flexwire.schema.catalog import catalog

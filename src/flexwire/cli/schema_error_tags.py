@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
     "what KIP-482 says.",
 )
 @format_option
+@takes_standard_input(source=spec_name)
 def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Format) -> None:
     """Make error codes and messages tagged fields, as KIP-636 proposes.
 
     Every RPC with an error code gets a new version, in which its errors are tagged fields at every
     level. The specs keep their formatting and comments; what stays as it is is copied.
 
-    IN is a file, a directory, a jar, a source tree, REV:PATH of git, or release:NAME, a release of
-    the catalog.
+    IN is a file, a directory, a jar, a source tree, REV:PATH of git, release:NAME, a release of the
+    catalog, or - for standard input.
     """
     from flexwire.schema.error_tags import tag_errors
     from flexwire.schema.loading import read_texts

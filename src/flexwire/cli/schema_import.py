@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from flexwire.cli.options import Format, format_option
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 
 @click.command("import")
@@ -28,6 +29,7 @@ from flexwire.cli.options import Format, format_option
     "--fresh", is_flag=True, help="Only what the sources have, without what a catalog has already."
 )
 @format_option
+@takes_standard_input(sources=spec_name)
 def schema_import(
     *,
     sources: tuple[str, ...],
@@ -45,7 +47,7 @@ def schema_import(
 
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
     a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source
-    tree, or a directory of releases (<release>/<module>/*.json).
+    tree, a directory of releases (<release>/<module>/*.json), or - for a jar from standard input.
     """
     import flexwire.schema
     from flexwire.schema.catalog import INDEX, Catalog, catalog

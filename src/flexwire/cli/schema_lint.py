@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flexwire.cli.check import check_options, configured, page, tell
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 @click.command("lint")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @check_options
+@takes_standard_input(paths=spec_name)
 def schema_lint(
     *,
     paths: tuple[str, ...],
@@ -29,9 +31,9 @@ def schema_lint(
 ) -> None:
     """Report all that is wrong with message specs.
 
-    PATH is a file, a directory, a jar (kafka-clients has the specs of its release), or REV:PATH, a
-    path in a git revision. What --use names alone is used, where nothing is named DEFAULT: all but
-    PEDANTIC. Exits with 100 where there are findings.
+    PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
+    path in a git revision, or - for standard input. What --use names alone is used, where nothing
+    is named DEFAULT: all but PEDANTIC. Exits with 100 where there are findings.
     """
     from flexwire.check.config import LINT, ConfigError
     from flexwire.check.lint import lint

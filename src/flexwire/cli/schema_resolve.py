@@ -21,6 +21,7 @@ from flexwire.cli.options import (
     version_of,
     version_option,
 )
+from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ _HEADER = ("field", "type", "where", "default")
 @encoding_option
 @click.option("--all", "whole", is_flag=True, help="List fields too that this version lacks.")
 @format_option
+@takes_standard_input(specs=spec_name)
 def schema_resolve(
     *,
     message: str,

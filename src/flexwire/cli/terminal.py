@@ -18,12 +18,27 @@ from flexwire.printable import printable
 _KEPT = "\n"
 
 
+# What is written in the place of a text: a private file is nothing to a reader.
+_SHOWN_AS: dict[str, str] = {}
+
+
+def show_as(text: str, name: str) -> None:
+    """Show ``name`` from now on wherever ``text`` stands in a piece that is written."""
+    _SHOWN_AS[text] = name
+
+
+def _named(text: str) -> str:
+    for one, name in _SHOWN_AS.items():
+        text = text.replace(one, name)
+    return text
+
+
 class ShownStream(io.TextIOWrapper):
     """A text stream that escapes what a terminal would obey."""
 
     def write(self, text: str, /) -> int:
         """Write the text, escaped; gives its length, as other streams do."""
-        super().write(printable(text, _KEPT))
+        super().write(printable(_named(text), _KEPT))
         return len(text)
 
     def close(self) -> None:
@@ -33,7 +48,7 @@ class ShownStream(io.TextIOWrapper):
 
     def write_styled(self, text: str) -> int:
         """Write text that is all flexwire's own, or `printable` but for flexwire's own."""
-        return super().write(text)
+        return super().write(_named(text))
 
 
 class _Styled:

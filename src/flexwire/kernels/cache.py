@@ -14,6 +14,7 @@ import struct
 import sys
 import sysconfig
 import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -50,6 +51,8 @@ OVER_OBJECTS = [
 _ROOT, _OTHERS_WRITE = 0, 0o022
 # What an empty bytes object takes where its content stands at 32: that, and a zero at its end.
 _BYTES = 33
+# Seconds in which nobody needs to be told again.
+_TOLD_FOR = 300
 # One variable says for all threads where numba keeps what it compiles.
 _LOCK = threading.Lock()
 
@@ -118,8 +121,8 @@ def _loaded(place: Path, files: list[str]) -> list[int] | None:
 
 
 def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
-    _say_why()
     place.mkdir(mode=0o700, exist_ok=True)
+    _say_why(place)
     files = _files(kernels)
     if not all(_object_files().is_left(place, one) for one in files):
         # An interrupted process left what numba keeps, from which no object file can be made.
@@ -132,10 +135,18 @@ def _compiled(place: Path, kernels: Sequence[tuple[str, str]]) -> list[int]:
     return [one.address for one in made]
 
 
-@cache
-def _say_why() -> None:
-    """Say once in a process why it waits: to the logger `flexwire`, heard if none is set."""
-    # Only what compiles needs it.
+def _say_why(place: Path) -> None:
+    """Say why it waits, once for all processes that wait: to the logger `flexwire`."""
+    told = place / "told"
+    with suppress(FileNotFoundError):
+        if time.time() - told.stat().st_mtime > _TOLD_FOR:
+            # By a run that did not get to its end.
+            told.unlink()
+    try:
+        told.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    # Only what compiles needs it. It is heard if no handler is set.
     logging = import_module("logging")
     logging.getLogger("flexwire").warning(
         "compiling kernels with numba, in up to a minute, once for this machine: %s", look()

@@ -1,0 +1,140 @@
+"""``-`` in the place of a file: standard input, kept in a private file while a command reads it.
+
+What reads a file may look at its name, read it twice, or have other processes read it; so what
+comes by standard input gets the name that such a file would have, and is gone at the end.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from flexwire.cli.options import standard_input
+from flexwire.cli.terminal import show_as
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    # From the first bytes to the name that a file with these has.
+    Name = Callable[[bytes], str]
+
+NAME: Final = "standard-input"
+"""What a file is called that has no name of its own."""
+_HEAD: Final = 1 << 12
+_GZIP: Final = b"\x1f\x8b"
+# pcapng, and pcap in both byte orders with micro- and nanoseconds.
+_CAPTURE: Final = re.compile(
+    rb"\x0a\x0d\x0d\x0a|\xa1\xb2(?:\xc3\xd4|\x3c\x4d)|(?:\xd4\xc3|\x4d\x3c)\xb2\xa1"
+)
+_SPEC_NAME: Final = re.compile(rb'"name"\s*:\s*"([A-Za-z]\w{0,100})"')
+_OFFSET, _MAGIC, _NEWEST_MAGIC = 8, 16, 2
+
+
+def spec_name(head: bytes) -> str:
+    """What a message spec is called: as its message; or a jar, which holds many.
+
+    >>> spec_name(b'{"type": "data", "name": "A"}'), spec_name(b"PK")
+    ('A.json', 'standard-input.jar')
+    """
+    if head.startswith(b"PK"):
+        return f"{NAME}.jar"
+    found = _SPEC_NAME.search(head)
+    return f"{found[1].decode() if found else NAME}.json"
+
+
+def segment_name(head: bytes) -> str:
+    """What a broker calls a log segment: by its first offset, in the directory of its partition."""
+    first = int.from_bytes(head[:_OFFSET], "big", signed=True)
+    return f"{NAME}-0/{max(first, 0):020d}.log"
+
+
+def input_name(head: bytes) -> str:
+    """What an analysis takes by this name: a capture, a log segment, or a broker's request log."""
+    packed = head.startswith(_GZIP)
+    inside = _inflated(head) if packed else head
+    if _CAPTURE.match(inside):
+        return capture_name(head)
+    if not packed and len(head) > _MAGIC and head[_MAGIC] <= _NEWEST_MAGIC:
+        return segment_name(head)
+    return "kafka-request.log.gz" if packed else "kafka-request.log"
+
+
+def _inflated(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
+    except zlib.error:
+        # Who reads the file says what is wrong with it.
+        return b""
+
+
+def capture_name(head: bytes) -> str:
+    """What a capture is called."""
+    return f"{NAME}.pcapng{'.gz' if head.startswith(_GZIP) else ''}"
+
+
+def plain_name(_: bytes) -> str:
+    """What a file is called whose name does not matter."""
+    return NAME
+
+
+def takes_standard_input(
+    *also: str, **names: Name
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take ``-`` for files: by parameter, how what comes is called.
+
+    ``also`` are parameters that read standard input themselves: it can be given once only.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            asked = [name for name in (*names, *also) for one in _texts(given[name]) if one == "-"]
+            if len(asked) > 1:
+                raise click.UsageError("standard input can be read once, so give - once")
+            if not asked or asked[0] not in names:
+                command(**given)
+                return
+            name = asked[0]
+            with kept_input(names[name]) as path:
+                command(**{**given, name: _replaced(given[name], path)})
+
+        run.standard_input = frozenset((*names, *also))  # type: ignore[attr-defined]  # tests ask
+        return run
+
+    return decorate
+
+
+def _texts(given: Any) -> Iterator[str]:
+    several = given if isinstance(given, tuple) else (given,)
+    return (str(one) for one in several if one is not None)
+
+
+def _replaced(given: Any, path: Path) -> Any:
+    if isinstance(given, tuple):
+        return tuple(_replaced(one, path) for one in given)
+    return type(given)(path) if str(given) == "-" else given
+
+
+@contextmanager
+def kept_input(name: Name = plain_name) -> Iterator[Path]:
+    """A private file with all of standard input, as large as there is room on the disk."""
+    import shutil
+    import tempfile
+
+    file = standard_input()
+    head = file.read(_HEAD)
+    with tempfile.TemporaryDirectory(prefix="flexwire-") as given:
+        path = Path(given).resolve() / name(head)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as kept:
+            kept.write(head)
+            shutil.copyfileobj(file, kept)
+        # An error that leaves the block is told after it.
+        show_as(str(path), "standard input")
+        yield path

@@ -94,7 +94,7 @@ def decode(
     DATA is hex, a hex dump, base64, a file's path, or - for standard input.
 
     \b
-    flexwire decode MetadataRequest ffffffff07 --version 12
+    flexwire decode MetadataRequest 00010000 --version 12
     flexwire decode --frame request.hex
     flexwire decode --frame response.hex --api Metadata --version 12
     flexwire decode capture.pcapng --frame-number 17

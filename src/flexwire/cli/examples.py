@@ -17,7 +17,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "capture open": ("flexwire capture open tls.pcapng --keys secrets.log --out opened",),
     "demo": ("flexwire demo --out out/demo",),
     "encode": (
-        """flexwire encode MetadataRequest '{"topics": null}' --version 4""",
+        """flexwire encode MetadataRequest '{"topics": null}' --version 4 --defaults""",
         "flexwire encode MetadataRequest request.json --version latest --as base64",
     ),
     "records dump": (

@@ -79,7 +79,7 @@ def explain(
     is explained too; the error goes to standard error, with exit code 1.
 
     \b
-    flexwire explain MetadataRequest ffffffff07 --version 12
+    flexwire explain MetadataRequest 00010000 --version 12
     flexwire explain --frame response.hex --request request.hex
     flexwire explain capture.pcapng --frame-number 17
     """  # noqa: D301 - click takes the character itself

@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from flexwire import __version__
 from flexwire.cli.app import app
 from flexwire.cli.loudness import is_quiet, note
 from tests.each import each
@@ -50,6 +51,7 @@ def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None: 
     out, err = run("--verbose")
     assert out == "not quiet\n"
     assert "flexwire.test: an event" in err
+    assert f"flexwire.cli.loudness: flexwire {__version__}, Python 3" in err
     assert "a detail\\u001b[2J" in err
     # The next run is as the first was.
     assert run() == ("not quiet\n", "a note\n")

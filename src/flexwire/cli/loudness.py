@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,11 @@ def _be_verbose(context: click.Context, _option: click.Parameter, given: bool) -
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
+    # What a report of a fault has to say.
+    from flexwire import __version__, kernels
+
+    which = f"flexwire {__version__}, Python {platform.python_version()}, {kernels()}"
+    logging.getLogger(__name__).debug(which)
 
 
 def _log(context: click.Context, level: int) -> None:
@@ -71,7 +77,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_verbose,
-        help="Log on standard error what goes on.",
+        help="Log on standard error what goes on, and what runs it.",
     ),
 )
 

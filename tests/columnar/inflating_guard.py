@@ -66,6 +66,8 @@ def main(rounds: int, lie: str | None) -> None:
         if compression == GZIP and declared <= LONGEST and source.random() < 0.5:
             # All that it declares, or one byte too few.
             size = declared - min(declared, source.randrange(2))
+        # Against the page after it, or the one before: matches are copied from what there is.
+        target = source.choice([room.begin, room.end - size])
         table[0, L.B_START // 8] = begin
         table[0, L.B_END // 8] = begin + cut + (32 if lie == "input" else 0)
         table[0, L.B_ATTRIBUTES // 8] = compression
@@ -78,8 +80,8 @@ def main(rounds: int, lie: str | None) -> None:
             (F.I_ROWS, 1),
             (F.I_TOTAL, 0),
             (F.I_ENOUGH, 1),
-            (F.I_TARGET, room.end - size),
-            (F.I_STOP, room.end + (1 if lie == "output" else 0)),
+            (F.I_TARGET, target),
+            (F.I_STOP, target + size + (1 if lie == "output" else 0)),
             (F.I_LIMIT, 1 << 20),
         ):
             words[word // 8] = value

@@ -41,13 +41,15 @@ def protect(page: int) -> None:
 
 
 class Guarded:
-    """Memory whose last byte lies against a protected page."""
+    """Memory between two protected pages: its last byte lies against one, its first against one."""
 
     def __init__(self) -> None:
         size = PAGES * mmap.PAGESIZE
         self.memory = mmap.mmap(-1, size)
         begin = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.begin = begin + mmap.PAGESIZE
         self.end = begin + size - mmap.PAGESIZE
+        protect(begin)
         protect(self.end)
 
     def put(self, data: bytes) -> int:

@@ -87,6 +87,9 @@ def repeat(target: int, offset: int, length: int, room: int) -> None:
     while end - target >= 8:
         store_word(target, load_word(target - distance))
         target += 8
+    # Of a match that ended before the pattern stood, a word would begin before what there is.
+    if target == end:
+        return
     if room - target >= 8:
         store_word(target, load_word(target - distance))
     else:

@@ -212,7 +212,7 @@ def batches(data: bytes) -> Any:
 
 
 class Run(NamedTuple):
-    """What a run took: seconds on the wall, and of each thread the rest."""
+    """What a run took: seconds on the wall, and of each that ran the rest."""
 
     wall: float
     cpu: float
@@ -220,45 +220,86 @@ class Run(NamedTuple):
     waits: float
 
 
+# A run of so many turns takes long beside the start of a thread: a tenth of a second.
+_TURNS = 20
+
+
+def threaded(work: Callable[[], Any], count: int) -> Run:
+    """Have so many threads do the work at once."""
+    spent: list[float] = []
+    began: list[float] = []
+    barrier = threading.Barrier(count)
+
+    def timed_work() -> None:
+        barrier.wait()
+        began.append(time.perf_counter())
+        before = time.thread_time()
+        for _ in range(_TURNS):
+            work()
+        spent.append(time.thread_time() - before)
+
+    each = [threading.Thread(target=timed_work) for _ in range(count)]
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    for one in each:
+        one.start()
+    for one in each:
+        one.join()
+    wall = time.perf_counter() - min(began)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    each_of = count * _TURNS
+    faults = (after.ru_minflt - usage.ru_minflt) / each_of
+    return Run(wall, sum(spent) / count, faults, (after.ru_nvcsw - usage.ru_nvcsw) / each_of)
+
+
+def forked(work: Callable[[], Any], count: int) -> Run:
+    """Have so many processes do the work at once, which share no lock of Python's."""
+    told, tell = os.pipe()
+    waiting, starts = os.pipe()
+    for _ in range(count):
+        if os.fork() == 0:
+            os.close(starts)
+            # The first turn takes new pages.
+            work()
+            os.read(waiting, 1)
+            wall, cpu = time.perf_counter(), time.process_time()
+            for _ in range(_TURNS):
+                work()
+            taken = time.perf_counter() - wall, time.process_time() - cpu
+            os.write(tell, f"{taken[0]} {taken[1]}\n".encode())
+            os._exit(0)
+    os.close(waiting)
+    os.close(tell)
+    # All of them have had their first turn.
+    time.sleep(0.3)
+    os.close(starts)
+    for _ in range(count):
+        os.wait()
+    with os.fdopen(told) as lines:
+        found = [tuple(map(float, line.split())) for line in lines]
+    return Run(max(wall for wall, _ in found), sum(cpu for _, cpu in found) / count, 0, 0)
+
+
 def threads(rounds: int) -> None:
     """Two threads that do what one would do in twice the time, beside what the machine allows.
 
     A digest of a few bytes again and again needs nothing but a core of its own; copies need memory.
     A thread that takes more processor time beside another waits for what they share, memory and
-    caches. What it waits for beyond that, a lock or a core, shows on the wall only.
+    caches. What it waits for beyond that, a lock or a core, shows on the wall only. Two processes
+    share the memory's speed, and not Python's lock.
     """
     data, _ = made("none")
     source = np.frombuffer(data, np.uint8)
     few = data[: 1 << 15]
+    target = threading.local()
 
     def digest() -> None:
-        for _ in range(1000):
+        for _ in range(300):
             hashlib.sha256(few).digest()
 
     def copy() -> None:
-        target = np.empty(len(data), np.uint8)
-        for _ in range(5):
-            np.copyto(target, source)
-
-    def run(work: Callable[[], Any], count: int) -> Run:
-        spent: list[float] = []
-
-        def timed_work() -> None:
-            began = time.thread_time()
-            work()
-            spent.append(time.thread_time() - began)
-
-        each = [threading.Thread(target=timed_work) for _ in range(count)]
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        before = time.perf_counter()
-        for one in each:
-            one.start()
-        for one in each:
-            one.join()
-        wall = time.perf_counter() - before
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        faults = (after.ru_minflt - usage.ru_minflt) / count
-        return Run(wall, sum(spent) / count, faults, (after.ru_nvcsw - usage.ru_nvcsw) / count)
+        if not hasattr(target, "room"):
+            target.room = np.empty(len(data), np.uint8)
+        np.copyto(target.room, source)
 
     works: dict[str, Callable[[], Any]] = {
         "sha256 of 32 kB": digest,
@@ -267,27 +308,35 @@ def threads(rounds: int) -> None:
         "all columns, crc": partial(consume, data),
     }
     print(
-        f"\ntwo threads, medians of {rounds}: how many times what one does on the wall, processor"
-        "\ntime of each beside that of one alone, and of each page faults and waits"
+        f"\ntwo threads and two processes, medians of {rounds} runs of {_TURNS}: how many times"
+        "\nwhat one does on the wall, and processor time of each beside that of one alone; page"
+        "\nfaults and waits of each thread a turn"
     )
+    print(f"{'':22}{'threads':>9}{'CPU':>7}{'processes':>11}{'CPU':>7}{'faults':>8}{'waits':>7}")
     for name, work in works.items():
-        pairs = [(run(work, 1), run(work, 2)) for _ in range(rounds)]
-        wall = statistics.median(2 * one.wall / two.wall for one, two in pairs)
-        cpu = statistics.median(two.cpu / one.cpu for one, two in pairs)
-        faults = statistics.median(two.faults for _, two in pairs)
-        waits = statistics.median(two.waits for _, two in pairs)
-        print(f"{name:22}{wall:12.2f}{cpu:9.2f}{faults:9.0f}{waits:8.0f}")
+        shown = f"{name:22}"
+        for run, width in ((threaded, 9), (forked, 11)):
+            pairs = [(run(work, 1), run(work, 2)) for _ in range(rounds)]
+            wall = statistics.median(2 * one.wall / two.wall for one, two in pairs)
+            cpu = statistics.median(two.cpu / one.cpu for one, two in pairs)
+            shown += f"{wall:{width}.2f}{cpu:7.2f}"
+            if run is threaded:
+                faults = statistics.median(two.faults for _, two in pairs)
+                waits = statistics.median(two.waits for _, two in pairs)
+        print(f"{shown}{faults:8.0f}{waits:7.1f}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", action="store_true", help="what two at once do, alone")
     given = parser.parse_args()
     print(
         f"python {platform.python_version()}, load {os.getloadavg()[0]:.1f}: "
         f"flexwire {__version__}, aiokafka {aiokafka.__version__}, numpy {np.__version__}\n"
     )
-    uncompressed(given.rounds)
-    small(given.rounds)
-    compressed(given.rounds)
+    if not given.threads:
+        uncompressed(given.rounds)
+        small(given.rounds)
+        compressed(given.rounds)
     threads(given.rounds)

@@ -7,6 +7,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -19,10 +20,12 @@ from flexwire.records import (
     Record,
     RecordBatch,
     batch,
+    decode,
     decode_batches,
     decode_records,
     encode_batch,
 )
+from flexwire.records.message_set import check_message_crc
 from tests.records.kernels import iterate
 from tests.records.test_batch_kernels import AHEAD, no_kernels, some
 
@@ -98,6 +101,36 @@ def test_an_end_that_python_saw_stays_the_end() -> None:
         assert told[1] is not None
     assert next(iterator, None) is None
     assert (iterator.position, iterator.partial) == told
+
+
+@pytest.mark.parametrize("on_kernels", [True, False])
+def test_what_an_exception_from_elsewhere_interrupts_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, *, on_kernels: bool
+) -> None:
+    # As the exception that a signal's handler raises: messages are read by Python's code.
+    data = b"".join(
+        encode_batch([Record(at, 5, None, b"value", [])], magic=1 if at % 3 else 2)
+        for at in range(12)
+    )
+    interrupted: list[int] = []
+
+    def check(message: bytes, crc: int, start: int) -> None:
+        if start not in interrupted:
+            interrupted.append(start)
+            raise KeyboardInterrupt
+        check_message_crc(message, crc, start)
+
+    monkeypatch.setattr(decode, "check_message_crc", check)
+    found: list[RecordBatch] = []
+    with nullcontext() if on_kernels else no_kernels():
+        iterator = decode_batches(data)
+        for _ in range(9):
+            with suppress(KeyboardInterrupt):
+                found.extend(iterator)
+    assert len(interrupted) == 8
+    assert [one.base_offset for one in found] == [*range(12)]
+    assert iterator.position == len(data)
+    assert iterator.partial is None
 
 
 def test_batches_outlive_their_iterator_and_it_what_it_reads() -> None:

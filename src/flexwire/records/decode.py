@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import google_crc32c
 import msgspec
@@ -99,34 +99,46 @@ class _Walk(msgspec.Struct, gc=False):
         remaining = len(self.data) - start
         if remaining == 0:
             raise StopIteration
-        # Until the batch proves sound enough to know where the next one starts, nothing follows it.
-        self.position = len(self.data)
         if remaining < ENTRY.size:
-            self.partial = PartialBatch(start, remaining, None)
-            raise StopIteration
+            self._end_within(start, None)
         size = ENTRY.size + ENTRY.unpack_from(self.data, start)[1]
         magic = self._check_size(start, size, remaining)
         if size > remaining:
-            self.partial = PartialBatch(start, remaining, size)
-            raise StopIteration
-        self.position = start + size
+            self._end_within(start, size)
         data = self.data[start : start + size]
-        if magic == RECORD_BATCH:
-            return self._decode_batch(data, start)
-        return self._decode_message(data, start)
+        self.position = start + size
+        try:
+            if magic == RECORD_BATCH:
+                return self._decode_batch(data, start)
+            return self._decode_message(data, start)
+        except RecordError:
+            raise
+        except BaseException:
+            # Of a signal's handler, say: the batch was not given, so it is still the next.
+            self.position = start
+            raise
+
+    def _end_within(self, start: int, size: int | None) -> NoReturn:
+        """End with a partial batch."""
+        self.position = len(self.data)
+        self.partial = PartialBatch(start, len(self.data) - start, size)
+        raise StopIteration
 
     def _check_size(self, start: int, size: int, remaining: int) -> int | None:
-        """Give the magic, None where the data ends before it."""
-        magic = None
-        least = LEAST_SIZES[0]
+        """Give the magic, None where the data ends before it; nothing follows what is unsound."""
+        magic, least, reason = None, LEAST_SIZES[0], None
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
             if magic >= len(LEAST_SIZES):
-                raise RecordError(f"unknown magic {magic}; 0, 1 and 2 are known", offset=start)
-            least = LEAST_SIZES[magic]
-        if size < least:
+                reason = f"unknown magic {magic}; 0, 1 and 2 are known"
+            else:
+                least = LEAST_SIZES[magic]
+        if reason is None and size < least:
             reason = f"batch length {size - ENTRY.size} is less than the {least - ENTRY.size}"
-            raise RecordError(f"{reason} that every batch takes", offset=start)
+            reason += " that every batch takes"
+        if reason is not None:
+            self.position = len(self.data)
+            raise RecordError(reason, offset=start)
         return magic
 
     def _decode_batch(self, data: bytes, start: int) -> RecordBatch:

@@ -1,0 +1,76 @@
+"""Without memory, kernels over objects give what is right or a `MemoryError`, and leak nothing."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.kernels import loading
+from flexwire.records import Record, decode_batches, decode_records, encode_batch
+from tests.each import each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# It has allocations fail: of CPython's own tests.
+_NAME = "_testcapi"
+pytestmark = pytest.mark.skipif(
+    find_spec(_NAME) is None, reason="this Python came without the modules of its own tests"
+)
+RECORDS = [
+    # Bytes of one letter, and keys that were made before, are there.
+    Record(2**62 + at, 2**40 + at, b"k%d" % at, b"v" * at, [(b"h%d" % at, b"value"), (b"", None)])
+    for at in range(9)
+]
+CREATED = encode_batch(RECORDS)
+APPENDED = encode_batch(RECORDS, timestamp_type="LogAppendTime")
+# So many allocations none of them takes.
+MOST = 400
+
+
+def of_batches() -> list[Any]:
+    return [one.records for one in decode_batches(CREATED + APPENDED)]
+
+
+DOORS: dict[str, Callable[[], Any]] = {
+    "iterate": lambda: [one.position for one in decode_batches(CREATED * 3)],
+    "records of batches": of_batches,
+    "records of all": lambda: decode_records(CREATED + APPENDED),
+    "encode": lambda: encode_batch(RECORDS),
+}
+
+
+@each("door", DOORS)
+@pytest.mark.parametrize("failing", [1, 3, MOST])
+def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failing: int) -> None:
+    assert loading.load_kernels()
+    of_python: Any = import_module(_NAME)
+    expected = door()
+
+    def tried(first: int) -> bool:
+        of_python.set_nomemory(first, first + failing)
+        try:
+            found = door()
+        except MemoryError:
+            return False
+        finally:
+            of_python.remove_mem_hooks()
+        assert found == expected
+        return True
+
+    # What is kept from one call to the next is there.
+    for first in range(1, MOST):
+        tried(first)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    right = [tried(first) for first in range(1, MOST)]
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 20
+    # The last ones failed after it was done.
+    assert right[-1]
+    assert failing < MOST or not right[0]

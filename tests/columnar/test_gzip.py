@@ -19,8 +19,6 @@ from flexwire.columnar.program import address
 from flexwire.columnar.records import decode_records
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
-from flexwire.kernels.records.crc import HAS_CRC
-from flexwire.kernels.records.crc32 import crc32_of
 from flexwire.records import Record, encode_batch
 from flexwire.wire.batch_layout import GZIP
 from tests.columnar.gzip_members import (
@@ -33,14 +31,21 @@ from tests.columnar.gzip_members import (
     to_bytes,
     written,
 )
-from tests.columnar.inflated import ROOM, by_blocks, by_zlib, inflated_by_kernel
+from tests.columnar.inflated import (
+    ROOM,
+    by_blocks,
+    by_zlib,
+    inflated_by_kernel,
+    needs_gzip,
+    needs_parts,
+)
 from tests.columnar.lz4_frames import contents
 from tests.searching import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(not HAS_CRC, reason="this processor cannot do gzip's crc")
+pytestmark = needs_gzip
 run = partial(inflated_by_kernel, GZIP)
 
 
@@ -236,7 +241,10 @@ def test_every_match_is_copied_as_zlib_copies_it() -> None:
             assert by_blocks(stream) == whole
 
 
+@needs_parts
 def test_a_crc_is_zlib_s() -> None:
+    from flexwire.kernels.records.crc32 import crc32_of  # noqa: PLC0415 - a wheel cannot
+
     source = random.Random(10)
     data = np.frombuffer(source.randbytes(5000), np.uint8)
     for size in (*range(400), 1023, 1024, 1025, 4999):

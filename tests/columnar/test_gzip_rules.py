@@ -5,10 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import pytest
-
-from flexwire.kernels.records.crc import HAS_CRC
-from flexwire.kernels.records.gzip_codes import DISTANCES, LITERALS, meaning, ordered
 from flexwire.wire.batch_layout import GZIP
 from tests.columnar.gzip_members import (
     END,
@@ -21,10 +17,10 @@ from tests.columnar.gzip_members import (
     symbols,
     to_bytes,
 )
-from tests.columnar.inflated import by_blocks, by_zlib, inflated_by_kernel
+from tests.columnar.inflated import by_blocks, by_zlib, inflated_by_kernel, needs_gzip, needs_parts
 from tests.each import each
 
-pytestmark = pytest.mark.skipif(not HAS_CRC, reason="this processor cannot do gzip's crc")
+pytestmark = needs_gzip
 run = partial(inflated_by_kernel, GZIP)
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
 # Codes that are complete: of "a" and the end, of two distances, of "a", the end, and matches of 3.
@@ -159,11 +155,22 @@ def test_a_rule_is_zlib_s(rule: tuple[bytes, bytes | None]) -> None:
         assert run(member(stream, content)) == content
 
 
+@needs_parts
 def test_the_order_of_lengths_is_that_of_the_rfc() -> None:
+    from flexwire.kernels.records.gzip_codes import ordered  # noqa: PLC0415 - a wheel cannot
+
     assert [ordered(place) for place in range(len(ORDER))] == list(ORDER)
 
 
+@needs_parts
 def test_lengths_and_distances_mean_what_the_rfc_says() -> None:
+    from flexwire.kernels.records.gzip_codes import DISTANCES, LITERALS, meaning  # noqa: PLC0415 - see above
+
+    def split(kind: int, symbol: int) -> tuple[int, int]:
+        """Give what a symbol stands for, and how many extra bits it has."""
+        entry = meaning(kind, symbol)
+        return entry >> 16, entry & 0xFF
+
     lengths = [(3 + at, 0) for at in range(8)]
     for extra in range(1, 6):
         lengths += [
@@ -178,9 +185,3 @@ def test_lengths_and_distances_mean_what_the_rfc_says() -> None:
     assert [split(DISTANCES, at) for at in range(30)] == distances
     assert lengths[8:12] == [(11, 1), (13, 1), (15, 1), (17, 1)]
     assert distances[-1] == (24577, 13)
-
-
-def split(kind: int, symbol: int) -> tuple[int, int]:
-    """Give what a symbol stands for, and how many extra bits it has."""
-    entry = meaning(kind, symbol)
-    return entry >> 16, entry & 0xFF

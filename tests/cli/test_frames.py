@@ -200,11 +200,30 @@ def test_a_response_that_is_read_as_a_request_gets_a_hint(run: Run, command: str
     assert "read as a request" not in asked.err
 
 
+@pytest.mark.parametrize("command", ["decode", "explain"])
+def test_a_capture_that_is_taken_for_a_frame_says_what_to_ask_for(
+    run: Run, command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(pcap(_packets()))
+    for given in (["--frame"], ["MetadataRequest", "--version", "12"]):
+        ran = run(command, *given[:1], str(path), *given[1:])
+        assert ran.code == 1
+        assert "is a capture: give the number of a packet in it, --frame-number N" in ran.err
+        assert "read as a request" not in ran.err
+    assert "--frame-number N for packet N of a capture" in run(command, str(path)).err
+
+
+@pytest.mark.parametrize("command", ["decode", "explain"])
+def test_an_empty_frame_is_said_to_be_empty(run: Run, command: str) -> None:
+    assert "DATA is empty" in run(command, "--frame", "").err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--frame", "MetadataRequest", "00"], "give DATA alone"),
-        (["00"], "give MESSAGE and DATA, or --frame for a whole frame"),
+        (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
         (["MetadataRequest", "00"], "--version says of which version the message is"),
         (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
         (["--frame", "00", "-V", "1"], "a request says its version"),

@@ -214,7 +214,11 @@ AT_THE_EDGE = [
     (f"flexwire decode RequestHeader {HEADER} -V 2 >&-", 1, "standard output is closed"),
     ("flexwire decode RequestHeader - -V 2 <&-", 1, "standard input is closed"),
     ("flexwire decode RequestHeader . -V 1", 1, ".: Is a directory"),
-    ("flexwire decode RequestHeader ./none -V 1", 1, "'./none' is not hex, base64 or a file"),
+    (
+        "flexwire decode RequestHeader ./none -V 1",
+        1,
+        "there is no file './none', and as text it is not bytes",
+    ),
     ("printf '\\xff' | flexwire encode RequestHeader -V 2", 1, "standard input: 'utf-8' codec"),
     (
         "printf '[%.0s' $(seq 60000) | flexwire encode RequestHeader -V 2",

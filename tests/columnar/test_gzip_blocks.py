@@ -6,18 +6,15 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pytest
-
-from flexwire.kernels.records.crc import HAS_CRC
 from flexwire.wire.batch_layout import GZIP
 from tests.columnar.gzip_members import END, codewords, dynamic, member, number, to_bytes
-from tests.columnar.inflated import by_zlib, inflated_by_kernel
+from tests.columnar.inflated import by_zlib, inflated_by_kernel, needs_gzip
 from tests.searching import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.skipif(not HAS_CRC, reason="this processor cannot do gzip's crc")
+pytestmark = needs_gzip
 run = partial(inflated_by_kernel, GZIP)
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
 # Of RFC 1951, 3.2.5: the lowest length or distance of each symbol, and how many bits more it has.

@@ -74,6 +74,11 @@ SECRETS = 10
 _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
+def is_capture(head: bytes) -> bool:
+    """Whether a file that begins so is a pcap or pcapng file, and not compressed."""
+    return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
+
+
 def read_packets(
     path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | Unreadable]:

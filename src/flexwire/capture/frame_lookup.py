@@ -6,6 +6,7 @@ packets before it say, so the connection is read from its start.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
@@ -98,9 +99,22 @@ def _wanted(path: Path, number: int) -> Segment:
         except (Skipped, UnreadablePacketError) as error:
             raise CaptureError(f"{path}: packet {number} has no TCP segment: {error}") from None
         if not segment.payload:
-            raise CaptureError(f"{path}: packet {number} carries no bytes of a stream")
+            raise CaptureError(
+                f"{path}: packet {number} carries no bytes of a stream{_next(path, number)}"
+            )
         return segment
     raise CaptureError(f"{path}: packet {number} was asked for, and it has {packets}")
+
+
+def _next(path: Path, number: int) -> str:
+    """Say which packet after this one carries bytes, as its number is asked for next."""
+    packets = (one for one in read_packets(path) if not isinstance(one, Unreadable))
+    for other, packet in enumerate(packets, 1):
+        if other > number:
+            with suppress(Skipped, UnreadablePacketError):
+                if read_segment(packet).payload:
+                    return f"; packet {other} does"
+    return ", nor does any after it"
 
 
 def _segments(path: Path) -> Iterator[Segment]:

@@ -109,7 +109,10 @@ def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
             raise click.UsageError("a frame says which message it is: give DATA alone")
         return None, words[0]
     if len(words) == 1:
-        raise click.UsageError("give MESSAGE and DATA, or --frame for a whole frame")
+        raise click.UsageError(
+            "give MESSAGE and DATA, --frame for a whole frame, or --frame-number N for packet N of "
+            "a capture"
+        )
     if len(words) > len(("MESSAGE", "DATA")):
         raise click.UsageError(f"got {words[2]!r} after DATA; text with spaces needs quotes")
     return words[0], words[1]
@@ -124,7 +127,10 @@ def read_frames(
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
         with kept_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
             return _of_capture(path, framing.frame_number)
-    return [Shown(_read_frame(read_bytes(data, notation), notation, framing, version))]
+    raw = read_bytes(data, notation)
+    if not raw:
+        raise InputError("DATA is empty; a frame is a header and a body")
+    return [Shown(_read_frame(raw, notation, framing, version))]
 
 
 def one_frame(raw: bytes, notation: Notation, framing: Framing, version: int | str | None) -> Shown:

@@ -267,6 +267,8 @@ def read_bytes(given: str, notation: Notation) -> bytes:
             if notation is Notation.AUTO:
                 _note_slip(given, "DATA", "base64")
             return found
+    if re.search(r"[./]", given) and _slip(given) == "":
+        raise InputError(f"there is no file {short(given)}, and as text it is not bytes")
     what = "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
     raise InputError(f"{short(given)} is not {what}{_slip(given)}")
 
@@ -373,6 +375,12 @@ def _written(content: bytes, notation: Notation, source: str) -> bytes:
         except UnicodeDecodeError:
             found = None
         if found is None:
+            from flexwire.capture.files import is_capture
+
+            if is_capture(content):
+                raise InputError(
+                    f"{source} is a capture: give the number of a packet in it, --frame-number N"
+                )
             # A character has four bytes at the most, and a file that is raw may be large.
             begin = content[: 4 * (MOST_LOOKED_AT + 1)]
             _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")

@@ -28,10 +28,6 @@ NAME: Final = "standard-input"
 """What a file is called that has no name of its own."""
 _HEAD: Final = 1 << 12
 _GZIP: Final = b"\x1f\x8b"
-# pcapng, and pcap in both byte orders with micro- and nanoseconds.
-_CAPTURE: Final = re.compile(
-    rb"\x0a\x0d\x0d\x0a|\xa1\xb2(?:\xc3\xd4|\x3c\x4d)|(?:\xd4\xc3|\x4d\x3c)\xb2\xa1"
-)
 _SPEC_NAME: Final = re.compile(rb'"name"\s*:\s*"([A-Za-z]\w{0,100})"')
 _OFFSET, _MAGIC, _NEWEST_MAGIC = 8, 16, 2
 
@@ -56,9 +52,11 @@ def segment_name(head: bytes) -> str:
 
 def input_name(head: bytes) -> str:
     """What an analysis takes by this name: a capture, a log segment, or a broker's request log."""
+    from flexwire.capture.files import is_capture
+
     packed = head.startswith(_GZIP)
     inside = _inflated(head) if packed else head
-    if _CAPTURE.match(inside):
+    if is_capture(inside):
         return capture_name(head)
     if not packed and len(head) > _MAGIC and head[_MAGIC] <= _NEWEST_MAGIC:
         return segment_name(head)

@@ -443,8 +443,10 @@ def read_batch(itself: int, arguments: int, count: int) -> int:
     is a `flexwire.records.RecordBatch`.
     """
     shared, call = load_word(bytes_address(itself)), local_call()
+    if count != 1:
+        return fall_back(shared, arguments, count)
     batch = load_word(arguments)
-    if count == 1 and load_word(batch + TYPE) == load_word(shared + R_BATCH):
+    if load_word(batch + TYPE) == load_word(shared + R_BATCH):
         kept = load_word(batch + load_word(shared + F_RECORDS))
         if kept != 0 and kept != load_word(shared + R_NONE):
             py_incref(kept)

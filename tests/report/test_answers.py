@@ -100,6 +100,22 @@ def test_columns_beside_each_other_are_bars_of_their_sums() -> None:
     assert chart(dataclasses.replace(answer, shown=rows[2:])) is None
 
 
+def test_a_column_without_a_value_is_left_out_and_named() -> None:
+    silent = dataclasses.replace(
+        WHO, shown=tuple((*row[:5], None, None, *row[7:]) for row in WHO.shown)
+    )
+    shown = Page(render(dataclasses.replace(EMPTY, answers=(silent,)))).words()
+    assert "Left out here, as no row has a value: Seen, Took." in shown
+    assert "Left out here" not in page().words()
+
+
+def test_rows_of_one_moment_are_not_over_time() -> None:
+    once = dataclasses.replace(WHEN, rows=1, shown=WHEN.shown[:1], moments=WHEN.moments[:1])
+    shown = Page(render(dataclasses.replace(EMPTY, answers=(once,)))).words()
+    assert "Requests over time" not in shown
+    assert "Requests over time" in page().words()
+
+
 def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
     words = page().words()
     assert "answers/who_sends.csv have the first 900 of 935 rows." in words

@@ -87,7 +87,8 @@ def _failed(one: Unanswered) -> Part:
 
 
 def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
-    table = _table(answer).first(rows)
+    told, silent = _told_columns(answer)
+    table = _table(answer, told).first(rows)
     return Part(
         answer.name,
         _label(answer.name),
@@ -95,16 +96,35 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
         answer.meaning,
         answer.advice,
         picture,
-        "" if picture is None or answer.picture is None else answer.picture.title,
+        "" if picture is None else _title(answer),
         _legend(answer),
         replace(table, more=0),
-        _whole(answer, len(table.rows)),
+        _whole(answer, len(table.rows), silent),
         as_of=answer.as_of,
     )
 
 
-def _whole(answer: AnswerFacts, shown: int) -> str:
-    """Where the rows are that the page does not show."""
+def _title(answer: AnswerFacts) -> str:
+    """What stands above the picture: bars of the rows of one moment are not "over time"."""
+    picture = answer.picture
+    if picture is None:
+        return ""
+    return picture.title if _moves(answer) else picture.title.removesuffix(" over time")
+
+
+def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
+    """The places of the columns that say something in a row, and the headings of the others."""
+    told, silent = [0], []
+    for place, one in list(enumerate(answer.columns))[1:]:
+        if any(row[place] not in (None, [], ()) for row in answer.shown):
+            told.append(place)
+        else:
+            silent.append(one.heading)
+    return told, silent
+
+
+def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
+    """Where the rows are that the page does not show, and which columns none of them fills."""
     name = answer.name
     kept, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -113,17 +133,18 @@ def _whole(answer: AnswerFacts, shown: int) -> str:
         has = f"have all {of}, of which these are the first {shown}"
     else:
         has = "have the same"
-    return f"The table answers/{name} and answers/{name}.csv {has}."
+    empty = f" Left out here, as no row has a value: {', '.join(silent)}." if silent else ""
+    return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 
 
-def _table(answer: AnswerFacts) -> Table:
-    columns = [Column(one.heading, _SET_AS.get(one.kind, "number")) for one in answer.columns]
-    kinds = [one.kind for one in answer.columns]
+def _table(answer: AnswerFacts, told: Sequence[int]) -> Table:
+    shown = [(place, answer.columns[place]) for place in told]
+    columns = [Column(one.heading, _SET_AS.get(one.kind, "number")) for _, one in shown]
     return build(
         f"{_label(answer.name)}, the most important first",
         columns,
         answer.shown,
-        lambda row: [cell(value, kind) for value, kind in zip(row, kinds, strict=True)],
+        lambda row: [cell(row[place], one.kind) for place, one in shown],
     )
 
 
@@ -215,7 +236,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
     words = "; ".join(f"{bar.label} {bar.value}" for bar in drawn)
     all_rows = units.count(answer.rows)
     of_all = "" if len(drawn) == answer.rows else f", {len(drawn)} of {all_rows} rows"
-    return bars(f"{picture.title}{of_all}: {words}.", drawn)
+    return bars(f"{_title(answer)}{of_all}: {words}.", drawn)
 
 
 def _across_chart(answer: AnswerFacts, picture: Picture) -> charts.Chart | None:
@@ -272,9 +293,17 @@ def _cut(word: str) -> str:
     return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"
 
 
+def _moves(answer: AnswerFacts) -> bool:
+    """Whether the picture is over time: what is of one moment is drawn by row."""
+    picture = answer.picture
+    return (
+        picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS
+    )
+
+
 def _time_chart(answer: AnswerFacts) -> charts.Chart | None:
     picture, moments = answer.picture, dict(answer.moments)
-    if picture is None or picture.over is None or len(moments) < _LEAST_MOMENTS:
+    if picture is None or not _moves(answer):
         return None
     step = min(later - sooner for sooner, later in pairwise(sorted(moments)))
     column = _column(answer, picture.value)

@@ -152,8 +152,7 @@ def _whose(party: Party) -> Cell:
 
 
 def _when(one: AuditFinding) -> Cell:
-    first, last = units.moment(one.first_time_us), units.moment(one.last_time_us)
-    seen = first if first == last else f"{first} to {last}"
+    seen = units.period(one.first_time_us, one.last_time_us)
     return Cell(units.count(one.requests), sort=one.requests, note=seen)
 
 

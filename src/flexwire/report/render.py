@@ -98,7 +98,7 @@ def _breakable(text: str) -> Markup:
     """The text, escaped, with the places where a narrow column may break a name in two."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
-    pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./])(?=[A-Za-z_])", text)
+    pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./_])(?=[A-Za-z])|(?<=>)", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces)
 
 

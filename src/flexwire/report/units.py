@@ -155,6 +155,19 @@ def moment(microseconds: int, *, exact: bool = False) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
+def period(first_us: int, last_us: int) -> str:
+    """From a moment to another, in UTC; the day is said once.
+
+    >>> period(1_700_000_000_000_000, 1_700_000_005_000_000)
+    '2023-11-14 22:13:20 to 22:13:25'
+    """
+    first, last = moment(first_us), moment(last_us)
+    if first == last:
+        return first
+    day, _, time = last.partition(" ")
+    return f"{first} to {time if first.startswith(f'{day} ') else last}"
+
+
 def share(part: float) -> str:
     """A part of the whole; never "0 %" or "100 %" for what is not.
 

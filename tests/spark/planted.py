@@ -124,10 +124,11 @@ HANDSHAKE_1 = exchange("SaslHandshake", 1, 103, mechanism="PLAIN")
 PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, HANDSHAKE_0)
 
 
-def plant_logs(planted: Planted, directory: Path) -> dict[bytes, str]:
+def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes, str]:
     """Write logs below a directory, with words of their own wherever a record has bytes.
 
-    Some are damaged, so that the words stand where something else is read.
+    Batches are damaged, so that the words stand where something else is read; of internal topics
+    unless they are to be ``sound``.
     """
     before = dict(planted.words)
     for topic in ("orders", _METADATA, "__consumer_offsets"):
@@ -138,9 +139,10 @@ def plant_logs(planted: Planted, directory: Path) -> dict[bytes, str]:
             at = len(segment.data)
             record = Record(offset, TIME + offset, key, value, [(name, header)])
             segment.add([record], compression="gzip" if damage % 2 else "none")
-            if damage >= 0:
+            if damage >= 0 and not (sound and topic.startswith("__")):
                 segment.data[min(at + damage, len(segment.data) - 1)] ^= 0xFF
-        segment.data += planted.word("the torn end of a log") * 3
+        if not (sound and topic.startswith("__")):
+            segment.data += planted.word("the torn end of a log") * 3
         segment.write(directory / "logs" / f"{topic}-0")
     logged = {word: kind for word, kind in planted.words.items() if word not in before}
     planted.words = before

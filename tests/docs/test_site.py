@@ -60,6 +60,12 @@ def test_every_link_of_the_staged_pages_leads_to_one_of_them(staged: Path) -> No
     assert seen > len(PAGES)
 
 
+def test_a_link_that_is_named_by_its_path_has_the_page_s_title(staged: Path) -> None:
+    front = (staged / "index.md").read_text(encoding="utf-8")
+    assert "[How fast](docs/performance.md)" in front
+    assert not re.search(r"\[docs/[^\]]*\.md\]\(", front)
+
+
 def test_the_front_page_lists_every_page_that_is_no_orphan(staged: Path) -> None:
     told = {line for line in contents().splitlines() if "/" in line or line in PAGES}
     pages = {path.relative_to(staged).as_posix().removesuffix(".md") for path in staged.rglob("*")}

@@ -17,6 +17,8 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 napoleon_use_rtype = False
 default_role = "code"
+# A block without a language is figures, a drawing or a file's lines, and no Python.
+highlight_language = "none"
 # Of two classes of one name, Kafka's message and KIP-82's, a page of either links its own.
 suppress_warnings = ["ref.python"]
 
@@ -27,7 +29,7 @@ html_show_sourcelink = False
 templates_path = [os.environ["FLEXWIRE_SITE_TEMPLATES"]]
 html_static_path = [os.environ["FLEXWIRE_SITE_STATIC"]]
 html_css_files = ["site.css"]
-html_js_files = ["../../versions.js", "versions-menu.js"]
+html_js_files = ["../../versions.js", "versions-menu.js", "cards.js"]
 html_sidebars = {
     "**": [
         "sidebar/brand.html",

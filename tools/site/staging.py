@@ -96,10 +96,18 @@ def _text(root: Path, name: str) -> str:
             up = "../" * (len(home.relative_to(root).parts))
             return f"{match['text']}({up}index.md{mark}{anchor})"
         if path in pages or path.is_relative_to(reference):
+            # A path says nothing to a reader of the site: the page's title does.
+            if match["text"] == f"[{target}]":
+                return f"[{_title(path)}]({match['target']})"
             return match[0]
         return match["text"][1:-1]
 
     return _LINK.sub(led, _COMMENT.sub("", (root / name).read_text(encoding="utf-8")))
+
+
+def _title(page: Path) -> str:
+    """The first heading of a page."""
+    return page.read_text(encoding="utf-8").partition("# ")[2].partition("\n")[0]
 
 
 def _write(path: Path, text: str) -> None:

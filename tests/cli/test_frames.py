@@ -215,7 +215,8 @@ def test_a_capture_that_is_taken_for_a_frame_says_what_to_ask_for(
 
 
 @pytest.mark.parametrize("command", ["decode", "explain"])
-def test_an_empty_frame_is_said_to_be_empty(run: Run, command: str) -> None:
+def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, command: str) -> None:
+    assert "'000' is not hex, base64 or a file" in run(command, "--frame", "000").err
     assert "DATA is empty" in run(command, "--frame", "").err
 
 
@@ -224,7 +225,7 @@ def test_an_empty_frame_is_said_to_be_empty(run: Run, command: str) -> None:
     [
         (["--frame", "MetadataRequest", "00"], "give DATA alone"),
         (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
-        (["MetadataRequest", "00"], "--version says of which version the message is"),
+        (["MetadataRequest", "00"], "--version is missing: it says of which version"),
         (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
         (["--frame", "00", "-V", "1"], "a request says its version"),
         (["--frame", "00", "--api", "Metadata"], "--api needs --version"),

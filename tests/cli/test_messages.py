@@ -253,7 +253,7 @@ FAULTS = [
     (["encode", "RequestHeader", "{]", "-V", "2"], 1, "the JSON given: "),
     (["encode", "RequestHeader", "{}", "-V", "2"], 1, "at requestApiKey:\n  missing"),
     (["encode", "RequestHeader", "/no/such/file", "-V", "2"], 1, "neither JSON nor a file"),
-    (["decode", "RequestHeader", "00"], 2, "--version says of which version the message is"),
+    (["decode", "RequestHeader", "00"], 2, "--version is missing: it says of which"),
     (["decode", "RequestHeader", "00", "-V", "x"], 2, "is not a version: 0 to 32767, or latest"),
     (["frobnicate"], 2, "No such command 'frobnicate'"),
 ]

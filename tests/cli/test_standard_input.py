@@ -231,7 +231,6 @@ def test_vectors_of_a_cost(run: Ran, tmp_path: Path) -> None:
         (b"[2026-11-23 10:00:00,000] DEBUG Completed request", "kafka-request.log"),
         (gzip.compress(b"[2026-11-23 10:00:00,000]"), "kafka-request.log.gz"),
         (b"\x1f\x8bdamaged", "kafka-request.log.gz"),
-        (b"", "kafka-request.log"),
         (
             (517).to_bytes(8, "big") + bytes(8) + b"\x02" + bytes(60),
             f"standard-input-0/{517:020d}.log",
@@ -241,6 +240,11 @@ def test_vectors_of_a_cost(run: Ran, tmp_path: Path) -> None:
 )
 def test_what_is_analyzed_is_told_by_its_first_bytes(made: bytes, name: str) -> None:
     assert input_name(made) == name
+
+
+def test_an_analysis_of_nothing_is_refused(run: Ran, tmp_path: Path) -> None:
+    told = run("analyze", "-", "--out", tmp_path / "out", stdin=b"")
+    assert told == (1, "", "InputError: standard input is empty\n")
 
 
 def test_an_analysis_has_all_of_it_under_its_name_and_nothing_is_left(

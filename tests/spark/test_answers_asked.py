@@ -228,7 +228,11 @@ def test_answers_are_asked_by_name_or_given() -> None:
 @pytest.mark.parametrize(
     ("asked", "labels", "said"),
     [
-        ("latencies", None, "all, none, or some of talkers, busy_seconds, got 'latencies'"),
+        (
+            "latencies",
+            None,
+            "there is none called 'latencies'; known are talkers, busy_seconds, all, none",
+        ),
         ([3], None, "got 3"),
         (["talkers", TALKERS], None, "expected each once, got 'talkers' 2 times"),
         ("all", "teams.csv", "none of the answers asked for takes labels"),

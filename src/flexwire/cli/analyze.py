@@ -268,6 +268,9 @@ def _tell(done: Analysis, out: str) -> None:
         are = "connection is" if others.not_kafka == 1 else "connections are"
         size = plural(others.not_kafka_bytes, "byte")
         print(f"{others.not_kafka:,} {are} not Kafka, {size}")
+    if totals.skipped_packets:
+        skipped = plural(totals.skipped_packets, "packet")
+        print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
     if done.facts.unreadable_files:
         print(_left_out(done.facts))
     _tell_notes(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,10 +109,12 @@ def _print(given: Given, most: int) -> None:
         for name, column in zip(shown.column_names, shown.columns, strict=True)
     ]
     widths = [max(map(len, column)) for column in columns]
-    print(given.answer.question)
+    row = given.answer.row.removeprefix("One row ").removesuffix(".")
+    print(f"{given.answer.question} A row for each {re.sub('^an? ', '', row)}.")
     if not given.count:
         of_state = given.answer.of_state
-        elsewhere = f"; of a broker's logs {of_state} answers it" if of_state else ""
+        elsewhere = given.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
+        elsewhere = elsewhere and f"; of a broker's logs {elsewhere}"
         print(f"  Nothing was seen of it{elsewhere}.\n")
         return
     for line in zip(*columns, strict=True):

@@ -70,7 +70,8 @@ def read_dump(text: str) -> bytes | None:
     """
     for read in (_plain, _escaped, _array, _literal, _lines):
         found = read(text)
-        if found is not None:
+        # An offset alone is no dump of nothing, but hex that lacks a digit.
+        if found or (found is not None and not text.strip()):
             return found
     return None
 

@@ -106,7 +106,10 @@ def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
     """The message and the data that the words of a command line name."""
     if framing.is_asked:
         if len(words) != 1:
-            raise click.UsageError("a frame says which message it is: give DATA alone")
+            raise click.UsageError(
+                "a frame says which message it is: give DATA alone; a packet of a capture is "
+                "--frame-number N"
+            )
         return None, words[0]
     if len(words) == 1:
         raise click.UsageError(
@@ -212,7 +215,9 @@ def _of_capture(path: Path, number: int) -> list[Shown]:
 def needed_version(made: type[Message], version: int | str | None) -> int:
     """The number of the version that a message without its header needs to be told."""
     if version is None:
-        raise click.UsageError("--version says of which version the message is")
+        raise click.UsageError(
+            "--version is missing: it says of which version the message is, --version 12 or latest"
+        )
     return version_of(made, version)
 
 

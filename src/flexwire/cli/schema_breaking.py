@@ -74,5 +74,7 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         else:
             new.append(path)
     if not new or not old:
-        raise click.UsageError("name what is new, and with --against what to compare it with")
+        raise click.UsageError(
+            "name what is new, and with --against what to compare it with: NEW --against OLD"
+        )
     return new, old

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from flexwire.cli.options import standard_input
+from flexwire.cli.options import InputError, standard_input
 from flexwire.cli.terminal import show_as
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def input_name(head: bytes) -> str:
     """What an analysis takes by this name: a capture, a log segment, or a broker's request log."""
     from flexwire.capture.files import is_capture
 
+    if not head:
+        raise InputError("standard input is empty")
     packed = head.startswith(_GZIP)
     inside = _inflated(head) if packed else head
     if is_capture(inside):

@@ -34,7 +34,8 @@ class Answer:
     what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
     them is among the logs of an analysis, which alone can: their state is in no table. One
     ``of_logs`` has nothing to say without log segments. ``of_state`` names the answer that says of
-    internal topics what this one says of traffic.
+    internal topics what this one says of traffic; ``elsewhere`` what else says it of a broker's
+    logs.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Answer:
     asks: tuple[str, ...] = ()
     of_logs: bool = False
     of_state: str = ""
+    elsewhere: str = ""
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

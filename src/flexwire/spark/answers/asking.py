@@ -14,10 +14,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse, to_list
-from flexwire.errors import AnalysisError, ArgumentError
+from flexwire.errors import AnalysisError, ArgumentError, short
 from flexwire.report.answer_facts import AnswerFacts, Unanswered
 from flexwire.report.spreadsheet import plain, to_csv
 from flexwire.report.units import shorten
+from flexwire.schema.coerce import nearest
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error
 from flexwire.tables.schema import schema_of
@@ -98,8 +99,11 @@ def parse_names(text: str) -> str | list[str]:
 
 def _named(name: object, by_name: dict[str, Answer]) -> Answer:
     found = by_name.get(name) if isinstance(name, str) else None
+    if found is None and not isinstance(name, str):
+        raise refuse("answers", "names of answers", name)
     if found is None:
-        raise refuse("answers", f"{ALL}, {NONE}, or some of {', '.join(by_name)}", name)
+        known = nearest(str(name), [*by_name, ALL, NONE])
+        raise ArgumentError(f"answers: there is none called {short(str(name))}; {known}")
     return found
 
 

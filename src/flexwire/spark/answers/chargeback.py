@@ -232,7 +232,8 @@ ANSWER: Final = Answer(
     "chargeback",
     question="Who moves how many bytes, and of which topics?",
     meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
-    "batches, and what is left of a client's frames has no topic.",
+    "batches, and what is left of a client's frames has no topic. A client has several rows: its "
+    "total is their sum, and stands with the clients in the report.",
     advice="Give a file of labels, a line for each client id with its team, and charge each team "
     "for its rows; look at clients with many bytes without a topic first.",
     row="a day, client and topic",

@@ -189,5 +189,6 @@ ANSWER = Answer(
         ShownColumn("reads_as", "Reads as"),
     ),
     ask=headers,
+    elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
     picture=Picture("Bytes of record headers", "total_bytes"),
 )

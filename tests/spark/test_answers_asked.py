@@ -264,7 +264,8 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert (first.count, second.count) == (2, 2)
     shown = CliRunner().invoke(app, ["answers", str(out), "talkers", "--rows", "1"])
     head, names, row, more, *_ = shown.output.splitlines()
-    assert (head, names.split()) == ("Who sends most?", ["client_id", "requests", "request_bytes"])
+    assert head == "Who sends most? A row for each client id."
+    assert names.split() == ["client_id", "requests", "request_bytes"]
     assert (row.split()[0], more) == ("tests", "… and 1 more row")
     text = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "csv"])
     assert text.output.splitlines()[2].startswith(f"'{EVIL},1,")

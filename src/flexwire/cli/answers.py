@@ -109,14 +109,15 @@ def _print(given: Given, most: int) -> None:
         for name, column in zip(shown.column_names, shown.columns, strict=True)
     ]
     widths = [max(map(len, column)) for column in columns]
-    row = given.answer.row.removeprefix("One row ").removesuffix(".")
-    print(f"{given.answer.question} A row for each {re.sub('^an? ', '', row)}.")
     if not given.count:
+        print(given.answer.question)
         of_state = given.answer.of_state
         elsewhere = given.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
         elsewhere = elsewhere and f"; of a broker's logs {elsewhere}"
         print(f"  Nothing was seen of it{elsewhere}.\n")
         return
+    row = given.answer.row.removeprefix("One row ").removesuffix(".")
+    print(f"{given.answer.question} A row for each {re.sub('^an? ', '', row)}.")
     for line in zip(*columns, strict=True):
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

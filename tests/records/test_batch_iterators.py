@@ -26,6 +26,7 @@ from flexwire.records import (
     encode_batch,
 )
 from flexwire.records.message_set import check_message_crc
+from tests.each import each
 from tests.records.kernels import iterate
 from tests.records.test_batch_kernels import AHEAD, no_kernels, some
 
@@ -166,15 +167,23 @@ def test_iterators_that_are_left_anywhere_leak_nothing() -> None:
     assert after[1:] == before[1:]
 
 
-def test_threads_share_an_iterator() -> None:
-    data = DATA * 500
-    iterator = decode_batches(data)
+@each("of", ["kernels", "message sets, which are Python's to read", "no kernels"])
+def test_threads_share_an_iterator(of: str) -> None:
+    old = encode_batch([Record(at, at, b"k", b"v", []) for at in range(3)], magic=1)
+    data = (DATA if of != "message sets, which are Python's to read" else old) * 3000
     found: list[RecordBatch] = []
-    threads = [threading.Thread(target=lambda: found.extend(iterator)) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with no_kernels() if of == "no kernels" else nullcontext():
+            iterator = decode_batches(data)
+            threads = [threading.Thread(target=lambda: found.extend(iterator)) for _ in range(4)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+    finally:
+        sys.setswitchinterval(switching)
     assert sorted(one.position for one in found) == [one.position for one in decode_batches(data)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -66,6 +67,11 @@ class BatchIterator(Iterator[RecordBatch]):
         return self._walk.partial
 
 
+# Of threads that share an iterator, each takes a step of Python's as a whole, or two would be given
+# one batch. A finalizer that steps within a step does not wait for itself.
+_STEP = threading.RLock()
+
+
 class _PythonIterator(BatchIterator):
     """Begins without kernels, and goes on with them once there are any."""
 
@@ -75,14 +81,15 @@ class _PythonIterator(BatchIterator):
         self._walk = walk
 
     def __next__(self) -> RecordBatch:
-        walk = self._walk
-        if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
-            read = functions_on(PROCESS.kernels).iterate
-            further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
-            # Python's again, where the kernels do not take such batches.
-            if not isinstance(further, _PythonIterator):
-                self._walk = further
-        return next(self._walk)
+        with _STEP:
+            walk = self._walk
+            if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
+                read = functions_on(PROCESS.kernels).iterate
+                further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
+                # Python's again, where the kernels do not take such batches.
+                if not isinstance(further, _PythonIterator):
+                    self._walk = further
+            return next(self._walk)
 
 
 class _Walk(msgspec.Struct, gc=False):
@@ -237,17 +244,18 @@ def iterate(
 
 def go_on(iterator: Any) -> RecordBatch:
     """Give the next batch of a kernels' iterator, which they are not sure of."""
-    walk = _Walk(
-        iterator._data,  # noqa: SLF001 - of the class that stands in for the one above, as all here
-        iterator._check_crc,  # noqa: SLF001 - see above
-        iterator._max_inflated,  # noqa: SLF001 - see above
-        iterator.position,
-    )
-    try:
-        return next(walk)
-    finally:
-        iterator._position = walk.position  # noqa: SLF001 - see above
-        iterator._partial = walk.partial  # noqa: SLF001 - see above
+    with _STEP:
+        walk = _Walk(
+            iterator._data,  # noqa: SLF001 - of the class that stands in for the one above
+            iterator._check_crc,  # noqa: SLF001 - see above
+            iterator._max_inflated,  # noqa: SLF001 - see above
+            iterator.position,
+        )
+        try:
+            return next(walk)
+        finally:
+            iterator._position = walk.position  # noqa: SLF001 - see above
+            iterator._partial = walk.partial  # noqa: SLF001 - see above
 
 
 def decode_batches(

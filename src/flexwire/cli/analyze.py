@@ -198,7 +198,7 @@ def analyze(
     With --tables delta and --append the tables in OUT grow: each analysis adds its rows once, and
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
-    tables, output = _formats(tables, output, append=append)
+    tables, output = _formats(tables, output, others["releases"], append=append)
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
     from flexwire.spark.answers.asking import parse_names
@@ -223,8 +223,18 @@ def analyze(
         raise AnalysisError(f"{len(done.facts.unanswered)} of the answers asked for failed")
 
 
-def _formats(tables: str, output: Format | str, *, append: bool) -> tuple[str, Format]:
-    """Give the format of tables, which had the option --format before, and that of the text."""
+def _formats(
+    tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
+) -> tuple[str, Format]:
+    """Give the format of tables, which had the option --format before, and that of the text.
+
+    Says which releases are meant where they are not named in full.
+    """
+    from flexwire.schema.catalog import catalog
+
+    for asked in releases:
+        if (exact := catalog().release(asked)) != asked:
+            note(f"--release {asked} is {exact}, the newest of it in the catalog")
     if not isinstance(output, Format):
         note(f"--format {output} is --tables {output} now, and is taken as that")
         tables, output = output, Format.TEXT

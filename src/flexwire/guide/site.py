@@ -11,6 +11,7 @@ from flexwire.extras import needed_by
 from flexwire.guide.pages import Page, came, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
 from flexwire.printable import printable
+from flexwire.report.render import breakable
 from flexwire.report.units import plural
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(plural=plural, spoken=spoken, run=_run, printable=printable)
+    environment.filters["breakable"] = breakable
     environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
     return environment
 

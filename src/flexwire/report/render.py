@@ -75,7 +75,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        breakable=_breakable,
+        breakable=breakable,
         dashed=_dashed,
         folded=folded,
         count=units.count,
@@ -94,7 +94,7 @@ def _environment() -> Environment:
 _MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
 
 
-def _breakable(text: str) -> Markup:
+def breakable(text: str) -> Markup:
     """The text, escaped, with the places where a narrow column may break a name in two."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 

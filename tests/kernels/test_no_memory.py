@@ -70,10 +70,13 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
     for first in range(1, MOST):
         tried(first)
     gc.collect()
-    before = sys.getallocatedblocks()
-    right = [tried(first) for first in range(1, MOST)]
-    gc.collect()
-    assert sys.getallocatedblocks() - before < 20
+    grown = []
+    # What leaks does so each time; other threads of the process may keep something meanwhile.
+    for _ in range(4):
+        before = sys.getallocatedblocks()
+        right = [tried(first) for first in range(1, MOST)]
+        grown.append(sys.getallocatedblocks() - before)
+    assert min(grown) < 20
     # The last ones failed after it was done.
     assert right[-1]
     assert failing < MOST or not right[0]

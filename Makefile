@@ -15,6 +15,8 @@ PYTHONS ?= $(PYTHON)
 .DEFAULT_GOAL := help
 .PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels classes wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
 
+# A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
+# longer. What takes longer by itself says so below, or in tests/ending.py.
 # Two processes at once, and up to four where there are as many processors; each has whole files,
 # and one of them all that starts Spark.
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
@@ -81,7 +83,7 @@ cluster: kernels
 
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
 search: kernels
-	FLEXWIRE_SEARCH=10 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
+	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
 
 # What it brings from Maven Central is kept in .build/jars, and of Debian's packages in .build/debian;
 # where those cannot be reached it fails.
@@ -93,6 +95,7 @@ trial: kernels
 	.venv/bin/python -m tests.kafka.trial $(CLIENTS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
+pyspark-versions: export FLEXWIRE_TEST_MINUTES = 120
 pyspark-versions: kernels
 	.venv/bin/python -m tools.oldest_pyspark
 	.build/oldest-pyspark/bin/python -m pytest -n 0 -m "" -W ignore::ResourceWarning \

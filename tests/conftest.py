@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import ending, own_process
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "compiles", "guard")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have every run end, and tests that change their process in one of their own."""
+    config.pluginmanager.register(ending)
+    config.pluginmanager.register(own_process)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -67,6 +75,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     scheduling._split_scope = scope
     # In the order above, and not the files of most tests first.
     config.option.loadscopereorder = False
+    config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
 
 
@@ -79,7 +88,9 @@ def scope(nodeid: str) -> str:
 @cache
 def shares_spark(file: str) -> bool:
     """Whether a file has a test that takes the session of the run, and does not start its own."""
-    return "spark: SparkSession" in (ROOT / file).read_text(encoding="utf-8")
+    path = ROOT / file
+    # Sessions that a test runs have other files.
+    return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -79,6 +79,8 @@ def _environment(python: str, wheel: Path, place: Path) -> Path:
 def _passes(python: Path, level: str, given: argparse.Namespace) -> bool:
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONPATH"}
     environment |= {"FLEXWIRE_KERNELS": level, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Half an hour of tests, where a run of all others ends after 20 minutes.
+    environment |= {"FLEXWIRE_TEST_MINUTES": "120"}
 
     def run(*arguments: str) -> int:
         command = [str(python), *arguments]

@@ -159,6 +159,7 @@ def test_every_frame_is_in_a_file_or_counted_whatever_is_deleted(
     assert kept + finished + writer.lost_frames == 8
 
 
+@pytest.mark.own_process
 def test_a_file_that_cannot_be_closed_is_counted(tmp_path: Path) -> None:
     with PcapngWriter(tmp_path) as writer:
         connection = writer.open_connection(CLIENT, SERVER)
@@ -168,6 +169,7 @@ def test_a_file_that_cannot_be_closed_is_counted(tmp_path: Path) -> None:
     assert writer.lost_frames == 2
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_captures_are_their_owners_alone_and_a_directory_that_exists_keeps_its_mode(
     tmp_path: Path, umask: int

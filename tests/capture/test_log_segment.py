@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,7 @@ from flexwire.capture.log_segment import (
 from flexwire.errors import CaptureError, RecordError
 from flexwire.records import decode_batches, search
 from tests.capture.log_vectors import BASE, data_of, vectors, write
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,12 +181,10 @@ def test_a_length_is_not_believed(made: Made) -> None:
     data = (
         data_of(LOG)[:738] + bytes(8) + (2**31 - 1).to_bytes(4, "big") + b"\0\0\0\0\x02" + bytes(44)
     )
-    tracemalloc.start()
-    [damage] = made.damages(data)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        [damage] = made.damages(data)
     assert "2147483659 bytes, but the file ends after 61" in damage.reason
-    assert peak < 8 * 1024 * 1024
+    assert memory.most < 8 * 1024 * 1024
 
 
 def test_a_batch_longer_than_any_is_damage(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 
 from flexwire.cli.dumps import DumpError, read_dump, slip_in_hex
 from tests.each import each
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,19 +180,17 @@ def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
 
 @pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])
 def test_lines_that_repeat_do_not_take_memory_without_end(offset: str) -> None:
-    tracemalloc.start()
-    with pytest.raises(DumpError, match=r"line 3 begins at byte \d+, beyond 268435456"):
+    beyond = r"line 3 begins at byte \d+, beyond 268435456"
+    with traced() as memory, pytest.raises(DumpError, match=beyond):
         read_dump(f"00000000  00 11\n*\n{offset}")
-    assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    tracemalloc.stop()
+    assert memory.most < 1_000_000
 
 
 def test_hex_takes_little_more_memory_than_its_text() -> None:
     text = "00 " * 1_000_000
-    tracemalloc.start()
-    assert read_dump(text) == bytes(1_000_000)
-    assert tracemalloc.get_traced_memory()[1] < 4 * len(text)
-    tracemalloc.stop()
+    with traced() as memory:
+        assert read_dump(text) == bytes(1_000_000)
+    assert memory.most < 4 * len(text)
 
 
 @pytest.mark.parametrize("text", ["0x0x12", "1 2", "12 0x", ":12", "0x1", "0 0x12"])

@@ -7,7 +7,6 @@ through the function for many messages, which runs the kernels.
 from __future__ import annotations
 
 import sys
-import tracemalloc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from flexwire.codec import message
 from flexwire.errors import DecodeError
 from flexwire.kernels.cache import load
 from tests.codec.made_up import everything, made
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,15 +167,13 @@ def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
 
 def peak(read: Callable[[bytes], Any], data: bytes) -> tuple[DecodeError | None, int]:
     """Give the error of reading, if any, and the most memory that was in use on the way."""
-    tracemalloc.start()
-    try:
-        read(data)
-    except DecodeError as error:
-        return error, tracemalloc.get_traced_memory()[1]
-    else:
-        return None, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    refused = None
+    with traced() as memory:
+        try:
+            read(data)
+        except DecodeError as error:
+            refused = error
+    return refused, memory.most
 
 
 @pytest.mark.parametrize("way", ["decode", "kernels"])

@@ -6,7 +6,6 @@ import random
 import re
 import subprocess
 import sys
-import tracemalloc
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from fuzz.law import LawBrokenError
 from fuzz.targets import HEAD_BYTES, TARGETS, case_of, head, pairs
 from tests.capture import test_accounts
 from tests.columnar import test_odd_arrays
+from tests.traced import traced
 
 pytestmark = pytest.mark.slow
 
@@ -64,13 +64,9 @@ def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
         for lie in LIES:
             at = source.randint(HEAD_BYTES, max(HEAD_BYTES, len(data) - len(lie)))
             lying = data[:at] + lie + data[at + len(lie) :]
-            tracemalloc.start()
-            try:
+            with traced() as memory:
                 TARGETS[target](lying)
-                used = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-            assert used <= FIXED_BYTES + MORE.get(target, 0) + 1000 * len(lying)
+            assert memory.most <= FIXED_BYTES + MORE.get(target, 0) + 1000 * len(lying)
 
 
 @pytest.mark.parametrize("target", NAMES)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MadeUp: Any = everything()
+pytestmark = pytest.mark.own_process
 
 
 def test_threads_share_the_functions() -> None:

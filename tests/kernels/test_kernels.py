@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import tracemalloc
 import uuid
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.kernels.harness import REFUSED, full_message, functions
 from tests.searching import times
+from tests.traced import traced
 
 MadeUp: Any = everything()
 VECTORS = [vector for vectors in load().values() for vector in vectors]
@@ -165,15 +165,12 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     gc.collect()
     for one, count in zip(singletons, counts, strict=True):
         assert abs(sys.getrefcount(one) - count) < 50
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         work()
-        before = tracemalloc.get_traced_memory()[0]
+        before = memory.held
         for _ in range(3):
             work()
-        grown = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
+        grown = memory.held - before
     assert grown < 2000
 
 

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
 # It has allocations fail: of CPython's own tests.
 _NAME = "_testcapi"
-pytestmark = pytest.mark.skipif(
-    find_spec(_NAME) is None, reason="this Python came without the modules of its own tests"
-)
+pytestmark = [
+    # Allocations of every thread fail, those of a worker's receiver too.
+    pytest.mark.own_process,
+    pytest.mark.skipif(
+        find_spec(_NAME) is None, reason="this Python came without the modules of its own tests"
+    ),
+]
 RECORDS = [
     # Bytes of one letter, and keys that were made before, are there.
     Record(2**62 + at, 2**40 + at, b"k%d" % at, b"v" * at, [(b"h%d" % at, b"value"), (b"", None)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from flexwire.net.calling import Broker, Cluster, Login, Security
 from flexwire.net.calling.bodies import read_body
 from tests.net.answering import Answers, answering, served
 from tests.protocol.payloads import frame, response_payload
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from tests.net.broker import Handler
@@ -85,14 +85,10 @@ def test_a_length_that_no_frame_has_is_refused_at_once(prefix: str) -> None:
 
 
 def test_a_length_alone_takes_no_memory() -> None:
-    tracemalloc.start()
-    try:
-        with pytest.raises(CallError, match="closed the connection after 14 bytes of an answer"):
-            ask(sends((100 << 20).to_bytes(4, "big") + bytes(10)))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 << 20
+    closed = "closed the connection after 14 bytes of an answer"
+    with traced() as memory, pytest.raises(CallError, match=closed):
+        ask(sends((100 << 20).to_bytes(4, "big") + bytes(10)))
+    assert memory.most < 8 << 20
 
 
 def test_a_broker_that_speaks_tls_is_known_by_its_alert() -> None:

@@ -145,6 +145,7 @@ def test_batches_outlive_their_iterator_and_it_what_it_reads() -> None:
     assert first.records == some(1)
 
 
+@pytest.mark.own_process
 def test_iterators_that_are_left_anywhere_leak_nothing() -> None:
     data = DATA * 400 + DATA[:70]
     kind = type(ITERATE(DATA, 0, True, MAX_INFLATED))
@@ -167,6 +168,7 @@ def test_iterators_that_are_left_anywhere_leak_nothing() -> None:
     assert after[1:] == before[1:]
 
 
+@pytest.mark.own_process
 @each("of", ["kernels", "message sets, which are Python's to read", "no kernels"])
 def test_threads_share_an_iterator(of: str) -> None:
     old = encode_batch([Record(at, at, b"k", b"v", []) for at in range(3)], magic=1)

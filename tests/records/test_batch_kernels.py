@@ -182,6 +182,7 @@ def ahead(data: bytes) -> int:
     return made
 
 
+@pytest.mark.own_process
 @needs_crc
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
@@ -211,6 +212,7 @@ def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
     assert batch.records is batch.records
 
 
+@pytest.mark.own_process
 def test_kernels_compute_crcs_or_leave_them_to_python() -> None:
     data = encode_batch(some(3))
     unchecked = list(decode_batches(data, check_crc=False))
@@ -332,6 +334,7 @@ def test_sizes_at_the_edges_of_the_buffer() -> None:
         assert WRITE(records, 0, *NUMBERS) == write_plain_batch(records, 0, *NUMBERS)
 
 
+@pytest.mark.own_process
 def test_a_batch_may_change_while_it_is_read() -> None:
     data = encode_batch([Record(n, n, None, b"v" * 9, [(b"a", b"x")]) for n in range(3000)])
     copy = data[:5] + data[5:]
@@ -359,6 +362,7 @@ def test_a_batch_may_change_while_it_is_read() -> None:
 
 
 @needs_crc
+@pytest.mark.own_process
 @pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     data = encode_batch(some(50)) * 3

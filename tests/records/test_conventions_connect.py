@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, localcontext
 from typing import Any
@@ -16,6 +15,7 @@ from flexwire.errors import RecordHeaderError
 from flexwire.records.conventions import read_headers, write_headers
 from flexwire.records.conventions.connect_text import round_to_float32
 from tests.searching import times
+from tests.traced import traced
 
 
 class _Wherever(tzinfo):
@@ -103,13 +103,9 @@ def test_nesting_up_to_the_bound() -> None:
 )
 def test_memory_is_in_proportion(text: str) -> None:
     # A list of many short items takes most: a token, a value and the value's type for each.
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         read_headers([("h", text.encode())], "connect", lenient=True)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 64 * len(text) + 100_000
+    assert memory.most < 64 * len(text) + 100_000
 
 
 @pytest.mark.parametrize(

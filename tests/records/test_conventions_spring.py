@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tracemalloc
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +11,7 @@ import pytest
 
 from flexwire.errors import RecordHeaderError
 from flexwire.records.conventions import read_headers, write_headers
+from tests.traced import traced
 
 _KEY = "spring_json_header_types"
 
@@ -176,13 +176,9 @@ def test_the_delivery_attempt_is_an_int_of_four_bytes() -> None:
 
 def test_memory_is_in_proportion() -> None:
     for data in (b'"' + b"a" * 60_000, b'"' + b"\\n" * 30_000 + b'"', b"{" * 60_000):
-        tracemalloc.start()
-        try:
+        with traced() as memory:
             read("java.util.ArrayList", data, lenient=True)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 8 * len(data) + 100_000
+        assert memory.most < 8 * len(data) + 100_000
 
 
 def test_one_key_has_one_class() -> None:

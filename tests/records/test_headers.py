@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers, typed_headers
 from flexwire.records.typed import Typed, TypedDialect
 from tests.records.kip82_values import items, made
+from tests.traced import traced
 
 DOCUMENT, EARLIER = TypedDialect.DOCUMENT, TypedDialect.EARLIER
 
@@ -131,13 +131,9 @@ def test_an_error_says_which_header_and_where(data: str, text: str) -> None:
 
 def test_a_length_allocates_nothing_before_it_is_compared() -> None:
     data = bytes.fromhex("7fffffff") + bytes(100)
-    tracemalloc.start()
-    try:
-        with pytest.raises(DecodeError):
-            Headers(data).keys()
-        assert tracemalloc.get_traced_memory()[1] < 100_000
-    finally:
-        tracemalloc.stop()
+    with traced() as memory, pytest.raises(DecodeError):
+        Headers(data).keys()
+    assert memory.most < 100_000
 
 
 FIRST_CALLS: list[Any] = [

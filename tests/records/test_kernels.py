@@ -6,7 +6,6 @@ import gc
 import signal
 import sys
 import threading
-import tracemalloc
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
 from tests.searching import times
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from tests.records.batches import Headers
@@ -259,15 +259,12 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     gc.collect()
     for one, count in zip(shared, counts, strict=True):
         assert abs(sys.getrefcount(one) - count) < 20
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         work()
-        before = tracemalloc.get_traced_memory()[0]
+        before = memory.held
         for _ in range(3):
             work()
-        grown = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
+        grown = memory.held - before
     assert grown < 2000
 
 

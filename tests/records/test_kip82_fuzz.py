@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tracemalloc
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -15,6 +14,7 @@ from flexwire.records.kip82 import decode_message_set, down_convert, encode_mess
 from tests.records.kip82_bytes import GZIP, new_message
 from tests.records.kip82_values import COMPRESSIONS, messages
 from tests.searching import times
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from flexwire.records.kip82 import Message
@@ -101,9 +101,6 @@ def test_any_content_behind_sound_lengths(value: bytes, attributes: int, headers
 def test_a_length_allocates_nothing_before_it_is_compared(at: int) -> None:
     data = bytearray(new_message(b"v", headers=b"h" * 17))
     data[at : at + 4] = b"\x7f\xff\xff\xff"
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         read_everything(bytes(data), check_crc=False)
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
+    assert memory.most < 1_000_000

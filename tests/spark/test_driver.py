@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import tracemalloc
 import zlib
 from dataclasses import replace
 from functools import partial
@@ -39,6 +38,7 @@ from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
 from flexwire.tables.reading import SUCCESS
 from tests.spark.faulty import DIGEST, Store
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,11 +67,9 @@ class Listed(Store):
 
 
 def peak(work: Callable[[], object]) -> int:
-    tracemalloc.start()
-    work()
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
+    with traced() as memory:
+        work()
+    return memory.most
 
 
 def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import random
-import tracemalloc
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from flexwire.spark.sums import by_connection, chosen_clients
 from flexwire.spark.sums.audit import AuditSums
 from flexwire.spark.sums.audit_rows import AUDITED, KAFKA, SENT
 from flexwire.spark.sums.chosen_clients import Candidates, hashes
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -240,11 +240,9 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def peak(count: int) -> int:
     sums = summed(Sent(number, 1, 0, f"b{number}:1") for number in range(count))
     sums._rows.count(SENT)
-    tracemalloc.start()
-    gather_audit(sums, ["3.9", "4.0"])
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
+    with traced() as memory:
+        gather_audit(sums, ["3.9", "4.0"])
+    return memory.most
 
 
 def test_a_client_more_takes_no_kilobyte(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from flexwire.storage import local, pages
 from flexwire.storage.listing import list_sources
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
+from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,12 +131,8 @@ def test_a_listing_takes_a_few_hundred_bytes_a_file(monkeypatch: pytest.MonkeyPa
             ]
 
     monkeypatch.setitem(pages._LISTINGS, "memory", listing)
-    tracemalloc.start()
-    try:
+    with traced() as memory:
         sources = list_sources(["memory://bucket/"])
-        held, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
     assert len(sources) == count
-    assert held / count < 400
-    assert most / count < 600
+    assert memory.held / count < 400
+    assert memory.most / count < 600

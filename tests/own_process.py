@@ -1,0 +1,164 @@
+"""Tests that change their whole process run in a process of their own.
+
+A worker of pytest-xdist has a thread that talks to the run. A test that makes allocations fail, or
+sends signals to its process, hits that thread too, and the run loses its worker. All tests of a
+file that have the marker ``own_process`` run in one process, with nothing else in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from tests import ending
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from _pytest._code.code import TerminalRepr
+
+MARKER: Final = "own_process"
+MINUTES: Final = 5.0
+"""How long the marked tests of one file may take."""
+
+_REPORTS = "FLEXWIRE_TEST_REPORTS"
+"""The variable that names the file where such a process writes what became of its tests."""
+
+_TOLD = 20_000
+
+Reports = dict[str, list[pytest.TestReport]]
+
+
+class OwnProcess(pytest.Item):
+    """Stands for a test that runs in a process of its own, and takes over what became of it."""
+
+    def __init__(self, *, test: pytest.Item, **about: Any) -> None:
+        super().__init__(**about)
+        self.test = test
+        self.own_markers = test.own_markers
+        self.keywords.update(test.keywords)
+
+    @classmethod
+    def of(cls, test: pytest.Item) -> OwnProcess:
+        """Return what stands for the test."""
+        assert test.parent is not None
+        found = cls.from_parent(test.parent, name=test.name, nodeid=test.nodeid, test=test)
+        assert isinstance(found, OwnProcess)
+        return found
+
+    def runtest(self) -> None:
+        """Run the marked tests of the file, unless they were run, and say what became of this."""
+        kept = self.config.stash.setdefault(_RUN, {})
+        if self.path not in kept:
+            kept[self.path] = _run(
+                [
+                    one.nodeid
+                    for one in self.session.items
+                    if isinstance(one, OwnProcess) and one.path == self.path
+                ],
+                self.config,
+            )
+        reports, told = kept[self.path]
+        mine = reports.get(self.nodeid, [])
+        for one in mine:
+            if one.failed:
+                raise FailedElsewhere(one.longreprtext, one.sections)
+            if one.skipped:
+                # Where it was skipped, and why.
+                *_, reason = cast("Sequence[Any]", one.longrepr)
+                pytest.skip(str(reason).removeprefix("Skipped: "))
+        if not mine or mine[-1].when != "teardown":
+            raise FailedElsewhere(f"{self.nodeid} has no result.\n{told}", [])
+
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Return the text of the failure as the test's own process has it."""
+        if not isinstance(excinfo.value, FailedElsewhere):
+            return super().repr_failure(excinfo, style)
+        text, sections = excinfo.value.args
+        return "\n".join([text, *(f"--- {name} ---\n{said}" for name, said in sections)])
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return where the test is."""
+        return self.test.reportinfo()
+
+
+class FailedElsewhere(Exception):  # noqa: N818 - it tells of a failure
+    """The test failed in its own process: the text, and what it printed."""
+
+
+_RUN: Final = pytest.StashKey[dict[Path, tuple[Reports, str]]]()
+
+
+def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
+    """Run these tests in one process: their reports, and how the process ended."""
+    with tempfile.TemporaryDirectory() as room:
+        reports = Path(room) / "reports"
+        reports.touch()
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""]
+        command += ["-p", "no:xdist", "--basetemp", f"{room}/temporary", *nodeids]
+        done = subprocess.run(
+            command,
+            cwd=config.rootpath,
+            env={**os.environ, _REPORTS: str(reports), ending.VARIABLE: str(MINUTES)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        found: Reports = {}
+        for line in reports.read_text().splitlines():
+            report = config.hook.pytest_report_from_serializable(
+                config=config, data=json.loads(line)
+            )
+            found.setdefault(report.nodeid, []).append(report)
+    told = f"Its process ended with {done.returncode}, and printed:\n{done.stdout[-_TOLD:]}"
+    return found, told
+
+
+def is_own(config: pytest.Config) -> bool:
+    """Return whether this is such a process. It is no worker of a run."""
+    return _REPORTS in os.environ and not hasattr(config, "workerinput")
+
+
+class Reporter:
+    """Writes what became of each test, as it becomes known."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        # Processes that the tests start are none of these.
+        self._path = Path(os.environ.pop(_REPORTS))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write one report."""
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        with self._path.open("a") as file:
+            file.write(json.dumps(data) + "\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Report to the process that started this one, if that is what it is."""
+    if is_own(config):
+        config.pluginmanager.register(Reporter(config), _NAME)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put what stands for them in the place of tests that are marked."""
+    if not config.pluginmanager.has_plugin(_NAME):
+        items[:] = [
+            OwnProcess.of(item) if item.get_closest_marker(MARKER) else item for item in items
+        ]
+
+
+_NAME = "own_process_reporter"

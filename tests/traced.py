@@ -1,0 +1,45 @@
+"""How much memory a piece of a test takes, as `tracemalloc` counts it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Traced:
+    """Bytes that were allocated since the tracing began."""
+
+    def __init__(self) -> None:
+        self._last = (0, 0)
+
+    @property
+    def held(self) -> int:
+        """Return how many bytes are in use, or were at the end."""
+        return self._now()[0]
+
+    @property
+    def most(self) -> int:
+        """Return how many bytes were in use at most."""
+        return self._now()[1]
+
+    def _now(self) -> tuple[int, int]:
+        if tracemalloc.is_tracing():
+            self._last = tracemalloc.get_traced_memory()
+        return self._last
+
+
+@contextmanager
+def traced() -> Iterator[Traced]:
+    """Trace until the end of the block, even when it fails: tracing slows the whole process."""
+    assert not tracemalloc.is_tracing(), "another test left its tracing on"
+    memory = Traced()
+    tracemalloc.start()
+    try:
+        yield memory
+    finally:
+        memory._now()
+        tracemalloc.stop()

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import ending, own_process
+from tests import (
+    ending,
+    own_process,
+    searching,  # noqa: F401 - it loads the profile that every search has
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

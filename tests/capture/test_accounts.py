@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.assembly import OPEN_CONNECTIONS, FrameAssembler
@@ -213,7 +213,6 @@ def test_bytes_are_counted_by_what_became_of_them() -> None:
     assert (one.early_bytes, one.repeated_bytes, one.unreadable_bytes) == (10, 2, 30)
 
 
-@settings(deadline=None)
 @given(
     st.booleans(),
     st.integers(0, MODULUS - 1) | st.integers(MODULUS - 200, MODULUS - 1),
@@ -345,7 +344,6 @@ def captures(draw: st.DrawFn) -> list[Segment]:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(captures())
 def test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted(
     segments: list[Segment],
@@ -378,7 +376,6 @@ def whole_connections(
     return segments, found
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_of_whole_connections_at_once_every_frame_is_found(data: st.DataObject) -> None:
     places = data.draw(st.permutations(range(8)))[: data.draw(st.integers(1, OPEN_CONNECTIONS))]

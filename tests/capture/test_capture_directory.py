@@ -17,6 +17,7 @@ from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import CaptureError
 from tests.capture.test_pcapng import CLIENT, SERVER, frames
 from tests.capture.traffic import request
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ def in_the_way(kind: str, path: Path) -> None:
         path.symlink_to(path.with_name("nowhere"))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.integers(1, 12), st.sampled_from(["file", "directory", "link"]), max_size=12
@@ -84,7 +85,7 @@ def test_names_that_exist_are_passed_over_and_left_alone(
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 def test_writers_share_a_directory(tmp_path: Path, turns: list[int]) -> None:
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     writers = [PcapngWriter(tmp_path / "out", max_bytes=SMALL) for _ in range(3)]

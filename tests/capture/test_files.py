@@ -24,6 +24,7 @@ from tests.capture.traffic import (
     pcap,
     section,
 )
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -272,7 +273,7 @@ def test_a_pcap_length_that_is_damage_ends_the_file(tmp_path: Path) -> None:
     assert "a packet of 16777217 bytes is declared" in last.reason
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from([pcap(PACKETS), PCAPNG, gzip.compress(PCAPNG, mtime=0)]),
     st.lists(st.tuples(st.integers(0, 500), st.binary(min_size=1, max_size=8)), max_size=6),

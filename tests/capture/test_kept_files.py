@@ -14,14 +14,13 @@ from flexwire.capture.pcapng import PcapngWriter
 from flexwire.errors import ArgumentError
 from tests.capture.test_pcapng import CLIENT, SERVER, frames
 from tests.capture.traffic import request
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(0, 900) | st.just(None), min_size=15, max_size=30),
     st.none() | st.integers(4_000, 9_000),

@@ -21,6 +21,7 @@ from flexwire.capture.segments import Segment, read_segments
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.traffic import framed, of, request, response
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +46,7 @@ def frames(paths: Iterable[Path]) -> list[CapturedFrame]:
     return found + [frame for one in assemblers.values() for frame in one.finish()]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
@@ -63,7 +63,6 @@ def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Se
     return streams[CLIENT], streams[SERVER], opening, shuffled
 
 
-@settings(deadline=None)
 @given(conversations())
 def test_any_cuts_order_and_repetition_give_the_same_frames(
     case: tuple[bytes, bytes, list[Segment], list[Segment]],
@@ -80,7 +79,6 @@ def test_any_cuts_order_and_repetition_give_the_same_frames(
     assert {one.connection for one in frames} == {CONNECTION}
 
 
-@settings(deadline=None)
 @given(conversations(), st.data())
 def test_every_byte_is_in_exactly_one_frame_whatever_is_lost(
     case: tuple[bytes, bytes, list[Segment], list[Segment]], data: st.DataObject
@@ -113,7 +111,6 @@ def test_every_byte_is_in_exactly_one_frame_whatever_is_lost(
         assert all(payload in rest for payload in whole)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

@@ -399,7 +399,7 @@ ENCODINGS = st.sampled_from(list(Encoding))
 
 @pytest.mark.slow
 @given(st.sampled_from(PAIRS), ENCODINGS, st.integers(0, 20), st.data())
-@settings(deadline=None, max_examples=times(150))
+@settings(max_examples=times(150))
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
     pair: tuple[str, int], encoding: Encoding, seed: int, data: st.DataObject
 ) -> None:
@@ -415,7 +415,7 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
 
 @pytest.mark.slow
 @given(st.binary(max_size=60), ENCODINGS, st.sampled_from([0, 1]))
-@settings(deadline=None, max_examples=times(150))
+@settings(max_examples=times(150))
 def test_any_bytes_decode_alike_or_are_refused_alike(
     raw: bytes, encoding: Encoding, version: int
 ) -> None:

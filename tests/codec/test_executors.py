@@ -70,7 +70,6 @@ MESSAGES = st.tuples(INFLEXIBLE, st.just(0)) | st.tuples(FLEXIBLE, st.just(1))
 
 @pytest.mark.slow
 @given(MESSAGES)
-@settings(deadline=None)
 def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int]) -> None:
     value, version = case
     raw = MadeUp.definition.encode_generated(value, version)
@@ -81,7 +80,6 @@ def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int])
 
 
 @given(MESSAGES, st.data())
-@settings(deadline=None)
 def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.DataObject) -> None:
     value, version = case
     raw = value.encode(version)
@@ -96,7 +94,7 @@ def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.Dat
 
 @pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
-@settings(deadline=None, max_examples=times(120))
+@settings(max_examples=times(120))
 def test_damaged_bytes_decode_alike_or_are_refused_alike(
     vector: dict[str, Any], data: st.DataObject
 ) -> None:

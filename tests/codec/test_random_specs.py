@@ -29,6 +29,7 @@ from tests.codec.specs import message_specs
 from tests.codec.test_hostile_named import _BYTES_PER_BYTE, _ERROR_BYTES, peak
 from tests.codec.values import random_message
 from tests.kernels.harness import REFUSED, functions, has_unordered_tags
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +43,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 law = settings(
     max_examples=EXAMPLES or 40,
     derandomize=not EXAMPLES,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[*TIMED, HealthCheck.data_too_large],
 )
 
 

@@ -115,7 +115,7 @@ def test_whatever_is_damaged_is_what_the_library_makes_of_it() -> None:
     assert asked > 2000
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=times(150))
+@settings(max_examples=times(150))
 @given(st.binary(max_size=60), st.sampled_from([0, INDEPENDENT]))
 def test_any_bytes_as_a_block_are_what_the_library_makes_of_them(block: bytes, flags: int) -> None:
     data = frame(BLOCK, block, flags=flags)

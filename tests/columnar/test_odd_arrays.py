@@ -106,14 +106,14 @@ def outcome(encode: Callable[[], Any]) -> Any:
 
 @pytest.mark.usefixtures("engine")
 @given(ODD_RECORDS.filter(bool), st.integers(0, ROWS - 1), st.integers(1, ROWS))
-@settings(deadline=None, max_examples=times(120))
+@settings(max_examples=times(120))
 def test_records_are_those_asked_for_or_refused(columns: Odd, first: int, each: int) -> None:
     check_records(columns, first, each)
 
 
 @pytest.mark.usefixtures("engine")
 @given(ODD_RECORDS.filter(bool), st.integers(1, ROWS))
-@settings(deadline=None, max_examples=times(120))
+@settings(max_examples=times(120))
 def test_records_of_no_array_are_always_refused(columns: Odd, each: int) -> None:
     check_records(columns, 0, each)
 
@@ -144,7 +144,7 @@ ODD_MESSAGES = st.fixed_dictionaries(
 
 
 @given(ODD_MESSAGES, st.sampled_from([1, 3]))
-@settings(deadline=None, max_examples=times(120))
+@settings(max_examples=times(120))
 def test_messages_are_those_asked_for_or_refused(columns: Odd, version: int) -> None:
     message = odd_message()
     structs_ = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))

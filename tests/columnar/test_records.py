@@ -150,7 +150,7 @@ def test_the_kernels_read_all_documents_of_magic_2(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @given(st.data())
-@settings(deadline=None, max_examples=times(100))
+@settings(max_examples=times(100))
 def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(DOCUMENTS), min_size=1, max_size=3))
     raw = bytearray(b"".join(parts))
@@ -164,7 +164,6 @@ def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObje
 
 @pytest.mark.slow
 @given(st.lists(record_batches() | message_sets(), max_size=4), st.integers(0, 40))
-@settings(deadline=None)
 def test_any_batches_have_the_rows_of_their_objects(
     batches: list[tuple[list[Record], dict[str, Any]]], cut: int
 ) -> None:
@@ -407,7 +406,6 @@ def test_failing_fast_raises_what_the_objects_raise() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 @given(batches=st.lists(record_batches(), max_size=4), each=st.integers(1, 7))
-@settings(deadline=None)
 def test_what_is_decoded_is_encoded_again(
     batches: list[tuple[list[Record], dict[str, Any]]], each: int
 ) -> None:

@@ -57,7 +57,7 @@ def test_every_version_of_every_message(name: str) -> None:
 
 @pytest.mark.slow
 @given(st.sampled_from(VECTORS), st.data())
-@settings(deadline=None, max_examples=times(250))
+@settings(max_examples=times(250))
 def test_damaged_bytes_are_read_as_the_reference_reads_them(
     vector: dict[str, Any], data: st.DataObject
 ) -> None:

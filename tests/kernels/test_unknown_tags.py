@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flexwire.errors import EncodeError
@@ -44,7 +44,6 @@ def written(value: Any, version: int) -> bytes | type[EncodeError]:
 @example(dict.fromkeys(EDGES, b""), set(KNOWN))
 @example(dict.fromkeys(EDGES, b"x"), set())
 @example({OTHER: b""}, set())
-@settings(deadline=None)
 def test_unknown_tagged_fields_stand_between_the_known_ones(
     unknown: dict[int, bytes], known: set[int]
 ) -> None:

@@ -29,6 +29,7 @@ from tests.net.broker import (
 from tests.net.test_relay import answering, asking, echo
 from tests.net.test_rewriting import METADATA, metadata
 from tests.protocol.payloads import request_payload, response_payload
+from tests.searching import TIMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,9 +127,7 @@ def test_another_range_begins_anew(tmp_path: Path) -> None:
     assert list(StablePorts(PortRange(104, 106), path).candidates(ONE)) == [105, 104, 106]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=60)
     | st.dictionaries(

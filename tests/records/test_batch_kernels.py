@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 READ_FETCH, READ_BATCH, WRITE = batch_functions()
 READ_AHEAD = read_ahead
-_laws = settings(max_examples=times(150), deadline=None, derandomize=True, database=None)
+_laws = settings(max_examples=times(150))
 NUMBERS = (None, None, None, None, -1, -1, -1, -1)
 # How many bytes the batches that are read at once may have.
 AHEAD = 1 << 15

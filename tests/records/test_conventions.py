@@ -35,7 +35,7 @@ SAMPLES: list[tuple[str | Convention, Any]] = [
     ("utf-8", "5"),
     (FixedWidth({"h": "short"}), 5),
 ]
-_fuzz = settings(max_examples=times(150), derandomize=True, deadline=None, database=None)
+_fuzz = settings(max_examples=times(150))
 
 
 def test_the_names() -> None:

@@ -200,7 +200,7 @@ def test_nesting_without_end_is_refused() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=times(150), derandomize=True, deadline=None, database=None)
+@settings(max_examples=times(150))
 @given(
     st.floats(
         width=32, allow_nan=False, allow_infinity=False, min_value=2.0**-100, max_value=2.0**100
@@ -224,7 +224,7 @@ _pieces = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=times(300), derandomize=True, deadline=None, database=None)
+@settings(max_examples=times(300))
 @given(st.lists(_pieces, max_size=12).map("".join))
 def test_any_text_is_read_or_refused_and_what_is_read_can_be_written(text: str) -> None:
     try:

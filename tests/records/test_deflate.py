@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.records import Compression
@@ -37,7 +37,6 @@ def test_what_is_compressed_comes_back(compression: Compression, magic: int) -> 
                 assert deflate(compression, content, level=level, magic=magic) == data
 
 
-@settings(deadline=None, derandomize=True, database=None)
 @given(st.binary(max_size=300), st.sampled_from(Compression), st.integers(0, 2))
 def test_any_bytes_come_back(content: bytes, compression: Compression, magic: int) -> None:
     data = deflate(compression, content, level=None, magic=magic)

@@ -24,7 +24,7 @@ from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES
 from tests.records.strategies import message_sets, record_batches
 from tests.searching import times
 
-_laws = settings(max_examples=times(80), deadline=None, derandomize=True, database=None)
+_laws = settings(max_examples=times(80))
 RECORDS = [
     Record(5, 1000, b"k", b"v", [(b"a", b"1"), (b"a", None), (b"", b"\xff"), (b"a", b"1")]),
     Record(9, 3000, None, None, []),

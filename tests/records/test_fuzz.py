@@ -28,7 +28,7 @@ _mutation = st.tuples(
     st.sampled_from([b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff", b"\x80\x80\x80\x80\x08"])
     | st.binary(min_size=1, max_size=4),
 )
-_fuzz = settings(max_examples=times(150), derandomize=True, deadline=None, database=None)
+_fuzz = settings(max_examples=times(150))
 
 
 def _mutate(data: bytes, mutations: list[tuple[str, int, bytes]]) -> bytes:

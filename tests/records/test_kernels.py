@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tests.records.batches import Headers
 
 READ, WRITE = functions()
-_laws = settings(max_examples=times(100), deadline=None, derandomize=True, database=None)
+_laws = settings(max_examples=times(100))
 
 
 def python_read(*arguments: Any) -> Any:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 Change: TypeAlias = tuple[int, bytes]
 _LIMIT = 1 << 16
-_fuzz = settings(max_examples=times(120), deadline=None, database=None, derandomize=True)
+_fuzz = settings(max_examples=times(120))
 mutations = st.lists(
     st.tuples(
         st.integers(0, 400),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flexwire.spark.sums.audit_rows import offered
@@ -14,7 +14,6 @@ TEXTS = st.sampled_from(["", "a", "b", "ab", "ba", "größe", None])
 
 
 # The first array imports pandas.
-@settings(deadline=None)
 @given(st.lists(TEXTS), st.integers(0, 3), st.integers(0, 3))
 @example(["a", "a", "a"], 0, 0)
 @example(["a", "aa", ""], 0, 0)
@@ -37,7 +36,6 @@ def test_numbers_are_those_of_the_different_texts(
     assert list(coded(column).values) == expected.dictionary.to_pylist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.integers(-2, 2)))
 def test_numbers_of_what_is_no_text_too(given_numbers: list[int | None]) -> None:
     told = coded(pa.array(given_numbers, pa.int32()))
@@ -48,7 +46,6 @@ _OFFER = st.tuples(st.integers(-1, 3), st.integers(0, 5), st.integers(0, 5))
 _TOLD = st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.lists(_OFFER))
 
 
-@settings(deadline=None)
 @given(st.lists(_TOLD))
 @example([(0, 0, 0, [(0, 1, 5), (0, 3, 4)]), (0, 1, 0, [(0, 2, 9)]), (1, 0, 0, [(0, 0, 1)])])
 def test_a_broker_offers_what_all_its_responses_do(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.report import render
@@ -134,7 +134,6 @@ def test_one_client_that_is_many_leaves_room_for_the_others(
     st.integers(1, 12),
     st.integers(1, 40),
 )
-@settings(deadline=None)
 def test_what_is_chosen_does_not_depend_on_how_rows_come(
     told: list[tuple[int, int, int]], seed: int, most: int, uses: int
 ) -> None:

@@ -209,10 +209,7 @@ def joined(rows: list[Row]) -> Joined:
 
 # Each try is a job of Spark, so a failing example is not made smaller.
 @settings(
-    max_examples=2,
-    deadline=None,
-    phases=(Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
+    max_examples=2, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
 )
 @given(conversations=CONVERSATIONS)
 def test_memory_the_tap_and_spark_make_the_same_pairs(

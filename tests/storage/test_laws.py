@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import uuid
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -119,7 +121,7 @@ def test_a_write_that_fails_leaves_what_was_there(place: Place, tmp_path: Path) 
 
 def test_any_range_is_that_slice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "PIECE_BYTES", 100)
-    data = os.urandom(1001)
+    data = random.Random(7).randbytes(1001)
     place.write("data", data)
     one = source(place, "data")
     for start, stop in ((0, None), (0, 1001), (99, 101), (100, 200), (1000, 1001), (7, 7), (0, 0)):
@@ -136,6 +138,24 @@ def test_any_range_is_that_slice(place: Place, monkeypatch: pytest.MonkeyPatch) 
     for start, stop in ((-1, 5), (5, 4), (0, 1002)):
         with pytest.raises(ArgumentError, match="within 0 to 1001"):
             one.open(start, stop)
+
+
+# A store's library may put a file between lines of its own, as an e-mail has its parts.
+TEXTS = [b"a", b"--==0==", b"--==0==--", b"Content-Type: text/plain", b"\0", b"\xff\xfe", b"0\r\n"]
+ENDS = [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\r", b"\n\n"]
+
+
+def test_every_content_is_kept_to_its_last_byte(place: Place, tmp_path: Path) -> None:
+    contents = [b"", *(end + text + end for end, text in product(ENDS, TEXTS))]
+    put = tmp_path / "put"
+    for content in (*contents, b"\n".join(contents)):
+        place.write("written", content)
+        assert place.read("written") == content
+    # The other door takes the same path to each store.
+    for content in contents[:: len(ENDS)]:
+        put.write_bytes(content)
+        place.put(put, "put")
+        assert place.read("put") == content
 
 
 def test_a_file_that_was_replaced_or_is_gone_is_refused(place: Place) -> None:

@@ -156,7 +156,7 @@ def test_no_rows_and_no_records_give_no_batches() -> None:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.lists(st.sampled_from(DOCUMENTS), max_size=3), max_size=5))
     whole = bytearray(b"".join(map(b"".join, parts)))
@@ -178,7 +178,6 @@ def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> Non
     st.lists(st.lists(record_batches() | message_sets(), max_size=3), max_size=4),
     st.integers(0, 40),
 )
-@settings(deadline=None)
 def test_any_batches_have_the_rows_of_objects(partitions: list[list[Any]], cut: int) -> None:
     data = [b"".join(encode_batch(made, **fields) for made, fields in one) for one in partitions]
     check(FETCH, partitions_of([*data, *(one[:-cut] for one in data if cut)]))

@@ -29,6 +29,8 @@ def put_file(opened: Door, key: str, file: Path) -> None:
         pass
     if opened.renames:
         _by_renaming(opened, key, lambda growing: opened.files.put_file(str(file), growing))
+    elif opened.kind == "gs" and file.stat().st_size <= PART_BYTES:
+        put_bytes(opened, key, file.read_bytes())
     else:
         opened.files.put_file(str(file), key, **_parts(opened))
 
@@ -38,7 +40,7 @@ def put_bytes(opened: Door, key: str, data: bytes) -> None:
     if opened.renames:
         _by_renaming(opened, key, lambda growing: opened.files.pipe_file(growing, data))
     else:
-        opened.files.pipe_file(key, data, **_parts(opened))
+        opened.files.pipe_file(key, data, **_parts(opened, len(data)))
 
 
 def remove(opened: Door, keys: Sequence[str]) -> None:
@@ -81,11 +83,13 @@ def sweep(opened: Door, key: str, before: datetime) -> int:
         asked["UploadIdMarker"] = page["NextUploadIdMarker"]
 
 
-def _parts(opened: Door) -> dict[str, int]:
+def _parts(opened: Door, size: int = PART_BYTES) -> dict[str, int]:
     if opened.kind == "s3":
         return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
     if opened.kind == "gs":
-        return {"chunksize": PART_BYTES}
+        # gcsfs sends what is smaller than a part between two lines of its own. A file that holds
+        # such a line, or ends with "\r", is cut off there. A part is sent as it is.
+        return {"chunksize": min(size, PART_BYTES) or 1}
     return {"max_concurrency": _PARTS_AT_ONCE} if opened.kind == "az" else {}
 
 

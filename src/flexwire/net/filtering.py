@@ -9,14 +9,16 @@ know of them what later bytes are. A request is about the topics that it names.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from functools import cache
-from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import compress, groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
-from flexwire.net.addresses import structs_at
+from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import api_name
 from flexwire.protocol.frames import Frames, framed
@@ -24,6 +26,7 @@ from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.entities import entity_paths, fields_with_paths
+from flexwire.wire.field_spans import BoundedReader, field_spans
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -68,16 +71,14 @@ class TopicNames:
         name = request.message_name.removesuffix("Request") + "Response"
         if not any(one.name and one.topic_id for one in topic_places(name)):
             return
-        try:
-            frame = parse_response(payload, request.api_key, request.api_version)
-            body, _ = message(name).decode_prefix(payload, frame.body_version, frame.body_offset)
-        except _UNREADABLE:
-            return
-        for one in _named(body, name):
-            if one.name and one.topic_id != _NO_ID:
-                self._known[one.topic_id] = one.name
-                if len(self._known) > _MOST_TOPICS:
-                    self._known.popitem(last=False)
+        # What was read before a response becomes unreadable, or too long to be walked, is known.
+        with suppress(*_UNREADABLE):
+            frame = parse_response(beginning(payload), request.api_key, request.api_version)
+            for one in _named(payload, frame.body_offset, name, frame.body_version):
+                if one.name and one.topic_id != _NO_ID:
+                    self._known[one.topic_id] = one.name
+                    if len(self._known) > _MOST_TOPICS:
+                        self._known.popitem(last=False)
 
     def of(self, one: _Named) -> str | None:
         """The name of a topic, None where only an id is known."""
@@ -158,10 +159,10 @@ class FrameFilter:
         if not topic_places(name):
             return False
         try:
-            body, _ = message(name).decode_prefix(payload, request.api_version, request.body_offset)
+            named = list(_named(payload, request.body_offset, name, request.api_version))
         except _UNREADABLE:
             return True
-        topics = [self._topics.of(one) for one in _named(body, name)]
+        topics = [self._topics.of(one) for one in named]
         if not topics:
             # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
             return self._has_taken.get(request.api_key, True)
@@ -215,11 +216,20 @@ def topic_places(name: str) -> tuple[_Place, ...]:
     return (*places, *(_Place(path, topic_id=ids[path]) for path in sorted(without_name)))
 
 
-def _named(body: Any, name: str) -> Iterator[_Named]:
-    for place in topic_places(name):
-        for struct in structs_at(body, place.path):
-            names = getattr(struct, place.name, None) if place.name else None
-            topic_id = getattr(struct, place.topic_id, _NO_ID) if place.topic_id else _NO_ID
+def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Named]:
+    """Return the topics that a message names; ``start`` is where its body begins in the payload.
+
+    Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
+    """
+    places = topic_places(name)
+    paths = [(*place.path, one) for place in places for one in (place.name, place.topic_id) if one]
+    schema = message(name).definition.schema(version)
+    spans = field_spans(schema, BoundedReader(payload, start, MOST_WALKED), paths, to_end=True)
+    for _, found in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span.value for span in found}
+        for place in places:
+            names = fields.get((*place.path, place.name))
+            topic_id = fields.get((*place.path, place.topic_id), _NO_ID)
             for one in names if isinstance(names, list) else [names]:
                 if one or topic_id != _NO_ID:
                     yield _Named(one or "", topic_id)

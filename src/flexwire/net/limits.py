@@ -1,0 +1,24 @@
+"""How much of what a peer sent becomes objects in the tap's event loop.
+
+One loop carries all connections, so whatever takes long for one peer makes all others wait. 100 kB
+of the densest messages become some 50,000 objects, in about 20 ms. What is longer is read only up
+to here, walked by its lengths (`flexwire.wire.field_spans`), or withheld as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MOST_DECODED: Final = 100_000
+"""Bytes of one frame that become objects."""
+MOST_WALKED: Final = 50_000
+"""Elements and tagged fields of one frame that are stepped over, where its fields are looked for.
+
+A Metadata response of the largest clusters names some hundred brokers, and a Fetch response some
+thousand partitions before the addresses at its end.
+"""
+
+
+def beginning(payload: bytes) -> bytes:
+    """Return the part of a frame's payload that may become objects; it holds the whole header."""
+    return payload if len(payload) <= MOST_DECODED else payload[:MOST_DECODED]

@@ -188,11 +188,20 @@ class WhenKept:
         comments: Sequence[bytes] = (),
     ) -> None:
         """Write what is captured; `CaptureError` also where the capture cannot begin."""
-        if not data:
-            return
+        if data:
+            capture = self._started(timestamp_us)
+            capture.send(direction, data, timestamp_us, frames=frames, comments=comments)
+
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Write the beginning of a frame that was not kept whole."""
+        self._started(timestamp_us).send_beginning(direction, data, missing, timestamp_us)
+
+    def _started(self, timestamp_us: int | None) -> TappedConnection:
         if self._begun is None:
             self._begun = self._begin(timestamp_us)
-        self._begun.send(direction, data, timestamp_us, frames=frames, comments=comments)
+        return self._begun
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
         """Write the end of what was begun."""

@@ -1,4 +1,4 @@
-"""How much of what a peer sent becomes objects in the tap's event loop.
+"""How much of what peers sent becomes objects in the tap's event loop, and how much is held.
 
 One loop carries all connections, so whatever takes long for one peer makes all others wait. 100 kB
 of the densest messages become some 50,000 objects, in about 20 ms. What is longer is read only up
@@ -16,6 +16,16 @@ MOST_WALKED: Final = 50_000
 
 A Metadata response of the largest clusters names some hundred brokers, and a Fetch response some
 thousand partitions before the addresses at its end.
+"""
+MOST_HELD: Final = 512 * 1024 * 1024
+"""Bytes of frames that are not yet whole, over all connections of a tap.
+
+Beyond it a frame passes, and the capture has its beginning: its header, and not its body.
+"""
+MOST_HELD_UNANSWERED: Final = 512 * 1024
+"""The same of one request, until a broker has answered a request that is no part of a login.
+
+Kafka takes as much before authentication (``sasl.server.max.receive.size``, CVE-2022-34917).
 """
 
 

@@ -27,7 +27,6 @@ from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.entities import entity_paths, fields_with_paths
 from flexwire.wire.field_spans import BoundedReader, field_spans
-from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn
+    from flexwire.protocol.frames import Beginning
 
 # A cluster may have as many topics as it likes; each that a response names costs its name.
 _MOST_TOPICS: Final = 100_000
@@ -121,12 +121,14 @@ class FrameFilter:
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
         return Frames(whole, kept), takes
 
-    def takes_rest(self, data: bytes, turn: Turn) -> bool:
-        """Whether what there is of a frame that broke off is captured."""
-        takes = self._takes(data[PREFIX_LENGTH:], turn)
+    def takes_beginning(self, direction: Direction, frame: Beginning, turn: Turn) -> bool:
+        """Return whether the beginning of a frame is captured whose rest is not there."""
+        if turn.request is not None:
+            turn = turn._replace(kind=direction)
+        takes = self._takes(frame.payload, turn)
         if not takes:
             self._statistics.filtered_frames += 1
-            self._statistics.filtered_bytes += len(data)
+            self._statistics.filtered_bytes += len(frame.data) + frame.missing
         return takes
 
     def _takes(self, payload: bytes, turn: Turn) -> bool:

@@ -27,6 +27,9 @@ MOST_HELD_UNANSWERED: Final = 512 * 1024
 
 Kafka takes as much before authentication (``sasl.server.max.receive.size``, CVE-2022-34917).
 """
+FEWEST_IN_FLIGHT: Final = 1000
+"""Requests that wait for their response, until then; afterwards `DEFAULT_IN_FLIGHT` of
+`flexwire.protocol.in_flight`."""
 
 
 def beginning(payload: bytes) -> bytes:

@@ -95,7 +95,7 @@ class Recorder:
         """
         self._statistics.broken_off += 1
         log.info("%s: a %s broke off", self._name, direction)
-        if self._kept is not None and not self._kept.takes_rest(frame.data, turn):
+        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
             data = withheld_rest(frame.data, is_request=direction == "request")
@@ -104,7 +104,7 @@ class Recorder:
 
     def shortened(self, direction: Direction, frame: Beginning, turn: Turn, at_us: int) -> None:
         """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
-        if self._kept is not None and not self._kept.takes_rest(frame.data, turn):
+        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
             data = withheld_beginning(frame.data, turn, is_request=direction == "request")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
 from flexwire.net.handshakes import why
-from flexwire.net.limits import MOST_HELD_UNANSWERED
+from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_HELD_UNANSWERED
 from flexwire.net.rewriting import may_advertise, rewrite
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
@@ -74,7 +75,7 @@ class Relay:
         self._passing = passing
         self._route = route
         self._statistics = statistics
-        self._conversation = Conversation()
+        self._conversation = Conversation(FEWEST_IN_FLIGHT, most_read=MOST_DECODED)
         self._requests = FrameSplitter(frame_limit, room, MOST_HELD_UNANSWERED)
         self._responses = FrameSplitter(frame_limit, room)
         self._requests_are_frames = True
@@ -278,7 +279,7 @@ class Relay:
         return rest
 
     def _shortened_response(self, frame: Beginning) -> Turn:
-        return self._conversation.damaged_response(frame.payload, _SHORTENED, is_placed=True)
+        return self._conversation.damaged_response(_SHORTENED, frame.payload, is_placed=True)
 
     def _is_held(self, pending: int) -> bool:
         if self._passed_on:
@@ -292,6 +293,7 @@ class Relay:
         if turn.request is not None and not is_before_login(turn.request):
             # A broker that asks for a login answers nothing else before it.
             self._requests.most_kept = None
+            self._conversation.in_flight = DEFAULT_IN_FLIGHT
         if turn.error is not None:
             self._statistics.unpaired += 1
             self._say_once("passed on what is not a response", turn.error)

@@ -124,7 +124,7 @@ def test_what_is_replaced_reads_as_replaced_and_nothing_else_changes(name: str) 
 
 def test_a_walk_ends_at_its_bound() -> None:
     """A sender cannot make a walk take longer than the bound, whatever is dense in its message."""
-    made = message("MetadataResponse")
+    made: Any = message("MetadataResponse")
     topics = [made.MetadataResponseTopic(name="t") for _ in range(200)]
     tags = dict.fromkeys(range(1000, 1200), b"")
     for body in (made(topics=topics), made(unknown_tagged_fields=tags)):

@@ -15,6 +15,7 @@ from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
 from flexwire.net import TapSecurity
 from flexwire.net.addresses import response_places
+from flexwire.net.carrying import Carrier
 from flexwire.net.limits import MOST_HELD_UNANSWERED
 from flexwire.protocol.credentials import CREDENTIALS
 from flexwire.protocol.frames import BEGINNING_BYTES
@@ -244,7 +245,9 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
                     await stack.enter_async_context(connected(tap.listen_address))
                     for _ in range(clients)
                 ]
-                room = tap._carrier._room
+                carrier = tap._carrier
+                assert isinstance(carrier, Carrier)
+                room = carrier._room
                 wanted = 0
                 for client in all_clients:
                     if is_answered:
@@ -308,7 +311,7 @@ def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
 
 
 def produce_body(records: bytes) -> Any:
-    kind = message("ProduceRequest")
+    kind: Any = message("ProduceRequest")
     partition = kind.PartitionProduceData(index=0, records=records)
     data = kind.TopicProduceData(name="orders", partition_data=[partition])
     return kind(acks=-1, timeout_ms=1000, topic_data=[data])

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.model import FRAME_COMMENTS
 from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
-from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
+from flexwire.errors import CodecError, FrameError
+from flexwire.protocol.requests import read_request
+from flexwire.wire.segment_layout import ACK, FIN, PREFIX_LENGTH, PSH, RESPONSE_HEAD, RST, SYN
 from tests.capture.exchanges import Step, Talk, conversation
 from tests.capture.traffic import block, enhanced, interface, option, section
 
@@ -44,6 +46,7 @@ _LINKS = {
 ALL_LINKS = tuple(_LINKS)
 _VLAN = b"\x81\x00\x00\x05"
 _ETHERNET_LEAST = 60
+_ACKS_WITHIN = 16
 _TIMESTAMPS = b"\x01\x01\x08\x0a" + bytes(8)
 
 
@@ -65,6 +68,8 @@ class Shape:
     begun: float = 0.0  # connections that began before it
     # What became of packets until they were in the capture.
     loss: float = 0.0
+    body_loss: float = 0.0  # packets that carry bytes of frames' bodies alone
+    body_cut: float = 0.0  # packets cut off where only bytes of bodies follow
     repeats: float = 0.0
     retransmissions: float = 0.0  # with boundaries of their own
     reorder: float = 0.0
@@ -104,7 +109,8 @@ EVERYTHING = Shape(
     ip=(4, 4, 6), segment=(1, 3000), options=0.3, reuse=0.3, reset=0.2, unended=0.2, begun=0.2,
     loss=0.01, repeats=0.03, retransmissions=0.03, reorder=0.05, noise=0.03, same_time=0.3,
     links=ALL_LINKS, formats=("pcapng", "pcapng", "pcap", "nanoseconds"), files=4, snaplen=1600,
-    marks=True, false_marks=0.01, compressed=0.2, torn=0.2, blocks=0.02,
+    marks=True, false_marks=0.01, compressed=0.2, torn=0.2, blocks=0.02, body_loss=0.03,
+    body_cut=0.03,
 )  # fmt: skip
 ONE_CONNECTION = Shape(
     connections=1, talk=Talk(exchanges=150, depth=10, large=0.1), segment=(1448, 1448), files=3
@@ -162,6 +168,8 @@ class Packet:
     begins: bool = False
     stream: tuple[int, str] = (0, "")
     options: bytes = b""
+    plain_from: int = 0  # from there on the payload has bytes of frames' bodies alone
+    kept: int | None = None  # so many bytes of the payload are in the capture
     raw: bytes = b""  # what is no TCP segment, as it is
     time_us: int = 0
 
@@ -217,7 +225,18 @@ def captured_packets(seed: int, shape: Shape) -> list[Packet]:
         packet.time_us = now
         if source.random() < shape.backwards:
             packet.time_us -= source.randrange(2000)
-    return packets
+    return list(_without_bodies(random.Random(f"bodies {seed}"), shape, packets))
+
+
+def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) -> Iterator[Packet]:
+    """The same packets without some bytes of bodies: the times and the heads of frames stay."""
+    for packet in packets:
+        size = len(packet.payload)
+        if size and not packet.plain_from and source.random() < shape.body_loss:
+            continue
+        if packet.plain_from < size and source.random() < shape.body_cut:
+            packet.kept = source.randrange(packet.plain_from, size)
+        yield packet
 
 
 def _ends(source: random.Random, shape: Shape, number: int) -> tuple[Endpoint, Endpoint]:
@@ -252,6 +271,7 @@ class _Wire:
         self._size = source.randint(*shape.segment)
         self._waits: dict[Direction, bytearray] = {way: bytearray() for way in self._ends}
         self._begin: dict[Direction, set[int]] = {way: set() for way in self._ends}
+        self._heads: dict[Direction, list[tuple[int, int]]] = {way: [] for way in self._ends}
         self._stream: dict[Direction, bytearray] = {way: bytearray() for way in self._ends}
         self._options = _TIMESTAMPS if source.random() < shape.options else b""
         self._made: list[Packet] = []
@@ -263,7 +283,9 @@ class _Wire:
             if way == "response":
                 # What it answers was sent before it.
                 self._flush("request")
-            self._begin[way].add(len(self._stream[way]) + len(self._waits[way]))
+            at = len(self._stream[way]) + len(self._waits[way])
+            self._begin[way].add(at)
+            self._heads[way].append((at, at + head_size(way, data)))
             self._waits[way] += data
             if source.random() >= shape.joined:
                 self._flush(way)
@@ -301,7 +323,7 @@ class _Wire:
             at = len(self._stream[way])
             is_last = start + self._size >= len(data)
             begins = at in self._begin[way]
-            self._add(way, ACK | PSH if is_last else ACK, part, begins=begins)
+            self._add(way, ACK | PSH if is_last else ACK, part, begins=begins, at=at)
             self._stream[way] += part
             self._next[way] += len(part)
             if source.random() < shape.acks:
@@ -315,7 +337,7 @@ class _Wire:
         start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
         part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])
         sequence = self._first[way] + 1 + start
-        self._add(way, ACK, part, sequence=sequence)
+        self._add(way, ACK, part, sequence=sequence, at=start)
 
     def _add(
         self,
@@ -324,9 +346,12 @@ class _Wire:
         payload: bytes = b"",
         *,
         begins: bool = False,
+        at: int = 0,
         sequence: int | None = None,
         acknowledgment: int | None = None,
     ) -> None:
+        end = at + len(payload)
+        heads = [stop - at for start, stop in self._heads[way] if start < end and stop > at]
         back = self._next[_OTHER[way]] if acknowledgment is None else acknowledgment
         self._made.append(
             Packet(
@@ -340,8 +365,19 @@ class _Wire:
                 begins,
                 (self._number, way),
                 b"" if flags & SYN else self._options,
+                min(max(heads, default=0), len(payload)),
             )
         )
+
+
+def head_size(way: Direction, data: bytes) -> int:
+    """How many bytes a frame's length, its header and what says that it is answered have."""
+    if way == "response":
+        return RESPONSE_HEAD
+    try:
+        return PREFIX_LENGTH + read_request(data[PREFIX_LENGTH:]).body_offset + _ACKS_WITHIN
+    except (FrameError, CodecError):
+        return len(data)
 
 
 def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[Packet]:
@@ -491,4 +527,7 @@ class _Files:
             data = (head + data).ljust(_ETHERNET_LEAST, b"\0")
         else:
             data = head + data
-        return data, data[: self._shape.snaplen or None]
+        kept = data[: self._shape.snaplen or None]
+        if packet.kept is not None:
+            kept = kept[: len(data) - len(packet.payload) + packet.kept]
+        return data, kept

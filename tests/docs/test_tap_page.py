@@ -52,5 +52,5 @@ def test_every_series_that_it_names_is_given(tmp_path: Path) -> None:
         for row in rows
         for name in re.findall(r"`(?:flexwire_tap|…)_(\w+)`", row)
     }
-    assert len(series) == 13
+    assert len(series) == 14
     assert series <= set(re.findall(r"^(\w+)[ {]", given, re.MULTILINE))

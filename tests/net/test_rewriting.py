@@ -355,7 +355,7 @@ def test_what_trails_a_rewritten_body_goes_on(tmp_path: Path) -> None:
         (1000, b"what a later Kafka says"),
         (9, b"garbage"),
         (9, b""),
-        (1, metadata(1, FAR).encode(1)[:-1]),
+        (1, metadata(1, FAR).encode(1)[:20]),
         (1, b"\x7f\xff\xff\xff"),
     ],
 )
@@ -378,6 +378,26 @@ def test_what_does_not_decode_goes_on_and_is_counted(
     run(job())
     assert "passed on a response unchanged" in caplog.text
     assert "MetadataResponse" in caplog.text
+
+
+def test_a_response_is_rewritten_whatever_follows_its_addresses(tmp_path: Path) -> None:
+    """A broker's address reaches no client because the topics after it do not decode."""
+
+    async def job() -> None:
+        def answer(_: RequestFrame, __: bytes) -> bytes:
+            return response_payload(METADATA, 1, metadata(1, FAR).encode(1)[:-1])
+
+        async with (
+            serving(Broker(answer)) as upstream,
+            tapped(upstream, tmp_path) as tap,
+            connected(tap.listen_address) as client,
+        ):
+            received = await client.ask(request_payload(METADATA, 1))
+            expected = metadata(1, tap.listeners[FAR]).encode(1)[:-1]
+            assert received == response_payload(METADATA, 1, expected)
+            assert (tap.stats.rewritten, tap.stats.undecodable) == (1, 0)
+
+    run(job())
 
 
 @pytest.mark.parametrize("cut", [0, 3, 7, 20, None])

@@ -45,6 +45,24 @@ def test_a_second_run_takes_what_the_first_made(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in made} == before
 
 
+@pytest.mark.parametrize("name", ["ca.pem", "tap.pem", "tap.key"])
+@pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
+def test_nothing_is_written_over_and_no_link_followed(kind: str, name: str, tmp_path: Path) -> None:
+    """All three files are made, or none, whatever of the others has a name of theirs."""
+    directory, other = tmp_path / "made", tmp_path / "other"
+    directory.mkdir()
+    if kind != "dangling link":
+        other.write_bytes(b"somebody's")
+    if kind == "file":
+        (directory / name).write_bytes(b"somebody's")
+    else:
+        (directory / name).symlink_to(other)
+    with pytest.raises(TlsError):
+        make_throwaway(directory, ["a.example"])
+    assert [path.name for path in directory.iterdir()] == [name]
+    assert not other.exists() or other.read_bytes() == b"somebody's"
+
+
 def test_one_that_does_not_hold_is_said_and_left_alone(tmp_path: Path) -> None:
     made = make_throwaway(tmp_path, ["a.example"])
     with pytest.raises(TlsError, match=r"is not for c\.example: remove the directory"):

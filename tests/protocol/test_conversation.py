@@ -164,14 +164,63 @@ def test_what_is_not_a_request_is_unread_and_not_waited_for() -> None:
 def test_a_damaged_request_says_whose_it_is_where_its_header_is_there() -> None:
     conversation = Conversation()
     cut = conversation.damaged_request(request(7)[:-1], "cut off", is_placed=True)
-    assert (cut.kind, cut.pair, cut.error) == ("unread", None, "cut off")
+    assert (cut.kind, cut.correlation_id, cut.error) == ("unread", 7, "cut off")
     assert cut.request == parse_request(request(7))
+    assert conversation.unanswered() == [cut.request]
+    answer = conversation.damaged_response("cut off", response(7), is_placed=True)
+    assert (answer.kind, answer.error, answer.request) == ("unread", "cut off", cut.request)
+    assert answer.pair == cut.pair is not None
     unreleased = request_payload(METADATA, 99)
     for payload, is_placed in ((request(7), False), (unreleased, True), (b"?", True)):
         turn = conversation.damaged_request(payload, "cut off", is_placed=is_placed)
         assert turn.request is None
         assert turn.is_guarded
     assert conversation.unanswered() == []
+
+
+@pytest.mark.parametrize("seen", [5, 9])
+def test_of_damaged_frames_too_the_response_may_be_known_first(seen: int) -> None:
+    conversation = Conversation()
+    early = conversation.damaged_response("cut off", response(7), 5, is_placed=True)
+    late = conversation.damaged_request(request(7)[:-1], "cut off", seen, is_placed=True)
+    assert (late.pair == early.pair) == (seen <= 5)
+    assert conversation.unanswered() == [late.request] * (seen > 5)
+
+
+@pytest.mark.parametrize("payload", [b"", response(7)[:3], response(7)])
+def test_a_response_without_its_header_answers_nothing(payload: bytes) -> None:
+    conversation = Conversation()
+    asked = conversation.request(request(7))
+    is_placed = payload != response(7)
+    turn = conversation.damaged_response("cut off", payload, is_placed=is_placed)
+    assert (turn.kind, turn.pair, turn.correlation_id) == ("unread", None, None)
+    assert conversation.unanswered() == [asked.request]
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_a_cut_produce_says_whether_it_is_answered_once_its_acks_are_there(
+    version: int, acks: int
+) -> None:
+    whole = produce(version, acks)
+    header = parse_request(whole)
+    for size in range(header.body_offset, len(whole)):
+        conversation = Conversation()
+        turn = conversation.damaged_request(whole[:size], "cut off", is_placed=True)
+        # Before acks stands a null text, of one byte in flexible versions, which begin with 9.
+        has_acks = size >= header.body_offset + (1 if version >= 9 else 2) + 2
+        assert turn.request == header
+        assert (turn.pair is None) == (acks == 0 and has_acks)
+        assert len(conversation.unanswered()) == (turn.pair is not None)
+
+
+def test_a_cut_token_is_answered_by_a_token() -> None:
+    conversation = Conversation()
+    conversation.damaged_request(handshake()[:-1], "cut off", is_placed=True)
+    conversation.damaged_response("cut off", response(1), is_placed=True)
+    token = conversation.damaged_request(b"\0alice\0sec", "cut off", is_placed=True)
+    assert (token.kind, token.is_guarded, token.pair) == ("unread", True, None)
+    assert conversation.response(b"").kind == "token"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from flexwire.net.relay import Relay
 from flexwire.net.sampling import Uncaptured
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
+from flexwire.protocol.frames import FrameRoom
 from flexwire.spark.batches import record_batch
 from flexwire.spark.by_objects.frames import FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames
@@ -148,6 +149,7 @@ def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
             route=unrouted,
             statistics=TapStatistics(),
             frame_limit=1 << 20,
+            room=FrameRoom(1 << 20),
             name="tests",
         )
         running = asyncio.create_task(relay.run())

@@ -43,6 +43,8 @@ _SHAPE: dict[str, list[Any]] = {
     "unended": [0, 0.5],
     "begun": [0, 0, 0.5],
     "loss": [0, 0, 0, 0.002, 0.05],
+    "body_loss": [0, 0, 0.03, 0.3],
+    "body_cut": [0, 0, 0.03],
     "repeats": [0, 0, 0.02],
     "retransmissions": [0, 0, 0.03],
     "reorder": [0, 0, 0.05],

@@ -50,7 +50,7 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
     """The frames that nothing gives out but that the capture has ended."""
-    flows = Flows()
+    flows = Flows(endless=True)
     for item in SegmentReader([one.name for one in list_sources([directory])]):
         if isinstance(item, SegmentColumns):
             flows.push(item)

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from flexwire.capture.lent import Taken
     from flexwire.capture.streams import Piece
 
+MOST_HELD_BACK = 1024
+MOST_HELD_BACK_BYTES = 1024 * 1024
+"""Responses wait for a request that is cut only until more of them wait than this."""
+
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
 
@@ -131,8 +135,12 @@ class FrameAssembler:
     connection, and after a gap that hides a length, the place of the next frame is a guess (see
     `flexwire.capture.plausible` for how it may be wrong).
 
+    A gap in the requests delays the request that it cuts. Responses that are complete by then wait
+    for that request, so that a response follows its request here too.
+
     Where exactly one end is among the ``brokers``, the other is the client. What cuts a stream is
-    the class ``framer``, of its pieces.
+    the class ``framer``, of its pieces. An ``endless`` capture is never finished, so responses wait
+    no longer than their connection is open.
     """
 
     def __init__(
@@ -141,9 +149,11 @@ class FrameAssembler:
         limit: int = DEFAULT_FRAME_LIMIT,
         brokers: Brokers = _NONE_GIVEN,
         framer: type[Framer] = Framer,
+        endless: bool = False,
     ) -> None:
         self.limit = limit
         self._framer = framer
+        self._endless = endless
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
         self.key = ""  # of the connections that it takes segments of
@@ -187,7 +197,7 @@ class FrameAssembler:
         self._ordinal += 1
         roles = Roles(self.limit, self.brokers, self._client)
         connection = _Connection(segment, self._ordinal, self.limit, self.brokers, roles)
-        connection.cuts = self._framer
+        connection.cuts, connection.endless = self._framer, self._endless
         self._open.append(connection)
         connection.course.note(segment)
         return frames + connection.push(segment)
@@ -214,6 +224,11 @@ class FrameAssembler:
     def seen_from_start(self, connection: str) -> bool:
         """Whether the SYN of an open connection was captured."""
         return any(one.name == connection and one.seen_from_start for one in self._open)
+
+    def cut_requests(self, connection: str) -> list[CapturedFrame]:
+        """Return the requests of an open connection that wait for a gap, as if it ended now."""
+        found = (one for one in self._open if one.name == connection)
+        return [frame for one in found for frame in one.cut_requests()]
 
     def idle(self) -> Idle:
         """What may be forgotten of it: see `Idle`."""
@@ -284,6 +299,7 @@ class _Connection:
         self.course = Course(first)
         self.name = ""
         self.cuts = Framer
+        self.endless = False
         self.limit = limit
         self.last_us = 0
         self._client: str | None = None
@@ -292,6 +308,9 @@ class _Connection:
         self._roles = roles
         self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
         self._waiting = Waiting()
+        # Responses that wait until the requests before them are given out.
+        self._held_back: list[CapturedFrame] = []
+        self._held_back_bytes = 0
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         self.last_us = segment.timestamp_us
@@ -310,6 +329,8 @@ class _Connection:
             frames += self._emit(direction, stream.finish(self.last_us))
             if half.framer is not None:
                 frames += self._label(direction, half.framer.finish())
+            frames += self._held_back
+            self._held_back, self._held_back_bytes = [], 0
             if early := stream.early + stream.early_missing:
                 reason = f"{early} bytes from before the first segment captured"
                 found = Found(
@@ -320,6 +341,13 @@ class _Connection:
                 frames += self._label(direction, [found])
             self._account.note_stream(stream)
         return frames
+
+    def cut_requests(self) -> list[CapturedFrame]:
+        half = self._halves["request"]
+        if half.framer is None or not self._request_is_cut:
+            return []
+        found = half.framer.rest(half.stream.rest(self.last_us))
+        return [self._frame("request", number, one) for number, one in enumerate(found, half.count)]
 
     def close(self) -> CapturedConnection | None:
         """What the connection was, after `finish`."""
@@ -490,7 +518,30 @@ class _Connection:
             frames += self._emit(sends, pieces)
         frames += self._emit(sends, stream.age())
         frames += self._emit(receives, back.age())
-        return frames
+        return self._in_turn(frames)
+
+    def _in_turn(self, frames: list[CapturedFrame]) -> list[CapturedFrame]:
+        """Hold responses back while the end of a request before them is not known."""
+        is_cut = self._request_is_cut and not (self.endless and self.course.is_closed)
+        if not (frames and is_cut) and not self._held_back:
+            return frames
+        requests = [one for one in frames if one.direction == "request"]
+        responses = [one for one in frames if one.direction == "response"]
+        self._held_back += responses
+        self._held_back_bytes += sum(len(one.payload) for one in responses)
+        is_much = self._held_back_bytes > MOST_HELD_BACK_BYTES
+        if is_cut and not is_much and len(self._held_back) <= MOST_HELD_BACK:
+            return requests
+        held, self._held_back, self._held_back_bytes = self._held_back, [], 0
+        return requests + held
+
+    @property
+    def _request_is_cut(self) -> bool:
+        """Whether captured bytes of requests wait for a gap, or the broker has more of them."""
+        half = self._halves["request"]
+        if half.stream.waits:
+            return True
+        return half.stream.is_behind and half.framer is not None and half.framer.is_within
 
     def _emit(self, direction: Direction, pieces: list[Piece]) -> list[CapturedFrame]:
         if not pieces:
@@ -511,23 +562,24 @@ class _Connection:
         frames = []
         for one in found:
             self._account.note_frame(direction, one)
-            if one.error is None:
+            if one.is_placed:
                 self._waiting.note(direction, one.payload)
-            frames.append(
-                CapturedFrame(
-                    self.name,
-                    direction,
-                    one.timestamp_us,
-                    one.first_us,
-                    half.count,
-                    one.size,
-                    one.payload,
-                    one.error,
-                    one.is_placed,
-                )
-            )
+            frames.append(self._frame(direction, half.count, one))
             half.count += 1
         return frames
+
+    def _frame(self, direction: Direction, index: int, found: Found) -> CapturedFrame:
+        return CapturedFrame(
+            self.name,
+            direction,
+            found.timestamp_us,
+            found.first_us,
+            index,
+            found.size,
+            found.payload,
+            found.error,
+            found.is_placed,
+        )
 
     def _begins_request(self, held: Held) -> bool | None:
         return looks_like_request(held.peek(0, REQUEST_HEAD_BYTES), self.limit)

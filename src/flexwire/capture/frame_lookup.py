@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.capture.files import read_packets
+from flexwire.capture.heard import heard
 from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import Unreadable
 from flexwire.errors import CaptureError
@@ -74,13 +75,7 @@ class _Heard:
 
     def _turn(self, frame: CapturedFrame) -> Turn:
         conversation = self._conversations.setdefault(frame.connection, Conversation())
-        is_request = frame.direction == "request"
-        if frame.error is None:
-            hear = conversation.request if is_request else conversation.response
-            return hear(frame.payload, frame.timestamp_us)
-        if not is_request:
-            return conversation.damaged_response(frame.error)
-        return conversation.damaged_request(frame.payload, frame.error, is_placed=frame.is_placed)
+        return heard(frame, conversation)
 
 
 def _wanted(path: Path, number: int) -> Segment:

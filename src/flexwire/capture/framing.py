@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +35,8 @@ class Found(NamedTuple):
     """A frame, or bytes that are not one and why; ``size`` counts all of them on the wire.
 
     ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
-    ``lost`` is how many of its bytes are missing from the capture.
+    ``lost`` is how many of its bytes are missing from the capture. ``first_us`` and
+    ``timestamp_us`` are when the first and the last of the captured bytes passed.
     """
 
     first_us: int
@@ -117,6 +119,18 @@ class Framer:
         found, self._found = self._found, []
         return found
 
+    def rest(self, pieces: list[Piece]) -> list[Found]:
+        """Return what these last pieces would complete or cut; the framer goes on as before."""
+        same, held = copy(self), Held()
+        held.pieces = self._candidates.pieces.copy()
+        vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
+        return [*same.feed(pieces), *same.finish()]
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a part of a frame is held, and where that frame ends is known."""
+        return self._length is not None
+
     @property
     def is_framing(self) -> bool:
         """Whether it is known where frames begin, and no byte of this one is lost."""
@@ -179,9 +193,14 @@ class Framer:
         if self._why is not None:
             self._seek(piece)
         elif piece.lost:
-            self._lose(piece.lost, piece.timestamp_us)
+            self._lose(piece)
         else:
             self._frame(piece.data, piece.timestamp_us)
+
+    def _note_lost(self, piece: Piece) -> None:
+        """Note when lost bytes passed, where a packet shows it or nothing else is known."""
+        if piece.seen or not self._seen:
+            self._note_time(piece.timestamp_us)
 
     def _note_time(self, timestamp_us: int) -> None:
         # Out of order, an early part may have been seen late.
@@ -255,8 +274,9 @@ class Framer:
         else:
             self._emit(None)
 
-    def _lose(self, lost: int, timestamp_us: int) -> None:
-        self._note_time(timestamp_us)
+    def _lose(self, piece: Piece) -> None:
+        lost = piece.lost
+        self._note_lost(piece)
         if self._length is not None:
             # The length says where the next frame begins, if that is after the gap.
             inside = min(lost, self._length - self._seen)
@@ -267,7 +287,7 @@ class Framer:
                 self._complete()
             if not lost:
                 return
-            self._note_time(timestamp_us)
+            self._note_lost(piece)
         self._seen += lost
         self._lost += lost
         self._why = "the length of a frame is missing from the capture"
@@ -285,7 +305,7 @@ class Framer:
             self._candidates.pieces.append(piece)
             self._resume()
             return
-        self._note_time(piece.timestamp_us)
+        self._note_lost(piece)
         self._seen += piece.lost
         self._lost += piece.lost
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.arguments import to_kind, to_list
 from flexwire.capture.assembly import FrameAssembler, connection_key
+from flexwire.capture.heard import heard
 from flexwire.capture.model import Unreadable
 from flexwire.capture.segments import SegmentCounts, read_segments
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
@@ -152,11 +153,10 @@ class _Connection:
             yield one if why_not is None else Unused("not Kafka", why_not, size)
 
     def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
+        conversation = self._conversations.setdefault(frame.connection, Conversation())
+        turn = heard(frame, conversation)
         if frame.error is not None:
             return Unused("frame", frame.error, frame.size)
-        conversation = self._conversations.setdefault(frame.connection, Conversation())
-        hear = conversation.request if frame.direction == "request" else conversation.response
-        turn = hear(frame.payload, frame.timestamp_us)
         if turn.error is not None:
             return Unused("header", turn.error, frame.size)
         if turn.request is None:

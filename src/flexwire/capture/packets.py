@@ -113,16 +113,18 @@ class SegmentHeaders:
         flags: int,
         payload: bytes | memoryview = b"",
         identification: int = 0,
+        missing: int = 0,
     ) -> bytes:
-        """The IPv4 or IPv6 header and the TCP header of one segment.
+        """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``payload`` is at most 65,495
-        bytes, what the 16-bit length of an IPv4 packet leaves.
+        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` bytes follow the
+        payload and are not known; the checksum takes them for zeros. Payload and missing bytes
+        together are at most 65,495, what the 16-bit length of an IPv4 packet leaves.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
         options = _SYN_OPTIONS if flags & SYN else b""
-        size = _TCP_BYTES + len(options) + len(payload)
+        size = _TCP_BYTES + len(options) + len(payload) + missing
         offset = (_TCP_BYTES + len(options)) << 2
         total = self._tcp_sum + size + (offset << 8 | flags)
         # 2**16 is 1 modulo 65535, so both halves of a number need no taking apart.

@@ -8,6 +8,7 @@ import struct
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 Direction = Literal["request", "response"]
 _Bytes = bytes | memoryview
-# The headers, the payload of the TCP segment, and the options of the block that holds both.
-_Packet = tuple[bytes, memoryview, bytes]
+# The headers, the payload of the TCP segment, how many bytes of it are missing at its end, and the
+# options of the block.
+_Packet = tuple[bytes, memoryview, int, bytes]
 
 SEGMENT_BYTES = 60 * 1024
 """Payload bytes in one written segment: under the 65,495 that an IP packet can hold."""
@@ -86,7 +88,7 @@ def _file_header(comments: Sequence[bytes]) -> bytes:
 
 
 def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
-    headers, payload, options = packet
+    headers, payload, missing, options = packet
     size = len(headers) + len(payload)
     padding = -size % 4
     length = _PACKET_HEAD.size + size + padding + len(options) + _BLOCK_END.size
@@ -97,7 +99,7 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
         timestamp_us >> 32 & 0xFFFFFFFF,
         timestamp_us & 0xFFFFFFFF,
         size,
-        size,
+        size + missing,
     )
     return head + headers, payload, bytes(padding) + options + _BLOCK_END.pack(length)
 
@@ -372,14 +374,15 @@ class _Side:
         return cls(SegmentHeaders(own, other), sequence)
 
 
-def _are_frames(data: bytes) -> bool:
+def _are_frames(data: bytes, missing: int) -> bool:
+    """Return whether the data, and so many bytes after it, are whole frames."""
     position = 0
     while position + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, position)
         if length < 0:
             return False
         position += _LENGTH.size + length
-    return position == len(data)
+    return position == len(data) + missing
 
 
 class TappedConnection:
@@ -417,6 +420,27 @@ class TappedConnection:
         came together, for the count of those that are lost. ``comments`` are put on the packet
         with which they begin.
         """
+        self._send(direction, data, timestamp_us, frames=frames, comments=comments)
+
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Write the beginning of a frame, of which so many more bytes were not kept.
+
+        They stand in the file as in a capture with a snaplen: as packets without their payload.
+        """
+        self._send(direction, data, timestamp_us, missing=missing)
+
+    def _send(
+        self,
+        direction: Direction,
+        data: bytes,
+        timestamp_us: int | None,
+        *,
+        missing: int = 0,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
         if self.closed:
             raise CaptureError("the connection is closed", source=str(self._writer.directory))
         if not data:
@@ -424,19 +448,20 @@ class TappedConnection:
         sender, receiver = self._client, self._server
         if direction == "response":
             sender, receiver = receiver, sender
-        count = -(-len(data) // SEGMENT_BYTES)
+        size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        estimate = len(data) + len(said) + (count + 1) * _PACKET_OVERHEAD
-        end = sender.sequence + len(data)
+        # One packet more where the payload ends within a segment, and the receiver's last one.
+        count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
+        estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
+        end = sender.sequence + size
         begins = _BEGINS_FRAME[direction] if sender.sends_frames else b""
-        sender.sends_frames = sender.sends_frames and _are_frames(data)
+        sender.sends_frames = sender.sends_frames and _are_frames(data, missing)
+        packets = self._segments(sender, receiver, data, begins, said)
+        if missing:
+            packets = chain(packets, self._empty_segments(sender, receiver, missing))
+        at_us = _now_us() if timestamp_us is None else timestamp_us
         try:
-            self._writer.write_packets(
-                self._segments(sender, receiver, data, begins, said),
-                estimate,
-                _now_us() if timestamp_us is None else timestamp_us,
-                frames,
-            )
+            self._writer.write_packets(packets, estimate, at_us, frames)
         except CaptureError:
             # Where frames go on after the missing bytes is said again.
             sender.told_in = 0
@@ -499,8 +524,18 @@ class TappedConnection:
             yield self._packet(sender, receiver, flags, payload, options)
             options = b""
             sender.sequence += len(payload)
-            if sender.sequence - sender.acknowledged >= UNACKNOWLEDGED_BYTES:
-                yield self._packet(receiver, sender, ACK)
+            yield from self._acknowledged(sender, receiver)
+
+    def _empty_segments(self, sender: _Side, receiver: _Side, missing: int) -> Iterator[_Packet]:
+        for start in range(0, missing, SEGMENT_BYTES):
+            size = min(SEGMENT_BYTES, missing - start)
+            yield self._packet(sender, receiver, ACK, missing=size)
+            sender.sequence += size
+            yield from self._acknowledged(sender, receiver)
+
+    def _acknowledged(self, sender: _Side, receiver: _Side) -> Iterator[_Packet]:
+        if sender.sequence - sender.acknowledged >= UNACKNOWLEDGED_BYTES:
+            yield self._packet(receiver, sender, ACK)
 
     def _packet(
         self,
@@ -509,6 +544,7 @@ class TappedConnection:
         flags: int,
         payload: memoryview = _NOTHING,
         options: bytes = b"",
+        missing: int = 0,
     ) -> _Packet:
         if flags & ACK:
             receiver.acknowledged = receiver.sequence
@@ -519,5 +555,6 @@ class TappedConnection:
             flags,
             payload,
             sender.packets,
+            missing,
         )
-        return headers, payload, options
+        return headers, payload, missing, options

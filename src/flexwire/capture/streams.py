@@ -8,6 +8,7 @@ as lost. What is lost is said once and never taken back.
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import copy
 from typing import NamedTuple
 
 from flexwire.wire.segment_layout import HALF_MODULUS, MODULUS
@@ -37,7 +38,9 @@ class Piece(NamedTuple):
     """Bytes of a stream, or (``data`` empty) so many ``lost`` ones.
 
     ``position`` counts bytes as sequence numbers do, but never wraps. ``begins_frame``: the capture
-    says that a frame begins with them.
+    says that a frame begins with them. Lost bytes are ``seen`` if a captured packet carried them
+    and the capture cut them off. Otherwise no packet shows when they passed, and ``timestamp_us``
+    is only the time at which the gap was noticed.
     """
 
     position: int
@@ -45,6 +48,7 @@ class Piece(NamedTuple):
     lost: int
     timestamp_us: int
     begins_frame: bool = False
+    seen: bool = True
 
     @property
     def end(self) -> int:
@@ -110,6 +114,16 @@ class Stream:
             return None
         return self._next % MODULUS
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the receiver has acknowledged bytes that are still to come."""
+        return self.started and self._acknowledged is not None and self._acknowledged > self._next
+
+    @property
+    def waits(self) -> bool:
+        """Whether captured bytes wait for a gap before them to be filled."""
+        return bool(self._pending)
+
     def passed(self) -> int:
         """How many bytes, up to the next one, were given out and none of them as lost."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
@@ -173,6 +187,12 @@ class Stream:
         if end > self._next:
             pieces.append(self._gap(end, timestamp_us))
         return pieces
+
+    def rest(self, timestamp_us: int) -> list[Piece]:
+        """Return what `finish` would give out now; the stream goes on as before."""
+        same = copy(self)
+        vars(same).update(_pending=self._pending.copy(), _gaps=self._gaps.copy())
+        return same.finish(timestamp_us)
 
     def _unwrap(self, sequence: int) -> int:
         return unwrap(sequence, self._next)
@@ -254,7 +274,7 @@ class Stream:
 
     def _gap(self, end: int, timestamp_us: int) -> Piece:
         """Go on at ``end``; what lies before it is lost."""
-        gap = Piece(self._next, b"", end - self._next, timestamp_us)
+        gap = Piece(self._next, b"", end - self._next, timestamp_us, seen=False)
         self._next = end
         self._note_gap(gap)
         return gap

@@ -59,7 +59,8 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
                 print(f"{name.replace('_', ' '):24} {count:12,}")
     if not counts.is_captured:
         raise CaptureError(
-            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, "
+            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, of "
+            f"{counts.shortened_frames:,} only the beginning was kept (--hold-mib), "
             f"{counts.not_captured:,} connections were refused, and of {counts.unended:,} "
             "the end is missing; the log says why",
             source=str(out),

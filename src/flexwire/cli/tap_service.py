@@ -52,6 +52,14 @@ _OPTIONS = (
         "and --metrics are for all of them.",
     ),
     click.option(
+        "--hold-mib",
+        type=click.IntRange(min=1),
+        default=512,
+        show_default=True,
+        help="Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
+        "frames pass, and the capture has only their beginning; both are counted.",
+    ),
+    click.option(
         "--only-api",
         "only_apis",
         metavar="NAME",
@@ -114,6 +122,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     keep_bytes = None if keep_mib is None else keep_mib * _MIB
     return {
         "max_bytes": rotate * _MIB,
+        "most_held": told.pop("hold_mib") * _MIB,
         "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
         "sample": told.pop("sample"),
         "only": _only(told),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.schema.catalog import catalog, per_catalog
@@ -17,7 +17,6 @@ from flexwire.wire.types import INT32, String
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.codec import Message
     from flexwire.schema.spec import MessageSpec
     from flexwire.wire.schema import Field, Schema
 
@@ -37,24 +36,9 @@ class AddressPlace:
         return ".".join((*self.path, f"{self.host}/{self.port}"))
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """One advertised address in a decoded response; it can be replaced in place."""
-
-    struct: Any
-    place: AddressPlace
-
-    @property
-    def value(self) -> HostPort | None:
-        """The address, or None where the response leaves it empty ("" and -1, as errors do)."""
-        host = getattr(self.struct, self.place.host)
-        port = getattr(self.struct, self.place.port)
-        return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
-
-    def replace(self, new: HostPort) -> None:
-        """Put another address in its place."""
-        setattr(self.struct, self.place.host, new.host)
-        setattr(self.struct, self.place.port, new.port)
+def address(host: str | None, port: int) -> HostPort | None:
+    """Return an advertised address, or None for an empty one ("" and -1, as in errors)."""
+    return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
 
 
 def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
@@ -102,21 +86,3 @@ def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]
     entry = catalog().entry(message_name)
     known = version if version in entry.versions else entry.versions.highest
     return address_places(entry.spec(known), known)
-
-
-def addresses_in(message: Message, places: tuple[AddressPlace, ...]) -> Iterator[Address]:
-    """The addresses of a decoded response, in the order of the places."""
-    for place in places:
-        for struct in structs_at(message, place.path):
-            yield Address(struct, place)
-
-
-def structs_at(struct: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """The structures at a path of attributes; of a list each, and none where nothing is."""
-    if not path:
-        yield struct
-        return
-    found = getattr(struct, path[0], None)
-    for inner in found if isinstance(found, list) else [found]:
-        if inner is not None:
-            yield from structs_at(inner, path[1:])

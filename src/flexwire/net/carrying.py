@@ -19,6 +19,7 @@ from flexwire.net.ends import FLUSH_SECONDS, End
 from flexwire.net.filtering import FrameFilter, TopicNames, WhenKept
 from flexwire.net.handshakes import outcome, why
 from flexwire.net.host_port import HostPort, is_address, is_unspecified
+from flexwire.net.limits import MOST_HELD
 from flexwire.net.listening import begin
 from flexwire.net.passing import AsTheyCome, Passing, Stamped
 from flexwire.net.recording import Recorder
@@ -28,6 +29,7 @@ from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol.frames import FrameRoom
 
 if TYPE_CHECKING:
     import socket
@@ -53,6 +55,7 @@ class Manner:
     max_bytes: int = DEFAULT_FILE_BYTES
     prefix: str = "tap"
     frame_limit: int = DEFAULT_FRAME_LIMIT
+    most_held: int = MOST_HELD
     security: TapSecurity = PLAIN
     advertised_host: str | None = None
     keep_addresses: bool = False
@@ -125,6 +128,7 @@ class Carrier:
         on_end: Callable[[int], None] | None = None,
     ) -> None:
         self._stats = TapStatistics()
+        self._room = FrameRoom(how.most_held)
         self._how = how
         self._port_for = port_for
         self._on_end = on_end
@@ -323,6 +327,7 @@ class Carrier:
             route=route,
             statistics=self.stats,
             frame_limit=self._how.frame_limit,
+            room=self._room,
             name=name,
         )
         await relay.run()

@@ -9,14 +9,16 @@ know of them what later bytes are. A request is about the topics that it names.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from functools import cache
-from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import compress, groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
-from flexwire.net.addresses import structs_at
+from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import api_name
 from flexwire.protocol.frames import Frames, framed
@@ -24,7 +26,7 @@ from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.entities import entity_paths, fields_with_paths
-from flexwire.wire.segment_layout import PREFIX_LENGTH
+from flexwire.wire.field_spans import BoundedReader, field_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.pcapng import Direction, TappedConnection
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn
+    from flexwire.protocol.frames import Beginning
 
 # A cluster may have as many topics as it likes; each that a response names costs its name.
 _MOST_TOPICS: Final = 100_000
@@ -68,16 +71,14 @@ class TopicNames:
         name = request.message_name.removesuffix("Request") + "Response"
         if not any(one.name and one.topic_id for one in topic_places(name)):
             return
-        try:
-            frame = parse_response(payload, request.api_key, request.api_version)
-            body, _ = message(name).decode_prefix(payload, frame.body_version, frame.body_offset)
-        except _UNREADABLE:
-            return
-        for one in _named(body, name):
-            if one.name and one.topic_id != _NO_ID:
-                self._known[one.topic_id] = one.name
-                if len(self._known) > _MOST_TOPICS:
-                    self._known.popitem(last=False)
+        # What was read before a response becomes unreadable, or too long to be walked, is known.
+        with suppress(*_UNREADABLE):
+            frame = parse_response(beginning(payload), request.api_key, request.api_version)
+            for one in _named(payload, frame.body_offset, name, frame.body_version):
+                if one.name and one.topic_id != _NO_ID:
+                    self._known[one.topic_id] = one.name
+                    if len(self._known) > _MOST_TOPICS:
+                        self._known.popitem(last=False)
 
     def of(self, one: _Named) -> str | None:
         """The name of a topic, None where only an id is known."""
@@ -120,12 +121,14 @@ class FrameFilter:
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
         return Frames(whole, kept), takes
 
-    def takes_rest(self, data: bytes, turn: Turn) -> bool:
-        """Whether what there is of a frame that broke off is captured."""
-        takes = self._takes(data[PREFIX_LENGTH:], turn)
+    def takes_beginning(self, direction: Direction, frame: Beginning, turn: Turn) -> bool:
+        """Return whether the beginning of a frame is captured whose rest is not there."""
+        if turn.request is not None:
+            turn = turn._replace(kind=direction)
+        takes = self._takes(frame.payload, turn)
         if not takes:
             self._statistics.filtered_frames += 1
-            self._statistics.filtered_bytes += len(data)
+            self._statistics.filtered_bytes += len(frame.data) + frame.missing
         return takes
 
     def _takes(self, payload: bytes, turn: Turn) -> bool:
@@ -158,10 +161,10 @@ class FrameFilter:
         if not topic_places(name):
             return False
         try:
-            body, _ = message(name).decode_prefix(payload, request.api_version, request.body_offset)
+            named = list(_named(payload, request.body_offset, name, request.api_version))
         except _UNREADABLE:
             return True
-        topics = [self._topics.of(one) for one in _named(body, name)]
+        topics = [self._topics.of(one) for one in named]
         if not topics:
             # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
             return self._has_taken.get(request.api_key, True)
@@ -187,11 +190,20 @@ class WhenKept:
         comments: Sequence[bytes] = (),
     ) -> None:
         """Write what is captured; `CaptureError` also where the capture cannot begin."""
-        if not data:
-            return
+        if data:
+            capture = self._started(timestamp_us)
+            capture.send(direction, data, timestamp_us, frames=frames, comments=comments)
+
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Write the beginning of a frame that was not kept whole."""
+        self._started(timestamp_us).send_beginning(direction, data, missing, timestamp_us)
+
+    def _started(self, timestamp_us: int | None) -> TappedConnection:
         if self._begun is None:
             self._begun = self._begin(timestamp_us)
-        self._begun.send(direction, data, timestamp_us, frames=frames, comments=comments)
+        return self._begun
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
         """Write the end of what was begun."""
@@ -215,11 +227,20 @@ def topic_places(name: str) -> tuple[_Place, ...]:
     return (*places, *(_Place(path, topic_id=ids[path]) for path in sorted(without_name)))
 
 
-def _named(body: Any, name: str) -> Iterator[_Named]:
-    for place in topic_places(name):
-        for struct in structs_at(body, place.path):
-            names = getattr(struct, place.name, None) if place.name else None
-            topic_id = getattr(struct, place.topic_id, _NO_ID) if place.topic_id else _NO_ID
+def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Named]:
+    """Return the topics that a message names; ``start`` is where its body begins in the payload.
+
+    Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
+    """
+    places = topic_places(name)
+    paths = [(*place.path, one) for place in places for one in (place.name, place.topic_id) if one]
+    schema = message(name).definition.schema(version)
+    spans = field_spans(schema, BoundedReader(payload, start, MOST_WALKED), paths, to_end=True)
+    for _, found in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span.value for span in found}
+        for place in places:
+            names = fields.get((*place.path, place.name))
+            topic_id = fields.get((*place.path, place.topic_id), _NO_ID)
             for one in names if isinstance(names, list) else [names]:
                 if one or topic_id != _NO_ID:
                     yield _Named(one or "", topic_id)

@@ -28,6 +28,9 @@ _NOTHING = Passed()
 class Passing(Protocol):
     """What goes on to the broker, and when: together it is all that came."""
 
+    holds: bool
+    """Whether requests wait here until they are whole."""
+
     def at_once(self, data: bytes) -> bytes:
         """Of bytes that just came."""
 
@@ -40,6 +43,8 @@ class Passing(Protocol):
 
 class AsTheyCome:
     """All goes on at once."""
+
+    holds = False
 
     def at_once(self, data: bytes) -> bytes:
         """As it is."""
@@ -56,6 +61,8 @@ class AsTheyCome:
 
 class Stamped:
     """Requests go on once they are whole, with the header tags that the stamper adds."""
+
+    holds = True
 
     def __init__(self, stamper: Stamper, statistics: TapStatistics) -> None:
         self._stamper = stamper

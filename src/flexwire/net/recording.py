@@ -11,7 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
-from flexwire.net.withholding import withheld, withheld_rest
+from flexwire.net.withholding import withheld, withheld_beginning, withheld_rest
 from flexwire.protocol.credentials import filler
 from flexwire.protocol.frames import framed
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.net.sampling import Uncaptured
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
-    from flexwire.protocol.frames import Frames
+    from flexwire.protocol.frames import Beginning, Frames
 
 log = logging.getLogger("flexwire.tap")
 
@@ -88,18 +88,42 @@ class Recorder:
         hidden = self._withholds and may_be_secret
         self._write(direction, filler(len(data)) if hidden else data, at_us)
 
-    def broken_off(self, direction: Direction, data: bytes, turn: Turn) -> None:
+    def broken_off(self, direction: Direction, frame: Beginning, turn: Turn) -> None:
         """Write what there is of a frame that will not be whole, and would be captured if it was.
 
         ``turn`` is what its conversation says of that.
         """
         self._statistics.broken_off += 1
         log.info("%s: a %s broke off", self._name, direction)
-        if self._kept is not None and not self._kept.takes_rest(data, turn):
+        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
-            data = withheld_rest(data, is_request=direction == "request")
-        self._write(direction, data)
+            data = withheld_rest(frame.data, is_request=direction == "request")
+            frame = frame._replace(data=data)
+        self._write_beginning(direction, frame, None)
+
+    def shortened(self, direction: Direction, frame: Beginning, turn: Turn, at_us: int) -> None:
+        """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
+        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
+            return
+        if self._withholds:
+            data = withheld_beginning(frame.data, turn, is_request=direction == "request")
+            if data is not frame.data:
+                self._statistics.withheld += 1
+                frame = frame._replace(data=data)
+        self._write_beginning(direction, frame, at_us)
+
+    def _write_beginning(self, direction: Direction, frame: Beginning, at_us: int | None) -> None:
+        if not frame.missing:
+            self._write(direction, frame.data, at_us)
+            return
+        self._statistics.shortened_frames += 1
+        self._statistics.shortened_bytes += frame.missing
+        try:
+            self._capture.send_beginning(direction, frame.data, frame.missing, at_us)
+        except CaptureError as error:
+            self._statistics.capture_failures += 1
+            log.error("%s: not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all
 
     def close(self, *, reset: bool, by_broker: bool) -> None:
         """Write how the connection ended."""

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
 from flexwire.net.handshakes import why
+from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_HELD_UNANSWERED
 from flexwire.net.rewriting import may_advertise, rewrite
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.frames import Frames, framed
-from flexwire.protocol.sasl import asks_for_tickets
+from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from flexwire.net.rewriting import Route
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
+    from flexwire.protocol.frames import Beginning, FrameRoom
 
 log = logging.getLogger("flexwire.tap")
 
 # A frame's length and the correlation id, by which a response is known.
 _RESPONSE_HEAD: Final = 8
+_SHORTENED: Final = "only its beginning was kept"
 # A TLS record of the handshake, version 3.x: as a frame's length it would be 369 million.
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
@@ -59,6 +63,7 @@ class Relay:
         route: Route,
         statistics: TapStatistics,
         frame_limit: int,
+        room: FrameRoom,
         name: str,
     ) -> None:
         self.name = name
@@ -70,9 +75,9 @@ class Relay:
         self._passing = passing
         self._route = route
         self._statistics = statistics
-        self._conversation = Conversation()
-        self._requests = FrameSplitter(frame_limit)
-        self._responses = FrameSplitter(frame_limit)
+        self._conversation = Conversation(FEWEST_IN_FLIGHT, most_read=MOST_DECODED)
+        self._requests = FrameSplitter(frame_limit, room, MOST_HELD_UNANSWERED)
+        self._responses = FrameSplitter(frame_limit, room)
         self._requests_are_frames = True
         self._responses_are_frames = True
         self._first_bytes = b""
@@ -96,6 +101,8 @@ class Relay:
         finally:
             self._finish()
             self._finish_capture(reset=was_reset)
+            self._requests.clear()
+            self._responses.clear()
 
     def _finish(self, *, was_reset: bool = False) -> None:
         if not self._over.done():
@@ -118,7 +125,9 @@ class Relay:
             self._broker.write(self._passing.rest(whole))
             self._recorder.piece("request", whole, at_us, may_be_secret=False)
         else:
-            self._take_requests(data, at_us)
+            rest = self._skip_request(data, at_us) if self._requests.is_shortened else data
+            if rest:
+                self._take_requests(rest, at_us)
 
     def _let_go(self, at_us: int) -> None:
         """Pass on and capture what came of a response that is not a frame's after all."""
@@ -141,6 +150,24 @@ class Relay:
             rest = self._requests.pending
             self._broker.write(self._passing.rest(rest))
             self._record_piece("request", rest, at_us)
+            self._requests.clear()
+        elif self._requests.is_too_long:
+            if self._passing.holds:
+                self._broker.write(self._passing.rest(self._requests.pending))
+                self._statistics.unstamped_too_large += 1
+            self._requests.shorten()
+
+    def _skip_request(self, data: bytes, at_us: int) -> bytes:
+        """Pass on what belongs to a request that is not kept; return what follows it."""
+        over, rest = self._requests.skip(data)
+        self._broker.write(self._passing.rest(data[: len(data) - len(rest)]))
+        if over is not None:
+            self._statistics.requests += 1
+            self._recorder.shortened("request", over, self._shortened_request(over), at_us)
+        return rest
+
+    def _shortened_request(self, frame: Beginning) -> Turn:
+        return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, told: str, reason: str) -> None:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
@@ -182,7 +209,9 @@ class Relay:
         self._statistics.response_bytes += len(data)
         self._has_answered = True
         if self._responses_are_frames:
-            self._take_responses(data, at_us)
+            rest = self._skip_response(data, at_us) if self._responses.is_shortened else data
+            if rest:
+                self._take_responses(rest, at_us)
         else:
             self._client.write(data)
             self._record_piece("response", data, at_us)
@@ -225,6 +254,32 @@ class Relay:
         if is_over:
             self._responses_are_frames = False
             self._record_piece("response", self._responses.pending, at_us)
+            self._responses.clear()
+        elif self._responses.is_too_long:
+            self._shorten_response()
+
+    def _shorten_response(self) -> None:
+        pending = self._responses.pending_length
+        if self._passed_on < pending:
+            # One that may advertise addresses was held.
+            self._client.write(self._responses.peek(self._passed_on, pending))
+            self._passed_on = pending
+            self._statistics.too_long_to_rewrite += 1
+        self._responses.shorten()
+
+    def _skip_response(self, data: bytes, at_us: int) -> bytes:
+        """Pass on what belongs to a response that is not kept; return what follows it."""
+        over, rest = self._responses.skip(data)
+        self._client.write(data[: len(data) - len(rest)])
+        self._passed_on = self._responses.pending_length
+        if over is not None:
+            self._statistics.responses += 1
+            turn = self._shortened_response(over)
+            self._recorder.shortened("response", over, turn, at_us)
+        return rest
+
+    def _shortened_response(self, frame: Beginning) -> Turn:
+        return self._conversation.damaged_response(_SHORTENED, frame.payload, is_placed=True)
 
     def _is_held(self, pending: int) -> bool:
         if self._passed_on:
@@ -235,6 +290,10 @@ class Relay:
         return request is not None and may_advertise(request)
 
     def _look_at_answer(self, turn: Turn) -> None:
+        if turn.request is not None and not is_before_login(turn.request):
+            # A broker that asks for a login answers nothing else before it.
+            self._requests.most_kept = None
+            self._conversation.in_flight = DEFAULT_IN_FLIGHT
         if turn.error is not None:
             self._statistics.unpaired += 1
             self._say_once("passed on what is not a response", turn.error)
@@ -331,11 +390,10 @@ class Relay:
         self._recorder.piece(direction, data, at_us, may_be_secret=not is_sure)
 
     def _finish_capture(self, *, reset: bool) -> None:
-        conversation = self._conversation
-        if self._requests_are_frames and (rest := self._requests.pending):
-            self._recorder.broken_off("request", rest, conversation.request(rest[PREFIX_LENGTH:]))
-        if self._responses_are_frames and (rest := self._responses.pending):
-            self._recorder.broken_off("response", rest, conversation.response(rest[PREFIX_LENGTH:]))
+        if self._requests_are_frames and (rest := self._requests.rest()) is not None:
+            self._recorder.broken_off("request", rest, self._shortened_request(rest))
+        if self._responses_are_frames and (rest := self._responses.rest()) is not None:
+            self._recorder.broken_off("response", rest, self._shortened_response(rest))
         self._recorder.close(reset=reset, by_broker=self._broker_left())
 
     def _broker_left(self) -> bool:

@@ -39,6 +39,7 @@ class TapOptions(TypedDict, total=False):
     max_bytes: int
     prefix: str
     frame_limit: int
+    most_held: int
     advertised_host: str | None
     keep_addresses: bool
     stamping: Stamping | None

@@ -49,5 +49,12 @@ class Uncaptured:
             self.statistics.unsampled_frames += frames
             self.statistics.unsampled_bytes += len(data)
 
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Count what passes of a frame that was not kept whole."""
+        self.send(direction, data, timestamp_us)
+        self.statistics.unsampled_bytes += missing
+
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
         """Nothing is to be ended."""

@@ -56,6 +56,8 @@ class TapStatistics:
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0
     """Responses that may advertise addresses but did not decode; passed on unchanged."""
+    too_long_to_rewrite: int = 0
+    """The same that were passed on before they were whole, because too much was held."""
     not_rerouted: int = 0
     """Advertised addresses that stayed as they are, because no listener could be opened."""
     stamped: int = 0
@@ -72,6 +74,11 @@ class TapStatistics:
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""
+    shortened_frames: int = 0
+    """Frames that were passed on and of which the capture has only the beginning, because more was
+    held than may be: see `flexwire.net.limits`."""
+    shortened_bytes: int = 0
+    """The bytes of them that are not in the capture."""
     not_captured: int = 0
     """Connections closed at once, because their capture could not be begun."""
     unended: int = 0
@@ -116,4 +123,6 @@ class TapStatistics:
     @property
     def is_captured(self) -> bool:
         """Whether all that passed is in the capture."""
-        return not (self.capture_failures or self.not_captured or self.unended)
+        return not (
+            self.capture_failures or self.not_captured or self.unended or self.shortened_frames
+        )

@@ -11,6 +11,7 @@ from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter
 from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
 from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.net.host_port import HostPort
+from flexwire.net.limits import MOST_HELD
 from flexwire.net.listeners import Listeners
 from flexwire.net.openmetrics import openmetrics
 from flexwire.net.ports import PortRange, StablePorts
@@ -47,6 +48,10 @@ class Tap:
     by TLS (SNI), or the address in ``listen``. A tap that stands beside each broker, at the
     broker's own name and port, is to ``keep_addresses`` as they are.
 
+    Of frames that are not yet whole at most ``most_held`` bytes are held, over all connections.
+    Beyond that frames pass, and the capture has only their beginning; both are counted
+    (`TapStatistics.shortened_frames`).
+
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
     one capture file, and ``keep`` how much of this run's stays there. With ``ports`` brokers'
     listeners are in that range, and in the next run at the same ports, by a file in ``out``. Of all
@@ -67,6 +72,7 @@ class Tap:
         max_bytes: int = DEFAULT_FILE_BYTES,
         prefix: str = "tap",
         frame_limit: int = DEFAULT_FRAME_LIMIT,
+        most_held: int = MOST_HELD,
         security: TapSecurity = PLAIN,
         advertised_host: str | None = None,
         keep_addresses: bool = False,
@@ -84,6 +90,8 @@ class Tap:
             max_bytes=max_bytes,
             prefix=prefix,
             frame_limit=frame_limit,
+            most_held=to_int(most_held, "most_held", least=1)
+            // to_int(processes, "processes", least=1),
             security=security,
             advertised_host=advertised_host,
             keep_addresses=keep_addresses,
@@ -95,7 +103,7 @@ class Tap:
         self._ports = ports
         self._listeners = Listeners(self._accepted)
         self._carrier: Carries = Carrier(self._how, self._listeners.port_for)
-        if to_int(processes, "processes", least=1) > 1:
+        if processes > 1:
             self._carrier = Processes(self._how, processes, self._listeners.port_for)
         self._accepted_count = 0
 

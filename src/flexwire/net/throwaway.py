@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import tempfile
 from contextlib import closing
 from datetime import timedelta
 from ipaddress import ip_address
@@ -44,8 +46,9 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
 
     The authority's own key is not kept. Files of an earlier run are taken as they are, if they
-    hold for these hosts: then clients need not be told anew. Only their owner may read the key.
-    Raises `TlsError`, and `MissingExtraError` without the package cryptography.
+    hold for these hosts: then clients need not be told anew. Only their owner may read them. All
+    three are made, or none; nothing is written over, and no link is followed. Raises `TlsError`,
+    and `MissingExtraError` without the package cryptography.
     """
     with needed_by("a throwaway CA", "tls"):
         from flexwire.net.authority import Authority, holds_for  # noqa: PLC0415 - may be missing
@@ -62,10 +65,26 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
         made.ca.parent.mkdir(parents=True, exist_ok=True)
         authority = Authority(_NAME, _LIFETIME)
         chain, key = authority.certificate("flexwire tap", hosts)
-        with closing(create_private_file(made.key)) as file:
-            file.write(key)
-        made.ca.write_bytes(authority.pem)
-        made.certificate.write_bytes(chain)
+        _write_all({made.key: key, made.ca: authority.pem, made.certificate: chain})
     except (OSError, ValueError) as error:
         raise TlsError(f"{directory}: no throwaway CA: {error}") from error
     return made
+
+
+def _write_all(contents: dict[Path, bytes]) -> None:
+    """Write new files, all or none; `FileExistsError` where one is there, or a link of its name."""
+    written: list[Path] = []
+    directory = next(iter(contents)).parent
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=directory) as drafts:
+        try:
+            for path, content in contents.items():
+                draft = Path(drafts, path.name)
+                with closing(create_private_file(draft)) as file:
+                    file.write(content)
+                # Unlike a rename, it takes no other file's place and follows no link.
+                os.link(draft, path)
+                written.append(path)
+        except BaseException:
+            for path in written:
+                path.unlink(missing_ok=True)
+            raise

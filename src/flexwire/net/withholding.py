@@ -1,7 +1,8 @@
 """Keeps credentials out of a capture: asterisks stand in their place, and every length stays.
 
-What is a credential is `flexwire.protocol.credentials`' to say, as for tables and the report; what
-may be one and does not decode is filled as a whole, while its connection may be authenticating.
+`flexwire.protocol.credentials` says what a credential is, as for tables and the report. A body that
+may hold one and does not decode is filled as a whole, while its connection may be authenticating.
+So is a body of more than `flexwire.net.limits.MOST_DECODED` bytes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.net.limits import MOST_DECODED, beginning
 from flexwire.protocol import is_believable, parse_response
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
     carries_credentials,
     filler,
     hides_credentials,
+    may_hide_credentials,
     withhold,
 )
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -45,7 +48,7 @@ def withheld(payload: bytes, turn: Turn) -> bytes:
         name, version, start = request.message_name, request.api_version, request.body_offset
     else:
         try:
-            frame = parse_response(payload, request.api_key, request.api_version)
+            frame = parse_response(beginning(payload), request.api_key, request.api_version)
         except _UNREADABLE:
             return payload[:_RESPONSE_HEAD] + filler(len(payload) - _RESPONSE_HEAD)
         name, version, start = frame.message_name, frame.body_version, frame.body_offset
@@ -66,9 +69,27 @@ def withheld_rest(data: bytes, *, is_request: bool) -> bytes:
     return data[:head] + filler(len(data) - len(data[:head]))
 
 
+def withheld_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
+    """Return the beginning of a frame for the capture, its length before it; itself if it is safe.
+
+    A request's header stays, as it holds no credential. What follows it stays where neither the
+    message nor the connection may carry one.
+    """
+    request = turn.request
+    if request is None or not is_believable(request):
+        return withheld_rest(data, is_request=is_request)
+    if not turn.is_guarded and not may_hide_credentials(request.message_name):
+        return data
+    head = data[: PREFIX_LENGTH + (request.body_offset if is_request else _RESPONSE_HEAD)]
+    return head + filler(len(data) - len(head))
+
+
 def _body(payload: bytes, name: str, version: int, start: int, *, is_guarded: bool) -> bytes | None:
-    """What stands for a message's body and what follows it; None: itself."""
+    """Return what stands for a message's body and what follows it; None stands for itself."""
     hidden = filler(len(payload) - start)
+    if len(payload) > MOST_DECODED:
+        # To find out which of a million configurations are secret takes too long here.
+        return hidden
     try:
         body, end = message(name).decode_prefix(payload, version, start)
     except (CodecError, UnknownMessageError):

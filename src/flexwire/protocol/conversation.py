@@ -15,17 +15,20 @@ elsewhere; here only where it takes one to say whether the request is answered.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT, InFlight
-from flexwire.protocol.requests import RequestFrame, read_request
 from flexwire.protocol.responses import parse_correlation_id
 from flexwire.protocol.sasl import Authentication, SaslExchange
 from flexwire.schema.catalog import catalog
 from flexwire.wire.reader import Reader
+from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
+
+if TYPE_CHECKING:
+    from flexwire.protocol.requests import RequestFrame
 
 ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
 """The one request that may expect no response, and its field which then is 0."""
@@ -37,10 +40,12 @@ class Turn(NamedTuple):
     """What a frame is in its conversation.
 
     ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
-    decoded; "unread" was not understood, for the reason ``error``. ``request`` is the request
-    itself, or the one that a response answers: None where no such request waits. ``pair`` is what
-    a request and its response have in common, None for a request that expects no response.
-    ``is_guarded``: the bytes may be those of a credential, unless they decode (`Authentication`).
+    decoded; "unread" was not understood, or is damaged, for the reason ``error``. ``request`` is
+    the request itself, or the one that a response answers: None where no such request waits.
+    ``pair`` is what a request and its response have in common, None for a request that expects no
+    response. A damaged frame has ``request``, ``correlation_id`` and ``pair`` too where its header
+    can be read. ``is_guarded``: the bytes may be those of a credential, unless they decode
+    (`Authentication`).
     """
 
     kind: Literal["request", "response", "token", "unread"]
@@ -79,12 +84,20 @@ class Conversation:
     """
 
     def __init__(
-        self, in_flight: int = DEFAULT_IN_FLIGHT, authentication: Authentication | None = None
+        self,
+        in_flight: int = DEFAULT_IN_FLIGHT,
+        authentication: Authentication | None = None,
+        most_read: int | None = None,
     ) -> None:
-        """Begin; ``authentication`` is what is known of it from earlier frames."""
+        """Begin; ``authentication`` is what is known of it from earlier frames.
+
+        ``most_read`` bounds how many bytes of a frame become objects, for a caller that must not
+        stop: a longer request is understood by its header and by the beginning of its body.
+        """
         self.unpaired = 0
         self._exchange = SaslExchange()
         self.authentication = authentication or Authentication()
+        self._most_read = most_read
         self._asked: InFlight[_Asked] = InFlight(in_flight)
         self._early: InFlight[_Early] = InFlight(in_flight)
         self._pairs = 0
@@ -94,6 +107,15 @@ class Conversation:
     def forgotten(self) -> int:
         """How many requests gave up waiting."""
         return self._asked.forgotten
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests may wait."""
+        return self._asked.most
+
+    @in_flight.setter
+    def in_flight(self, most: int) -> None:
+        self._asked.most = most
 
     def unanswered(self) -> list[RequestFrame]:
         """The requests that wait for their response, oldest first."""
@@ -117,30 +139,29 @@ class Conversation:
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
         """Take in a frame of the client; if it expects a response, wait for that."""
         seen = self._moment(seen)
+        is_whole = self._most_read is None or len(payload) <= self._most_read
+        known = payload if is_whole else payload[: self._most_read]
         try:
-            request = self._exchange.parse(payload)
+            request = self._exchange.parse(known)
         except _UNREADABLE as error:
             return self._unread(None, payload, str(error))
-        self.authentication.see(request, payload, is_whole=True)
+        self.authentication.see(request, payload, is_whole=is_whole)
         if request is None:
-            pair = self._new_pair()
-            self._asked.add(None, _Asked(pair, None))
-            return Turn("token", self._is_guarded, pair=pair)
-        correlation_id, answered = request.correlation_id, None
-        if expects_response(request, payload):
-            answered = self._answered_early(correlation_id, seen)
-            if answered is None:
-                answered = self._new_pair()
-                self._asked.add(correlation_id, _Asked(answered, request))
-        return Turn("request", self._is_guarded, request, correlation_id, answered)
+            return Turn("token", self._is_guarded, pair=self._wait_for_token())
+        is_answered = expects_response(request, known, is_whole=is_whole)
+        pair = self._wait(request, seen) if is_answered else None
+        return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
         """Take in a frame of the broker; the request that it answers waits no more."""
         seen = self._moment(seen)
         try:
-            correlation_id, asked = self._find(payload)
+            return self._respond(payload, seen)
         except FrameError as error:
             return Turn("unread", self._is_guarded, error=str(error))
+
+    def _respond(self, payload: bytes, seen: int) -> Turn:
+        correlation_id, asked = self._find(payload)
         self._asked.take(correlation_id)
         if asked is None:
             self.unpaired += 1
@@ -154,25 +175,43 @@ class Conversation:
             self._asked.take(None)
         return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
 
-    def damaged_request(self, payload: bytes, reason: str, *, is_placed: bool) -> Turn:
+    def damaged_request(
+        self, payload: bytes, reason: str, seen: int | None = None, *, is_placed: bool
+    ) -> Turn:
         """Take in what is left of a frame of the client; if it ``is_placed``, from its header on.
 
-        Its response is not waited for. The ``request`` is given where its header can be read, and
-        is of a released version: other bytes must not be taken for one.
+        Where its header can be read, and is of a released version, it is the ``request``, and its
+        response is waited for. Other bytes must not be taken for a request.
         """
-        request = None
-        if is_placed:
-            try:
-                request = read_request(payload)
-            except _UNREADABLE:
-                pass
-            else:
-                request = request if is_released(request.api_key, request.api_version) else None
-        return self._unread(request, payload, reason)
+        seen = self._moment(seen)
+        if not is_placed:
+            return self._unread(None, payload, reason)
+        try:
+            request = self._exchange.parse(payload)
+        except _UNREADABLE:
+            return self._unread(None, payload, reason)
+        if request is None:
+            self._wait_for_token()
+        if request is None or not is_released(request.api_key, request.api_version):
+            return self._unread(None, payload, reason)
+        is_answered = expects_response(request, payload, is_whole=False)
+        pair = self._wait(request, seen) if is_answered else None
+        turn = self._unread(request, payload, reason)
+        return turn._replace(correlation_id=request.correlation_id, pair=pair)
 
-    def damaged_response(self, reason: str) -> Turn:
-        """Take in what is left of a frame of the broker; its request goes on waiting."""
-        return Turn("unread", self._is_guarded, error=reason)
+    def damaged_response(
+        self, reason: str, payload: bytes = b"", seen: int | None = None, *, is_placed: bool = False
+    ) -> Turn:
+        """Take in what is left of a frame of the broker; if it ``is_placed``, from its header on.
+
+        Where its header can be read, the request that it answers waits no more.
+        """
+        seen = self._moment(seen)
+        unread = Turn("unread", self._is_guarded, error=reason)
+        if not is_placed or len(payload) < CORRELATION_ID_SIZE:
+            return unread
+        turn = self._respond(payload, seen)
+        return unread if turn.kind == "token" else turn._replace(kind="unread", error=reason)
 
     def expected(self, head: bytes) -> RequestFrame | None:
         """The request that a response with these first bytes will answer; None if none waits.
@@ -190,6 +229,20 @@ class Conversation:
     def _moment(self, seen: int | None) -> int:
         self._frames += 1
         return self._frames if seen is None else seen
+
+    def _wait(self, request: RequestFrame, seen: int) -> int:
+        """Let a request wait, unless its response came before it; return its pair."""
+        pair = self._answered_early(request.correlation_id, seen)
+        if pair is None:
+            pair = self._new_pair()
+            kept = request if self._most_read is None else request.without_header()
+            self._asked.add(request.correlation_id, _Asked(pair, kept))
+        return pair
+
+    def _wait_for_token(self) -> int:
+        pair = self._new_pair()
+        self._asked.add(None, _Asked(pair, None))
+        return pair
 
     def _new_pair(self) -> int:
         self._pairs += 1
@@ -220,30 +273,34 @@ class Conversation:
         return (None, token) if asked is None and token is not None else (correlation_id, asked)
 
 
-def expects_response(request: RequestFrame, payload: bytes) -> bool:
-    """Whether a broker answers the request: always, but for a Produce with acks 0.
+def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
+    """Return whether a broker answers the request: always, but for a Produce with acks 0.
 
-    A Produce request that does not decode counts as one that is answered.
+    A Produce request that does not decode counts as one that is answered. Unless it ``is_whole``,
+    the payload is what is known of its start, and acks decide if they can be read.
     """
-    if request.message_name != ASKS_FOR_RESPONSE[0] or _says_otherwise(request, payload):
+    if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True
+    acks = _acks(request, payload)
+    if acks != 0 or not is_whole:
+        # What comes after acks changes nothing, or is not known.
+        return acks != 0
     kind = message(request.message_name)
     try:
-        produce: Any
-        produce, _ = kind.decode_prefix(payload, request.api_version, request.body_offset)
+        kind.decode_prefix(payload, request.api_version, request.body_offset)
     except (CodecError, UnknownMessageError):
         return True
-    return bool(produce.acks != 0)
+    return False
 
 
-def _says_otherwise(request: RequestFrame, payload: bytes) -> bool:
-    """Whether the field that is to be 0 is not: all that comes after it then changes nothing."""
+def _acks(request: RequestFrame, payload: bytes) -> int | None:
+    """Return the field that is 0 where no response is wanted; None if it cannot be read."""
     if request.api_version not in catalog().entry(request.message_name).versions:
-        return False
+        return None
     reader = Reader(payload, request.body_offset)
     with suppress(DecodeError):
         for field in message(request.message_name).definition.schema(request.api_version).inline:
             value = field.type.read(reader)
             if field.name == ASKS_FOR_RESPONSE[1]:
-                return bool(value != 0)
-    return False
+                return int(value)
+    return None

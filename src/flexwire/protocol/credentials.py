@@ -128,6 +128,8 @@ _OF_MESSAGE: Final = {
     name: tuple(one for one in CREDENTIALS if one.message_name == name)
     for name in {one.message_name for one in CREDENTIALS}
 }
+# What asks for records, those of the cluster's metadata among them.
+_FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
 # Requests that carry credentials, or whose responses do.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
 
@@ -153,9 +155,18 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
     """
     if message_name in _HIDING:
         return True
-    if message_name != "FetchRequest":
+    if message_name != _FETCHES:
         return False
     return METADATA_TOPIC.encode() in payload or METADATA_TOPIC_ID.bytes in payload
+
+
+def may_hide_credentials(message_name: str) -> bool:
+    """Return whether `hides_credentials` holds for some request of that name.
+
+    >>> may_hide_credentials("FetchRequest"), may_hide_credentials("ProduceRequest")
+    (True, False)
+    """
+    return message_name in _HIDING or message_name == _FETCHES
 
 
 def withhold(message: Message, *, keep_length: bool = False) -> int:

@@ -17,9 +17,13 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 DEFAULT_FRAME_LIMIT: Final = 104_857_600
 
 _LENGTH: Final = struct.Struct(">i")
-# Pieces shorter than this are joined, until they are so many bytes together.
-_SMALL: Final = 4096
-_ENOUGH: Final = 64 * 1024
+# Pieces shorter than this are joined, until they are so many bytes together. TLS gives out 16 KiB
+# at once, each in a block of memory that was made for more.
+_SMALL: Final = 64 * 1024
+_ENOUGH: Final = 1024 * 1024
+
+BEGINNING_BYTES: Final = 4096
+"""What is kept of a frame that is not kept whole: its length, its header and some of its body."""
 
 
 def begins_with_length(data: bytes) -> bool:
@@ -49,6 +53,40 @@ class Frames(NamedTuple):
     payloads: list[bytes]
 
 
+class Beginning(NamedTuple):
+    """A frame of which only the first bytes were kept, its length among them.
+
+    ``missing`` bytes followed them.
+    """
+
+    data: bytes
+    missing: int
+
+    @property
+    def payload(self) -> bytes:
+        """What was kept of the frame's payload."""
+        return self.data[PREFIX_LENGTH:]
+
+
+class FrameRoom:
+    """What all connections together hold of frames that are not yet whole, in bytes.
+
+    The bound of one connection does not bound a thousand. ``limit`` is not enforced here: whoever
+    holds a frame while the room ``is_full`` shortens it (`FrameSplitter.shorten`).
+    """
+
+    __slots__ = ("held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more is held than may be."""
+        return self.held > self.limit
+
+
 _NOTHING: Final = Frames(b"", [])
 
 
@@ -60,6 +98,9 @@ class FrameSplitter:
     out, `error` is set, and every later `feed` raises it. The bytes from that length on stay in
     `pending`.
 
+    What it holds counts in the ``room``, if one is given. The caller may keep only the beginning of
+    a frame that `is_too_long`: after `shorten`, bytes go through `skip` until that frame ends.
+
     >>> splitter = FrameSplitter()
     >>> splitter.feed(b"\0\0\0\2hi\0\0\0\3m")
     [b'hi']
@@ -67,14 +108,24 @@ class FrameSplitter:
     b'\x00\x00\x00\x03m'
     """
 
-    def __init__(self, limit: int = DEFAULT_FRAME_LIMIT) -> None:
+    def __init__(
+        self,
+        limit: int = DEFAULT_FRAME_LIMIT,
+        room: FrameRoom | None = None,
+        most_kept: int | None = None,
+    ) -> None:
         self.limit = limit
+        self.most_kept = most_kept
+        """Bytes of one frame that are kept; None for all."""
+        self._room = FrameRoom(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
         # As they came, and joined when the frame is whole: a buffer that grows is copied each time.
         self._parts: list[bytes | bytearray] = []
         self._length = 0
         # Bytes of `pending` before which nothing can be said.
         self._wanted = PREFIX_LENGTH
+        # Bytes of the frame that came and are not in the parts.
+        self._missing = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take in bytes; give out the payloads, without length, of the frames now complete.
@@ -118,13 +169,52 @@ class FrameSplitter:
     def _hold(self, data: bytes, start: int) -> None:
         """Keep what follows the frames that were cut from ``data``, which has all that came."""
         if start or not self._parts:
-            self._parts.clear()
-            self._length = 0
+            self.clear()
             if start < len(data):
                 self._add(data[start:])
 
+    def clear(self) -> None:
+        """Forget what is held, and give its room back."""
+        self._room.held -= self._length
+        self._parts.clear()
+        self._length = self._missing = 0
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether more is held of a frame than may be: of this one, or of all together."""
+        if self._length <= BEGINNING_BYTES or self.error is not None:
+            return False
+        return self._room.is_full or (self.most_kept is not None and self._length > self.most_kept)
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether only the beginning of the frame that is not yet complete is kept."""
+        return self._missing > 0
+
+    def shorten(self) -> None:
+        """Keep only the beginning of the frame that is not yet complete; see `skip`."""
+        beginning, length = self.peek(0, BEGINNING_BYTES), self._length
+        self.clear()
+        self._add(beginning)
+        self._missing = length - len(beginning)
+
+    def skip(self, data: bytes) -> tuple[Beginning | None, bytes]:
+        """Take in bytes while the frame `is_shortened`, and keep none of them.
+
+        Returns the frame once it is over, and the bytes that follow it.
+        """
+        left = self._wanted - self.pending_length
+        if len(data) < left:
+            self._missing += len(data)
+            return None, b""
+        over = Beginning(self.pending, self._missing + left)
+        self.clear()
+        self._wanted = PREFIX_LENGTH
+        return over, data[left:]
+
     def _add(self, data: bytes) -> None:
         self._length += len(data)
+        self._room.held += len(data)
         last = self._parts[-1] if self._parts else None
         if len(data) >= _SMALL:
             self._parts.append(data)
@@ -136,13 +226,17 @@ class FrameSplitter:
 
     @property
     def pending(self) -> bytes:
-        """The bytes of the frame that is not yet complete, its length included."""
+        """What is kept of the frame that is not yet complete, its length included."""
         return b"".join(self._parts)
 
     @property
     def pending_length(self) -> int:
-        """How many bytes `pending` has, without copying them."""
-        return self._length
+        """How many bytes of the frame that is not yet complete came, kept or not."""
+        return self._length + self._missing
+
+    def rest(self) -> Beginning | None:
+        """Return what is kept of the frame that is not yet complete; None where none has begun."""
+        return Beginning(self.pending, self._missing) if self._length else None
 
     def peek(self, start: int, stop: int) -> bytes:
         """A part of `pending`."""

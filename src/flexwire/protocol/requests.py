@@ -8,7 +8,7 @@ alone (`flexwire.protocol.conversation`).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 # Every version of the request header begins so: api key, api version, correlation id.
 _HEAD: Final = struct.Struct(">hhi")
+# Bytes; most client ids are shorter.
+_SHORT_HEADER: Final = 256
 _KEY_AND_VERSION: Final = struct.Struct(">hh")
 
 
@@ -46,6 +48,15 @@ class RequestFrame:
     def api_name(self) -> str:
         """The request's name without the suffix, as "Produce"."""
         return self.message_name.removesuffix("Request")
+
+    def without_header(self) -> RequestFrame:
+        """Return the same without what a client may make long: its id and its header's tags.
+
+        A frame with a short header is returned itself.
+        """
+        if self.body_offset <= _SHORT_HEADER:
+            return self
+        return replace(self, client_id=None, header=type(self.header)())
 
 
 def parse_request(payload: bytes) -> RequestFrame:

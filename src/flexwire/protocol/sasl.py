@@ -132,3 +132,8 @@ def begins_raw_tokens(request: RequestFrame) -> bool:
 def is_sasl(request: RequestFrame) -> bool:
     """Whether a request is a part of authentication by SASL."""
     return request.message_name in {HANDSHAKES, AUTHENTICATES}
+
+
+def is_before_login(request: RequestFrame) -> bool:
+    """Return whether a broker that asks for a login answers the request without one."""
+    return request.message_name == NEGOTIATES or is_sasl(request)

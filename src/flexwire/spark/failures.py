@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import subprocess
-import tempfile
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from flexwire.errors import AnalysisError
+from flexwire.spark.scratch import LOCAL_DIRS, local_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,8 +145,8 @@ def analysis_error(
         return AnalysisError(f"{stage}: {text[ours.end() :]}")
     if _DISK_FULL in text:
         return AnalysisError(
-            f"{stage}: a disk is full, that of the output or where Spark keeps what it is at "
-            f"(SPARK_LOCAL_DIRS, or else {tempfile.gettempdir()}): {text}"
+            f"{stage}: a disk is full: that of the output, or that of {local_directory()}, where "
+            f"Spark keeps what it is at ({LOCAL_DIRS} or TMPDIR puts it elsewhere): {text}"
         )
     return AnalysisError(f"{stage}: Spark failed with {text}")
 

@@ -5,12 +5,9 @@ Here Java is found, the terminal is quiet, and nothing listens but on loopback.
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ from pyspark.sql.functions import spark_partition_id
 from flexwire.errors import ArgumentError, JavaError
 from flexwire.spark.java import find_java, without_vector
 from flexwire.spark.progress import is_connect
+from flexwire.spark.scratch import keep_in, scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -223,16 +221,21 @@ def _quiet_java() -> Path:
 
 
 def _start_settings(memory: str) -> dict[str, str]:
-    scratch = tempfile.mkdtemp(prefix="flexwire-spark-")
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = scratch_directory()
     log = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
     return {
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
-        "spark.sql.warehouse.dir": Path(scratch, "warehouse").as_uri(),
+        "spark.driver.extraJavaOptions": " ".join(map(_quoted, options)),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _quoted(option: str) -> str:
+    """Return an option of Java as Spark splits options: at spaces that stand in no quotes."""
+    return f'"{option}"' if " " in option else option
 
 
 def _local_settings(threads: int) -> dict[str, str]:

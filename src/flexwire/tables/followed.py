@@ -18,7 +18,9 @@ from flexwire.capture.assembly import FrameAssembler
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
+from flexwire.capture.columns.turns_objects import FrameReader, OneConnection
 from flexwire.capture.evidence import Evidence
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import ends_of
 from flexwire.tables.wanted import FRAMES, RECORDS
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.columns.frames import FrameColumns
     from flexwire.capture.columns.segments import SegmentColumns
-    from flexwire.capture.columns.turns import Facts
+    from flexwire.capture.columns.turns import Facts, Said
     from flexwire.capture.connections import CapturedConnection
     from flexwire.tables.frames import Software
     from flexwire.tables.run_rows import Rows
@@ -55,7 +57,8 @@ class Step:
 
     Of each row ``is_proven`` says whether its connection had shown that it is Kafka,
     ``is_introduced`` whether its client had said its software, if it does so here, and ``told``
-    which of the ``names`` of topics were known.
+    which of the ``names`` of topics were known. ``early`` has what requests say that are cut, of
+    responses that are whole, by connection and the response's index.
     """
 
     frames: FrameColumns
@@ -67,6 +70,7 @@ class Step:
     is_proven: Array
     is_introduced: Array
     told: Array
+    early: dict[str, dict[int, Said]]
 
 
 class Followed:
@@ -75,7 +79,7 @@ class Followed:
     def __init__(self, asked: Asked, wanted: Wanted) -> None:
         self._asked = asked
         self._wanted = wanted
-        self._flows = Flows(brokers=asked.brokers)
+        self._flows = Flows(brokers=asked.brokers, endless=True)
         self._turns = Turns(show_credentials=asked.show_credentials)
         self._software: dict[str, Software] = {}
         self._names: dict[str, str] = {}
@@ -128,6 +132,7 @@ class Followed:
             is_proven,
             is_introduced,
             told,
+            self._early(frames, facts),
         )
         for name in ended:
             self._turns.end(name)
@@ -158,7 +163,7 @@ class Followed:
         for number in np.unique(segments.key).tolist() if self._forgotten else ():
             ordinal = self._forgotten.pop(segments.keys[number], None)
             if ordinal is not None:
-                assembler = FrameAssembler(brokers=self._asked.brokers)
+                assembler = FrameAssembler(brokers=self._asked.brokers, endless=True)
                 assembler.go_on_after(ordinal)
                 self._flows.adopt(segments.keys[number], assembler, ())
 
@@ -170,6 +175,25 @@ class Followed:
             return Judgement(is_kafka, True, ended.seen_from_start)
         assembler = self._flows.assembler(key_of(name))
         return Judgement(is_kafka, True, assembler.seen_from_start(name))
+
+    def _early(self, frames: FrameColumns, facts: Facts) -> dict[str, dict[int, Said]]:
+        """Return what is known of the requests that come after their responses here."""
+        early = self._turns.take_early()
+        unpaired = np.flatnonzero(facts.kind == L.UNPAIRED)
+        for place in np.unique(frames.connection[unpaired]).tolist():
+            name = frames.connections[place]
+            cut = self._flows.take_back(key_of(name)).cut_requests(name)
+            if not cut:
+                continue
+            one = OneConnection(FrameReader())
+            for request in cut:
+                one.read(request)
+            for row in unpaired[frames.connection[unpaired] == place].tolist():
+                response = frames.frame(row)
+                _, said, _ = one.read(response)
+                if said is not None and said.time_us <= response.timestamp_us:
+                    early.setdefault(name, {}).setdefault(response.index, said)
+        return early
 
     def _prove(self, frames: FrameColumns) -> Array:
         """Say of each row whether its connection has shown by then that it is Kafka."""
@@ -240,7 +264,8 @@ def rows_of(
             }
         if not code & 1:
             software = {name: one for name, one in software.items() if name not in step.introduced}
-        batch = paired(frames, facts, Told(judgements), show_credentials=asked.show_credentials)
+        told = Told(judgements, early=step.early)
+        batch = paired(frames, facts, told, show_credentials=asked.show_credentials)
         # A response comes later.
         at = batch.schema.get_field_index("answered")
         batch = batch.set_column(at, "answered", pa.nulls(len(batch), pa.bool_()))

@@ -98,12 +98,14 @@ FRAMES = (
         "size", _LONG, "its bytes on the wire, with the four of its length", "in a request log"
     ),
     Column(
-        "latency_us", _LONG, "from its request's last byte to its own, in microseconds",
+        "latency_us", _LONG, "from its request's last byte to its own, in microseconds; of a frame "
+        "that the capture has only a part of, the last byte that was captured",
         f"of a request; {_NO_REQUEST}",
     ),
     Column(
         "answered", _FLAG, "whether the capture holds its response",
-        "of a response; of a request that expects none, or whose header was not read",
+        "of a response; of a request that expects none, or whose header was not read; where the "
+        "capture lacks a part of the request, and has no response to it",
     ),
     Column(
         "outcome", _STRING, '"decoded"; "lenient": the body breaks its spec, and decodes as '

@@ -60,6 +60,15 @@ class Reader:
         self.position += count
         return self.data[start : self.position]
 
+    def skip(self, count: int) -> None:
+        """Move past ``count`` bytes without copying them."""
+        if count > self.remaining:
+            raise self.error(f"declared length {count} but {self.remaining} bytes remain")
+        self.position += count
+
+    def visit(self, count: int) -> None:
+        """Hear how many elements or tagged fields are read or skipped next, one by one."""
+
     def unpack(self, layout: struct.Struct, name: str) -> tuple[int | float | bytes, ...]:
         """Read fixed-width big-endian values."""
         if layout.size > self.remaining:

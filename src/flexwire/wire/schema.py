@@ -18,7 +18,7 @@ from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_text
 from flexwire.errors import ArgumentError, CodecError, DecodeError, short
 from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.reader import Reader
-from flexwire.wire.tags import TagForm, read_tagged_fields, write_tagged_fields
+from flexwire.wire.tags import TagForm, read_tagged_fields, skip_tagged_fields, write_tagged_fields
 from flexwire.wire.types import Array, Type, checked_type
 from flexwire.wire.writer import Writer
 
@@ -230,6 +230,30 @@ class Schema(Type):
         if unknown:
             values[UNKNOWN_TAGGED_FIELDS] = unknown
 
+    def skip(self, reader: Reader) -> None:
+        if self.tags_lead:
+            skip_tagged_fields(reader, self.form)
+        for size, kind in self._skipped:
+            reader.skip(size)
+            if kind is not None:
+                kind.skip(reader)
+        if self.flexible and not self.tags_lead:
+            skip_tagged_fields(reader, self.form)
+
+    @cached_property
+    def _skipped(self) -> tuple[tuple[int, Type | None], ...]:
+        """What to skip: bytes of fixed size together, then a field that is none of them, if any."""
+        steps: list[tuple[int, Type | None]] = []
+        together = 0
+        for one in self.inline:
+            size = one.type.fixed_size
+            if size is None:
+                steps.append((together, one.type))
+                together = 0
+            else:
+                together += size
+        return (*steps, (together, None)) if together else tuple(steps)
+
     # Writing.
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
@@ -341,13 +365,21 @@ class NullableStruct(Type):
         return ("NULLABLE", self.schema.layout())
 
     def read(self, reader: Reader) -> dict[str, Any] | None:
+        return None if self.read_is_null(reader) else self.schema.read(reader)
+
+    def skip(self, reader: Reader) -> None:
+        if not self.read_is_null(reader):
+            self.schema.skip(reader)
+
+    def read_is_null(self, reader: Reader) -> bool:
+        """Read the marker; return whether it stands for null. Raises `DecodeError`."""
         start = reader.position
         marker = reader.read_unsigned_varint() if self.tagged else reader.take(1)[0]
         null = not 0 < marker <= HIGHEST_TAG if self.tagged else marker > 0x7F
         if marker not in ((0, 1) if self.tagged else (0xFF, 1)) and not reader.lenient:
             raise reader.error(f"{marker} marks neither null nor a structure", start)
         reader.annotate(start, "null marker", null)
-        return None if null else self.schema.read(reader)
+        return null
 
     def write(self, writer: Writer, value: Any) -> None:
         if value is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flexwire.errors import short
 from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
@@ -44,6 +44,18 @@ class TagForm(Enum):
     SECTION = "tag section"
     INTERLEAVED = "tag section with interleaved headers"
     BUFFER = "optional field buffer"
+
+
+class TagHeader(NamedTuple):
+    """What stands before the value of a tagged field; positions count bytes of the reader's data.
+
+    In an interleaved header tag and size stand at the same position.
+    """
+
+    tag_at: int
+    tag: int
+    size_at: int
+    size: int
 
 
 class KnownField(Protocol):
@@ -195,6 +207,22 @@ def read_tagged_fields(
     return values, unknown
 
 
+def skip_tagged_fields(reader: Reader, form: TagForm) -> None:
+    """Move past the tagged fields of one structure; raises `DecodeError`."""
+    for header in tag_headers(reader, form):
+        reader.visit(1)
+        reader.skip(header.size)
+
+
+def tag_headers(reader: Reader, form: TagForm) -> Iterator[TagHeader]:
+    """Read what stands before each tagged field of one structure; raises `DecodeError`.
+
+    The reader stands at the value when a header is given. Whoever takes the header moves the reader
+    past the value before the next one.
+    """
+    return map(TagHeader._make, _HEADERS[form](reader))
+
+
 def _read_unknown(reader: Reader, tag: int, size: int) -> bytes:
     reader.path.append(f"[{tag}]")
     at = reader.position
@@ -218,8 +246,7 @@ def _read_known(reader: Reader, one: KnownField, tag: int, size: int) -> Any:
     return value
 
 
-# Where a header's tag stands, the tag, where the length stands, the length. The reader moves on
-# between one header and the next.
+# The same as a `TagHeader`, in its order.
 _Header = tuple[int, int, int, int]
 
 

@@ -44,6 +44,14 @@ class Type(ABC):
     def write(self, writer: Writer, value: Any) -> None:
         """Write a value; raises `EncodeError`."""
 
+    def skip(self, reader: Reader) -> None:
+        """Move past a value and keep nothing of it; raises `DecodeError`.
+
+        Skipping checks lengths and counts. It does not check values: a boolean of 2 and text that
+        is not UTF-8 are skipped too.
+        """
+        self.read(reader)
+
     def layout(self) -> object:
         """Give what decides the bytes, comparable with ``==``."""
         return self.name
@@ -56,6 +64,11 @@ class Type(ABC):
     def least_size(self) -> int:
         """The number of bytes that the smallest value takes."""
         return 1
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of bytes that every value takes, or None if values differ in size."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,13 @@ class Boolean(Type):
             raise reader.error(f"a boolean is 0 or 1, got {value}", start)
         reader.annotate(start, self.name, bool(value))
         return bool(value)
+
+    def skip(self, reader: Reader) -> None:
+        reader.skip(1)
+
+    @property
+    def fixed_size(self) -> int | None:
+        return 1
 
     def write(self, writer: Writer, value: Any) -> None:
         if value is not True and value is not False:
@@ -90,6 +110,13 @@ class Integer(Type):
         (value,) = reader.unpack(struct.Struct(">" + self.code), self.name)
         reader.annotate(start, self.name, value)
         return int(value)
+
+    def skip(self, reader: Reader) -> None:
+        reader.skip(self.fixed_size)
+
+    @property
+    def fixed_size(self) -> int:
+        return struct.calcsize(">" + self.code)
 
     def write(self, writer: Writer, value: Any) -> None:
         try:
@@ -117,6 +144,13 @@ class Float64(Type):
         reader.annotate(start, self.name, value)
         return float(value)
 
+    def skip(self, reader: Reader) -> None:
+        reader.skip(8)
+
+    @property
+    def fixed_size(self) -> int | None:
+        return 8
+
     def write(self, writer: Writer, value: Any) -> None:
         try:
             writer.write(struct.pack(">d", value))
@@ -137,6 +171,13 @@ class Uuid(Type):
         value = uuid.UUID(bytes=reader.take(16))
         reader.annotate(start, self.name, value)
         return value
+
+    def skip(self, reader: Reader) -> None:
+        reader.skip(16)
+
+    @property
+    def fixed_size(self) -> int | None:
+        return 16
 
     def write(self, writer: Writer, value: Any) -> None:
         if not isinstance(value, uuid.UUID):
@@ -219,6 +260,9 @@ class String(_Sized):
         reader.annotate(start, self.name, text)
         return text
 
+    def skip(self, reader: Reader) -> None:
+        reader.skip(self._read_length(reader, _INT16) or 0)
+
     def write(self, writer: Writer, value: Any) -> None:
         if value is None:
             self._write_null(writer, _INT16)
@@ -256,6 +300,9 @@ class Bytes(_Sized):
         reader.annotate(start, self.name, value)
         return value
 
+    def skip(self, reader: Reader) -> None:
+        reader.skip(self._read_length(reader) or 0)
+
     def write(self, writer: Writer, value: Any) -> None:
         if value is None:
             self._write_null(writer)
@@ -281,23 +328,39 @@ class Array(_Sized):
         return (self.name, self.element.layout())
 
     def read(self, reader: Reader) -> list[Any] | None:
-        start = reader.position
-        count = self._read_length(reader)
-        reader.annotate(start, f"{self.name} length", count)
+        count = self.read_count(reader)
         if count is None:
             return None
-        # Every element takes a byte or more (resolve sees to that), so a larger count is a lie;
-        # Kafka checks the same.
-        if count > reader.remaining:
-            raise reader.error(
-                f"{count} elements declared but {reader.remaining} bytes remain", start
-            )
+        reader.visit(count)
         values = []
         for index in range(count):
             reader.path.append(f"[{index}]")
             values.append(self.element.read(reader))
             reader.path.pop()
         return values
+
+    def read_count(self, reader: Reader) -> int | None:
+        """Read how many elements follow; None is a null array. Raises `DecodeError`."""
+        start = reader.position
+        count = self._read_length(reader)
+        reader.annotate(start, f"{self.name} length", count)
+        # Every element takes a byte or more (resolve sees to that), so a larger count is a lie;
+        # Kafka checks the same.
+        if count is not None and count > reader.remaining:
+            raise reader.error(
+                f"{count} elements declared but {reader.remaining} bytes remain", start
+            )
+        return count
+
+    def skip(self, reader: Reader) -> None:
+        count = self.read_count(reader) or 0
+        size = self.element.fixed_size
+        if size is not None:
+            reader.skip(count * size)
+            return
+        reader.visit(count)
+        for _ in range(count):
+            self.element.skip(reader)
 
     def write(self, writer: Writer, value: Any) -> None:
         if value is None:

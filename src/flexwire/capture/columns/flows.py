@@ -63,13 +63,20 @@ _PART_BEFORE_LENT = 8
 class Flows:
     """Takes the segments of a capture, chunk by chunk, and gives the frames of all connections.
 
-    ``brokers`` and ``limit`` are those of `FrameAssembler`. Can be pickled between two chunks, and
-    then goes on elsewhere.
+    ``brokers``, ``limit`` and ``endless`` are those of `FrameAssembler`. Can be pickled between two
+    chunks, and then goes on elsewhere.
     """
 
-    def __init__(self, *, brokers: Brokers = _NONE_GIVEN, limit: int = DEFAULT_FRAME_LIMIT) -> None:
+    def __init__(
+        self,
+        *,
+        brokers: Brokers = _NONE_GIVEN,
+        limit: int = DEFAULT_FRAME_LIMIT,
+        endless: bool = False,
+    ) -> None:
         self.brokers = brokers
         self.limit = limit
+        self.endless = endless
         self.connections: list[str] = []
         self._numbers: dict[str, int] = {}
         self._assemblers: dict[str, FrameAssembler] = {}
@@ -138,7 +145,7 @@ class Flows:
         """The assembler of a connection key."""
         assembler = self._assemblers.get(key)
         if assembler is None:
-            assembler = FrameAssembler(limit=self.limit, brokers=self.brokers)
+            assembler = FrameAssembler(limit=self.limit, brokers=self.brokers, endless=self.endless)
             self._assemblers[key] = assembler
         return assembler
 
@@ -149,7 +156,7 @@ class Flows:
     def only(self, keys: Iterable[str]) -> Flows:
         """The same for a part of the capture that shows these keys alone, and does not end it."""
         self._take_all_back()
-        some = Flows(brokers=self.brokers, limit=self.limit)
+        some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
         known = self._assemblers
         some._assemblers = {key: known[key] for key in keys if key in known}
         return some

@@ -184,6 +184,11 @@ class Turns:
         """Give what requests say that came after their response, by connection and its index."""
         return {name: dict(found) for name, found in self._early.items()}
 
+    def take_early(self) -> dict[str, dict[int, Said]]:
+        """Return the same, and forget it."""
+        found, self._early = self._early, {}
+        return found
+
     def _numbered(self, frames: FrameColumns) -> Words:
         """Give for each connection of the frames its number here, -1 where it has no frames."""
         numbers = np.full(len(frames.connections), -1, np.int64)
@@ -257,7 +262,7 @@ class Turns:
 
     def _may_exchange(self, run: Run, row: int) -> bool:
         frames = run.frames
-        if row in frames.error or frames.is_response[row]:
+        if row in frames.unplaced or frames.is_response[row]:
             return False
         payload = frames.payload(row)
         return run.table.is_handshake(payload) or is_ticket(payload)
@@ -272,8 +277,11 @@ class Turns:
         state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
         run.facts.tell(row, told, self._clients.number(told.get("client_id")))
         run.use(self._clients)
-        if "outcome" in told:
+        if "correlation_id" not in told:
             run.skip()
+        elif frame.direction == "response":
+            # The kernel knows which request it answers.
+            run.read_again(row)
         else:
             run.prepare(row, expects=told["pair"] is not None)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.capture.columns.turns_outcomes import FAILED, TOKEN
 from flexwire.capture.columns.withheld import withheld_tagged_fields
+from flexwire.capture.heard import heard
 from flexwire.codec import message
 from flexwire.columnar.values import raw_tagged_fields
 from flexwire.protocol import (
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.capture.assembly import CapturedFrame
-    from flexwire.protocol import Turn
 
 
 class Said(NamedTuple):
@@ -130,13 +130,13 @@ class FrameReader:
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
         """The columns of `FRAMES` that the frame's header and its place give."""
-        turn = self._turn(frame)
+        turn = heard(frame, self.conversation)
         told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
             told["outcome"] = TOKEN
         elif turn.kind == "unread":
             told |= {"outcome": FAILED, "error": turn.error}
-        else:
+        if turn.correlation_id is not None:
             told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
             told |= self._described(turn.request)
@@ -150,17 +150,6 @@ class FrameReader:
                 "header_unknown_tagged_fields": tagged,
             }
         return told
-
-    def _turn(self, frame: CapturedFrame) -> Turn:
-        conversation, payload = self.conversation, frame.payload
-        if frame.direction == "response":
-            if frame.error is not None:
-                return conversation.damaged_response(frame.error)
-            return conversation.response(payload, frame.timestamp_us)
-        if frame.error is not None:
-            # A request that is cut off or damaged further on still says whose it is.
-            return conversation.damaged_request(payload, frame.error, is_placed=frame.is_placed)
-        return conversation.request(payload, frame.timestamp_us)
 
     def _described(self, request: RequestFrame) -> dict[str, Any]:
         header: Any = request.header

@@ -72,8 +72,9 @@ PAIRED = pa.schema(
 """A frame, and what its counterpart says of it; ``body`` is the message to decode, if any.
 
 ``outcome`` is null where nothing speaks against decoding the body. A request has ``answered``,
-which is null when it expects no response; a response has api key, version, client id and message
-from its request, and ``latency_us`` from the request's last byte to its own.
+which is null when it expects no response, and where a damaged request has none. A response has api
+key, version, client id and message from its request, and ``latency_us`` from the request's last
+byte to its own.
 """
 
 _DIRECTIONS = ("request", "response")
@@ -311,7 +312,10 @@ class _Pairing:
             sought = [_joined(place, np.array(one)) for place, one in unanswered.items()]
             joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
             answered[rows] = ~np.isin(joined, np.concatenate(sought))
-        return pa.array(answered, mask=~is_asked)
+        # Of a damaged request without a response nobody knows whether it got one.
+        is_damaged = np.zeros(len(frames), np.bool_)
+        is_damaged[list(frames.error)] = True
+        return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
 
     def _unanswered(self, places: list[int], rows: Words) -> dict[int, list[int]]:
         """Give by connection the requests without a response, from its first row to its last."""

@@ -96,7 +96,7 @@ class Facts:
         """Take in what `FrameReader` told of a request, or of what was not read."""
         self.odd[row] = told
         self.is_guarded[row] = told["is_guarded"]
-        self.is_expected[row] = told.get("pair") is not None
+        self.is_expected[row] = "message" in told and told.get("pair") is not None
         if "message" in told:
             self.kind[row] = L.REQUEST
             self.client[row] = client
@@ -104,7 +104,9 @@ class Facts:
                 getattr(self, name)[row] = told[name]
 
     def answer(self, row: int, told: dict[str, Any], said: Said | None, client: int) -> None:
-        """Take in what `FrameReader` told of a response that was read, and its request."""
+        """Take in what `FrameReader` told of a response whose header was read, and its request."""
+        if "outcome" in told:
+            self.odd[row] = told
         self.is_guarded[row] = told["is_guarded"]
         self.correlation_id[row] = told["correlation_id"]
         self.kind[row] = L.UNPAIRED if said is None else L.ANSWER
@@ -171,8 +173,13 @@ class Run:
         self.waiting.set(L.T_CLIENT_MASK, len(clients.table) - 1)
         self.waiting.set(L.T_CLIENT_EXTENTS, address(clients.extents))
 
+    def read_again(self, row: int) -> None:
+        """Have the kernel read a row by its first bytes, though the frame is damaged."""
+        self._held[L.T_ERRORS][row] = 0
+
     def prepare(self, row: int, *, expects: bool) -> None:
         """Have the kernel take a request that stands in the columns."""
+        self.read_again(row)
         self.waiting.set(L.T_PREPARED, row)
         self.waiting.set(L.T_EXPECTS, int(expects))
 

@@ -29,8 +29,9 @@ def pair_frames(wire: DataFrame) -> DataFrame:
 
     A response gets api key, version, client id and message from its request, and ``latency_us``
     from the request's last byte to its own; without its request its ``outcome`` is `UNPAIRED`. A
-    request gets ``answered``, which is null when it expects no response. A frame of a connection
-    that is not Kafka has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
+    request gets ``answered``, which is null when it expects no response, and where the capture
+    lacks a part of the request and has no response to it. A frame of a connection that is not
+    Kafka has its size and the ``outcome`` `NOT_KAFKA`, and no counterpart.
     """
     judged = judged_frames(wire)
     requests = judged.where(F.col("direction") == "request")
@@ -65,9 +66,10 @@ def with_payloads(
 def _with_answers(requests: DataFrame, responses: DataFrame) -> DataFrame:
     answers = responses.where(F.col("pair").isNotNull())
     answers = answers.select(*_PAIR, F.lit(True).alias("has_answer"))
+    is_whole = F.col("pair").isNotNull() & F.col("outcome").isNull()
     return requests.join(answers, list(_PAIR), "left").select(
         *[name for name in requests.columns if name != "pair"],
-        F.when(F.col("pair").isNotNull(), F.coalesce("has_answer", F.lit(False))).alias("answered"),
+        F.coalesce("has_answer", F.when(is_whole, F.lit(False))).alias("answered"),
         F.lit(None).cast("bigint").alias("latency_us"),
     )
 

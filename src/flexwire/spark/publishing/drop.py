@@ -7,7 +7,6 @@ writes again, byte for byte, or that no manifest names.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ import google_crc32c
 from flexwire.errors import ArgumentError
 from flexwire.spark.publishing.manifest import TABLES, Written
 from flexwire.spark.publishing.places import check_there
+from flexwire.spark.scratch import local_directory
 from flexwire.storage.private import make_private_directory
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Drop:
         root = self.place.path
         if root is None:
             # Spark removes these directories when the executor ends, however its workers do.
-            base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+            base = local_directory()
         else:
             check_there(root)
             base = root / SCRATCH

@@ -1,0 +1,37 @@
+"""How much of what peers sent becomes objects in the tap's event loop, and how much is held.
+
+One loop carries all connections, so whatever takes long for one peer makes all others wait. 100 kB
+of the densest messages become some 50,000 objects, in about 20 ms. What is longer is read only up
+to here, walked by its lengths (`flexwire.wire.field_spans`), or withheld as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MOST_DECODED: Final = 100_000
+"""Bytes of one frame that become objects."""
+MOST_WALKED: Final = 50_000
+"""Elements and tagged fields of one frame that are stepped over, where its fields are looked for.
+
+A Metadata response of the largest clusters names some hundred brokers, and a Fetch response some
+thousand partitions before the addresses at its end.
+"""
+MOST_HELD: Final = 512 * 1024 * 1024
+"""Bytes of frames that are not yet whole, over all connections of a tap.
+
+Beyond it a frame passes, and the capture has its beginning: its header, and not its body.
+"""
+MOST_HELD_UNANSWERED: Final = 512 * 1024
+"""The same of one request, until a broker has answered a request that is no part of a login.
+
+Kafka takes as much before authentication (``sasl.server.max.receive.size``, CVE-2022-34917).
+"""
+FEWEST_IN_FLIGHT: Final = 1000
+"""Requests that wait for their response, until then; afterwards `DEFAULT_IN_FLIGHT` of
+`flexwire.protocol.in_flight`."""
+
+
+def beginning(payload: bytes) -> bytes:
+    """Return the part of a frame's payload that may become objects; it holds the whole header."""
+    return payload if len(payload) <= MOST_DECODED else payload[:MOST_DECODED]

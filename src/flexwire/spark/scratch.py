@@ -1,0 +1,92 @@
+"""The directory where Spark keeps what it is at, on this machine: its owner's alone.
+
+Spark's shuffle files hold what tables hold: names of groups, topics and clients. Spark creates them
+below the temporary directory, for everybody to read. So a process that starts Spark makes a
+directory that only its user may enter, and all that Java and Python write for the analysis lies
+below it. A process that is killed leaves the directory there, and the next one removes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "flexwire-spark-"
+LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
+"""Where Spark's own directories go. It holds over ``spark.local.dir``, in Python workers too."""
+_LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
+_LOCK: Final = "in-use"
+# Java's counters for `jps` are a file in the temporary directory.
+_NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
+
+
+@cache
+def scratch_directory() -> Path:
+    """Return the directory of this process, made when it is first asked for.
+
+    It stands in the first of ``SPARK_LOCAL_DIRS`` if that is set, and else where Python's temporary
+    files are (``TMPDIR``). It goes when the process ends.
+    """
+    base = local_directory()
+    sweep(base)
+    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+    # Open as long as the process lives, which is how others see that it does.
+    lock = os.open(made / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def local_directory() -> Path:
+    """Return the first directory where Spark keeps what it is at, in a driver and in a worker."""
+    return Path(os.environ.get(LOCAL_DIRS, "").split(",")[0] or tempfile.gettempdir())
+
+
+def keep_in(directory: Path) -> list[str]:
+    """Have the Java that is started next write below a directory; return options for it."""
+    for name in ("blocks", "java"):
+        (directory / name).mkdir(mode=0o700, exist_ok=True)
+    os.environ[LOCAL_DIRS] = str(directory / "blocks")
+    # Spark starts one Java to make up the command of the other.
+    os.environ.setdefault(_LAUNCHER, _NO_COUNTERS)
+    return [_NO_COUNTERS, f"-Djava.io.tmpdir={directory / 'java'}"]
+
+
+def sweep(base: Path) -> None:
+    """Remove the directories of processes that are gone; those of other users stay."""
+    with suppress(OSError):
+        for found in base.glob(f"{PREFIX}*"):
+            if _is_ours(found) and _is_left(found):
+                shutil.rmtree(found, ignore_errors=True)
+
+
+def _is_ours(directory: Path) -> bool:
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _is_left(directory: Path) -> bool:
+    """Return whether nobody holds the lock. A directory without one is only just being made."""
+    try:
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)

@@ -1,0 +1,245 @@
+"""Where chosen fields stand in the bytes of a message, without making objects of the rest.
+
+A proxy has to know the addresses in a response of 10 MB, and must not stop for a second to read all
+of the response. So the bytes are walked: a value that nobody asked for is skipped by its length,
+and the walk ends after the last field that was asked for. A sender decides how many elements there
+are to skip, so `BoundedReader` ends a walk that takes too long.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.wire.reader import Reader
+from flexwire.wire.schema import NullableStruct, Schema
+from flexwire.wire.tags import tag_headers
+from flexwire.wire.types import Array
+from flexwire.wire.varint import write_unsigned_varint
+from flexwire.wire.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from flexwire.wire.tags import TagHeader
+    from flexwire.wire.types import Type
+
+Path = tuple[str, ...]
+# More fields than a structure has.
+_TO_THE_END: Final = 2**31
+
+
+class BoundedReader(Reader):
+    """A reader that skips at most ``most`` elements and tagged fields; then `DecodeError`."""
+
+    __slots__ = ("_left", "most")
+
+    def __init__(self, data: bytes, position: int, most: int) -> None:
+        super().__init__(data, position)
+        self.most = most
+        self._left = most
+
+    def visit(self, count: int) -> None:
+        """Count what is skipped next."""
+        self._left -= count
+        if self._left < 0:
+            raise self.error(f"more than {self.most} elements come before what was asked for")
+
+
+class TaggedSpan(NamedTuple):
+    """A tagged field that encloses a field: where its size, its value and its end stand."""
+
+    size_at: int
+    value_at: int
+    end: int
+
+
+class FieldSpan(NamedTuple):
+    """A field that was asked for: its path, its value, and the bytes from ``start`` to ``end``.
+
+    Fields of the same structure have the same ``structure``, the position where it begins.
+    ``enclosing`` are the tagged fields that it stands in, the outermost first.
+    """
+
+    path: Path
+    structure: int
+    type: Type
+    value: Any
+    start: int
+    end: int
+    enclosing: tuple[TaggedSpan, ...]
+
+
+class _Wanted:
+    """Fields that are asked for in a structure, by attribute: themselves, or what is in them."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.here: set[str] = set()
+        inside: dict[str, list[Path]] = {}
+        for first, *rest in paths:
+            if rest:
+                inside.setdefault(first, []).append(tuple(rest))
+            else:
+                self.here.add(first)
+        self.inside = {name: _Wanted(found) for name, found in inside.items()}
+
+
+@lru_cache(maxsize=1024)
+def _wanted(paths: tuple[Path, ...]) -> _Wanted:
+    return _Wanted(paths)
+
+
+def _last_wanted(schema: Schema, wanted: _Wanted) -> int:
+    """Return the index of the last inline field that a walk has to read, -1 for none."""
+    names = wanted.here | wanted.inside.keys()
+    if not schema.tags_lead and any(one.attribute in names for one in schema.tagged.values()):
+        return _TO_THE_END
+    return max((i for i, one in enumerate(schema.inline) if one.attribute in names), default=-1)
+
+
+def field_spans(
+    schema: Schema, reader: Reader, paths: Sequence[Path], *, to_end: bool = False
+) -> Iterator[FieldSpan]:
+    """Find fields by their paths of attributes, in the order in which they stand.
+
+    A path goes through structures and, for each element, through arrays of structures; where there
+    is none the field is not found. The walk stops after the last field, unless it goes on
+    ``to_end``. Raises `DecodeError`.
+    """
+    return _Walk(reader).structure(schema, _wanted(tuple(paths)), (), (), is_last=not to_end)
+
+
+class _Walk:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def structure(
+        self,
+        schema: Schema,
+        wanted: _Wanted,
+        path: Path,
+        enclosing: tuple[TaggedSpan, ...],
+        *,
+        is_last: bool = False,
+    ) -> Iterator[FieldSpan]:
+        reader, begin = self._reader, self._reader.position
+        here, inside = wanted.here, wanted.inside
+        last = _last_wanted(schema, wanted) if is_last else _TO_THE_END
+        if schema.tags_lead:
+            yield from self._tagged_fields(schema, wanted, path, enclosing, begin)
+        for number, one in enumerate(schema.inline):
+            if number > last:
+                return
+            if one.attribute in here or one.attribute in inside:
+                yield from self._field(one.type, one.attribute, wanted, path, enclosing, begin)
+            else:
+                one.type.skip(reader)
+        if schema.flexible and not schema.tags_lead and last == _TO_THE_END:
+            yield from self._tagged_fields(schema, wanted, path, enclosing, begin)
+
+    def _field(
+        self,
+        kind: Type,
+        name: str,
+        wanted: _Wanted,
+        path: Path,
+        enclosing: tuple[TaggedSpan, ...],
+        structure: int,
+    ) -> Iterator[FieldSpan]:
+        inner = wanted.inside.get(name)
+        if inner is not None:
+            yield from self._inside(kind, inner, (*path, name), enclosing)
+            return
+        start = self._reader.position
+        value = kind.read(self._reader)
+        end = self._reader.position
+        yield FieldSpan((*path, name), structure, kind, value, start, end, enclosing)
+
+    def _inside(
+        self, kind: Type, wanted: _Wanted, path: Path, enclosing: tuple[TaggedSpan, ...]
+    ) -> Iterator[FieldSpan]:
+        reader = self._reader
+        if isinstance(kind, Array):
+            count = kind.read_count(reader) or 0
+            reader.visit(count)
+            for _ in range(count):
+                yield from self._inside(kind.element, wanted, path, enclosing)
+        elif isinstance(kind, NullableStruct):
+            if not kind.read_is_null(reader):
+                yield from self.structure(kind.schema, wanted, path, enclosing)
+        elif isinstance(kind, Schema):
+            yield from self.structure(kind, wanted, path, enclosing)
+        else:
+            kind.skip(reader)
+
+    def _tagged_fields(
+        self,
+        schema: Schema,
+        wanted: _Wanted,
+        path: Path,
+        enclosing: tuple[TaggedSpan, ...],
+        structure: int,
+    ) -> Iterator[FieldSpan]:
+        reader = self._reader
+        for header in tag_headers(reader, schema.form):
+            reader.visit(1)
+            one = schema.tagged.get(header.tag)
+            span = self._span(header)
+            if one is None or not (one.attribute in wanted.here or one.attribute in wanted.inside):
+                reader.skip(header.size)
+                continue
+            end, reader.end = reader.end, span.end
+            around = (*enclosing, span)
+            yield from self._field(one.type, one.attribute, wanted, path, around, structure)
+            reader.end = end
+            if reader.position != span.end:
+                raise reader.error(
+                    f"tag {header.tag} declares {header.size} bytes but its value ends before them"
+                )
+
+    def _span(self, header: TagHeader) -> TaggedSpan:
+        reader = self._reader
+        if header.size > reader.remaining:
+            raise reader.error(
+                f"tag {header.tag} declares {header.size} bytes but {reader.remaining} remain",
+                header.size_at,
+            )
+        return TaggedSpan(header.size_at, reader.position, reader.position + header.size)
+
+
+class Replacement(NamedTuple):
+    """A field and the value that takes its place."""
+
+    field: FieldSpan
+    value: Any
+
+
+def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
+    """Return ``data`` with other values in the place of fields; all other bytes stay.
+
+    The sizes of tagged fields around them are written anew. Fields stand in tag sections
+    (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that the
+    fields' types do not take.
+    """
+    edits: list[tuple[int, int, bytes]] = []
+    around: set[TaggedSpan] = set()
+    for field, value in replacements:
+        writer = Writer()
+        field.type.write(writer, value)
+        edits.append((field.start, field.end, bytes(writer.buffer)))
+        around.update(field.enclosing)
+    # The innermost first: how wide its size is written counts in the size of what is around it.
+    for span in sorted(around, key=lambda one: one.value_at, reverse=True):
+        grown = sum(
+            len(new) - (end - start)
+            for start, end, new in edits
+            if span.value_at <= start < span.end
+        )
+        size = write_unsigned_varint(span.end - span.value_at + grown)
+        edits.append((span.size_at, span.value_at, size))
+    parts: list[bytes] = []
+    position = 0
+    for start, end, new in sorted(edits):
+        parts += (data[position:start], new)
+        position = end
+    return b"".join((*parts, data[position:]))

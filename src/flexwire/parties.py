@@ -17,11 +17,16 @@ AuditVerdict = Literal[
     "will break",
     "known to break",
     "cannot say",
+    "will do nothing",
     "documented as unsupported",
     "nothing seen against it",
     "not judged",
 ]
-"""What a release means to a party, the gravest first. "not judged" is a broker or a controller."""
+"""What a release means to a party, the gravest first.
+
+"will do nothing" is a setting that the release accepts without effect. "not judged" is a broker or
+a controller.
+"""
 
 VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
 """Every verdict, the gravest first."""

@@ -29,7 +29,7 @@ OLD = """{
       { "name": "Id", "type": "int32", "versions": "1+" },
       { "name": "Leader", "type": "int32", "versions": "2+", "taggedVersions": "2+", "tag": 0 },
       { "name": "Rack", "type": "string", "versions": "2+", "taggedVersions": "2+", "tag": 1,
-        "nullableVersions": "2+", "default": "null" },
+        "nullableVersions": "2+", "default": "null", "ignorable": true },
       { "name": "Size", "type": "int8", "versions": "1+" }
     ]}
   ]
@@ -41,7 +41,7 @@ ID_LINE = 8
 LEADER = '"int32", "versions": "2+", "taggedVersions": "2+", "tag": 0'
 RACK = """,
       { "name": "Rack", "type": "string", "versions": "2+", "taggedVersions": "2+", "tag": 1,
-        "nullableVersions": "2+", "default": "null" }"""
+        "nullableVersions": "2+", "default": "null", "ignorable": true }"""
 VALID = '"validVersions": "0-3"'
 NEXT = '"validVersions": "0-4"'
 
@@ -156,6 +156,12 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
         "Groups.Id had the default 0 and has now -1, in versions 1-3",
         [(ID, ID.replace('"1+"', '"1+", "default": "0x0"'))],
     ),
+    "IGNORABLE_REMOVED": (
+        (', "ignorable": true', ""),
+        (10, 7),
+        "Groups.Rack is no longer ignorable and makes writing fail, in version 1; keep it",
+        [(LEADER, LEADER + ', "ignorable": true')],
+    ),
     "FIELD_RENAMED": (
         (ID, ID.replace("Id", "GroupId")),
         (ID_LINE, 7),
@@ -193,6 +199,33 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
         [('"response"', '"response", "listeners": ["broker"]')],
     ),
 }
+
+REQUEST = """{
+  "apiKey": 500, "type": "request", "name": "PingRequest", "latestVersionUnstable": false,
+  "validVersions": "2-4", "flexibleVersions": "2+", "fields": []
+}"""
+# By rule about a message's versions: what is replaced and by what, what is told, what mends it.
+OF_VERSIONS = {
+    "VERSION_RESTORED": (
+        ('"2-4"', '"0-4"'),
+        "versions 0-1 are valid again in PingRequest, whose lowest version was 2",
+        ('"2-4"', '"2-5"'),
+    ),
+    "VERSION_UNSTABLE_AGAIN": (
+        ("false", "true"),
+        "version 4 of PingRequest was stable and is unstable",
+        ('false,\n  "validVersions": "2-4"', 'true,\n  "validVersions": "2-5"'),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", OF_VERSIONS)
+def test_a_change_of_versions_is_told_and_its_mended_twin_is_not(rule: str) -> None:
+    broken, text, mended = OF_VERSIONS[rule]
+    [told] = found(REQUEST, REQUEST.replace(*broken))
+    assert (told.rule.id, told.text.partition(";")[0]) == (rule, text)
+    assert REQUEST.replace(*mended) != REQUEST
+    assert found(REQUEST, REQUEST.replace(*mended)) == []
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -238,7 +271,7 @@ def test_a_message_that_only_changed_its_name_is_known_by_its_key() -> None:
 
 def test_every_rule_has_a_page_a_category_and_a_case() -> None:
     rules = breaking_rules()
-    assert CASES.keys() | {"MESSAGE_REMOVED"} == rules.keys()
+    assert CASES.keys() | OF_VERSIONS.keys() | {"MESSAGE_REMOVED"} == rules.keys()
     for rule in rules.values():
         assert rule.page.split("\n\n")[0].endswith(".")
         for part in ("\nFlagged: ", "\nInstead: ", "\nSource: "):

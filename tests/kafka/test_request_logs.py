@@ -20,6 +20,7 @@ from flexwire.net.host_port import parse_host_port
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from tests.kafka.asking import ask
 from tools.broker import VERSIONS, broker
 
 if TYPE_CHECKING:
@@ -106,6 +107,25 @@ def requests(spark: SparkSession, done: Analysis) -> Counter[tuple[Any, ...]]:
     frames = tables(spark, done).frames.where("direction = 'request'")
     rows = frames.select("client_id", "api_name", "api_version", "correlation_id").collect()
     return Counter(tuple(row) for row in rows if row.client_id in CLIENTS)
+
+
+@pytest.mark.parametrize(("release", "lines"), [("3.9.0", 0), ("3.9.2", 1)])
+def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
+    release: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What docs/request-logs.md says of INFO: 3.9.0 logs nothing (KAFKA-18272)."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED.replace("=debug", "=info"))
+    with broker(release, tmp_path) as address:
+        for version in (0, 12):
+            form: dict[str, Any] = {"topics": []}
+            if version:
+                form |= {
+                    "allowAutoTopicCreation": False,
+                    "includeTopicAuthorizedOperations": False,
+                }
+            ask(address, "Metadata", "3.9.2", most=version, **form)
+    logged = (tmp_path / "broker.log").read_text(encoding="utf-8", errors="replace")
+    assert logged.count("Completed request:") == lines
 
 
 def test_both_have_the_same_requests_of_each_client(spark: SparkSession, both: Both) -> None:

@@ -36,9 +36,13 @@ class Told(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``command`` found, in order, the files that it read, and its rules by their ids."""
+    """What ``command`` found, in order, the files that it read, and its rules by their ids.
+
+    ``unstable`` counts the findings that are left out because the old version was unstable.
+    """
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
     rules: Mapping[str, Told]
     command: str
+    unstable: int = 0

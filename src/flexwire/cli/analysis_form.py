@@ -75,11 +75,16 @@ def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
 
 def _audit(facts: Facts) -> list[dict[str, Any]]:
     from flexwire.report.audit import sentences
+    from flexwire.report.cluster import cluster_sentences
 
     return [
         {
             "release": release,
             "says": [{"verdict": verdict, "sentence": sentence} for verdict, sentence in told],
+            "cluster": [
+                {"verdict": verdict, "sentence": sentence}
+                for verdict, sentence in cluster_sentences(facts.audit, release)
+            ],
         }
         for release, told in sentences(facts)
     ]

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 def print_audit(facts: Facts) -> None:
     """Print what the audit says of each release, the gravest first."""
     from flexwire.report.audit import sentences
+    from flexwire.report.cluster import cluster_sentences
 
     for release, told in sentences(facts):
         print(f"Kafka {printable(release)}:")
-        for _, sentence in told:
-            # Client ids may hold anything, even what a terminal obeys.
+        for _, sentence in (*told, *cluster_sentences(facts.audit, release)):
+            # Client ids and topics may hold anything, even what a terminal obeys.
             print(f"  {printable(sentence)}")

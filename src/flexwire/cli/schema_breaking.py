@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     metavar="OLD",
     help="What to compare with, as NEW. Can be given several times.",
 )
+@click.option(
+    "--unstable",
+    is_flag=True,
+    help="Report changes of versions that OLD calls unstable, too.",
+)
 @check_options
 @takes_standard_input(paths=spec_name, against=spec_name)
 def schema_breaking(
     *,
     paths: tuple[str, ...],
     against: tuple[str, ...],
+    unstable: bool,
     mode: Mode | None,
     output: str,
     use: tuple[str, ...],
@@ -40,7 +46,8 @@ def schema_breaking(
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
     standard input. NEW may also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE,
-    JSON and SUPPORT. Exits with 100 where something breaks.
+    JSON and SUPPORT. A request of OLD with latestVersionUnstable may change its highest version;
+    such changes are only counted. Exits with 100 if something breaks.
     """
     from flexwire.check.breaking.report import compare
     from flexwire.check.config import BREAKING, ConfigError
@@ -56,7 +63,7 @@ def schema_breaking(
     new, old = _sides(paths, against)
     editions, texts = read_editions(new, chosen.mode)
     before, _ = read_editions(old, chosen.mode)
-    tell(compare(before, editions, texts, chosen.rules, chosen), output)
+    tell(compare(before, editions, texts, chosen.rules, chosen, unstable=unstable), output)
 
 
 def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -34,6 +34,10 @@ _SAID: dict[str, tuple[str, str]] = {
         "uses what it refuses, and whether that breaks it cannot be said",
         "use what it refuses, and whether that breaks them cannot be said",
     ),
+    "will do nothing": (
+        "sets what it accepts without effect",
+        "set what it accepts without effect",
+    ),
     "documented as unsupported": (
         "is documented as unsupported, which is a remark and not a verdict",
         "are documented as unsupported, which is a remark and not a verdict",

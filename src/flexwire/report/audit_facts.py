@@ -120,12 +120,32 @@ NOTHING_LEFT_OUT: Final = LeftOut()
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterGate:
+    """What one release means to the cluster as a whole, by one gate.
+
+    ``evidence`` names what gave the verdict, ``reason`` says it with its figures. ``names`` are the
+    first topics, brokers or APIs that it is about, ``count`` all of them.
+    """
+
+    release: str
+    gate: str
+    verdict: AuditVerdict
+    subject: str
+    evidence: str
+    reason: str
+    remedy: str = ""
+    names: tuple[str, ...] = ()
+    count: int = 0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """The audit of one capture.
 
     ``asked``: the releases were asked for, and not chosen here. ``brokers`` are the releases that
     the captured brokers may be, by what they offer. ``pins`` are there where a
-    finding gives reason to look for them.
+    finding gives reason to look for them. ``cluster`` are the gates of the cluster itself.
     """
 
     releases: tuple[str, ...] = ()
@@ -135,3 +155,4 @@ class Audit:
     newest: tuple[NewestShare, ...] = ()
     pins: tuple[PinningSetting, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
+    cluster: tuple[ClusterGate, ...] = ()

@@ -27,6 +27,7 @@ SYMBOLS: dict[str, str] = {
     "will break": "\u2715",
     "known to break": "\u2715",
     "cannot say": "?",
+    "will do nothing": "!",
     "documented as unsupported": "!",
     "nothing seen against it": "\u25cb",
     "not judged": "\u2013",

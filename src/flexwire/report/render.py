@@ -9,7 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import answers, audit, charts, connections, matrix, tables, units
+from flexwire.report import answers, audit, charts, cluster, connections, matrix, tables, units
 from flexwire.report.bounding import FINDINGS
 from flexwire.report.facts import Facts
 
@@ -176,6 +176,7 @@ def _tables(facts: Facts) -> dict[str, tables.Table]:
         "findings": audit.finding_table(facts),
         "audited": audit.client_table(facts),
         "pins": audit.pin_table(facts),
+        "cluster": cluster.cluster_table(facts),
         "apis": tables.api_table(facts),
         "clients": tables.client_table(facts),
         "latencies": tables.latency_table(facts),

@@ -43,7 +43,8 @@ class Edition:
     ``by_version`` are the specs that lay a version out otherwise than ``spec`` does: the bundled
     catalog holds what differs, not every release's own file. ``top`` is where the spec begins in
     its text, after the comments, and ``path`` what the configuration calls its file. ``place`` is
-    where it was found.
+    where it was found. ``own_text`` is false for an older release of the catalog, which has
+    ``ignorable`` and ``latestVersionUnstable`` as a newer release with the same layouts has them.
     """
 
     spec: MessageSpec
@@ -51,6 +52,7 @@ class Edition:
     top: Position = FIRST
     path: str = ""
     place: Place = Place()
+    own_text: bool = True
 
     def at(self, version: int) -> MessageSpec:
         """The spec that lays out a version."""
@@ -109,5 +111,7 @@ def released_editions(release: str) -> dict[str, Edition]:
     found = {}
     for entry in entries:
         place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
-        found[entry.name] = Edition(entry.whole_spec(release), place=place)
+        found[entry.name] = Edition(
+            entry.whole_spec(release), place=place, own_text=release == entry.last_release
+        )
     return found

@@ -246,7 +246,10 @@ class MessageSpec:
 
 
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
-    """Give a spec with these valid versions only, and only the fields that they have."""
+    """Return a spec with these valid versions only, and only the fields that they have.
+
+    It has no unstable version where the unstable one is left out.
+    """
     structs = (
         replace(struct, fields=_narrowed(struct.fields, valid)) for struct in spec.common_structs
     )
@@ -255,6 +258,9 @@ def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
         valid_versions=valid,
         fields=_narrowed(spec.fields, valid),
         common_structs=tuple(one for one in structs if one.versions & valid),
+        latest_version_unstable=spec.latest_version_unstable
+        and bool(valid)
+        and valid.highest == spec.valid_versions.highest,
     )
 
 

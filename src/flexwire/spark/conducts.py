@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from flexwire.protocol.audit import Conduct, Party, Use, fitting_releases, role_of
+from flexwire.protocol.audit import (
+    ClusterSeen,
+    Conduct,
+    Configured,
+    Party,
+    Use,
+    fitting_releases,
+    role_of,
+)
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from flexwire.protocol.audit import Asked
+    from flexwire.spark.cluster_told import ClusterTold
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
@@ -80,6 +89,8 @@ class SeenClient:
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
+    # Each as `cluster_told.configured_of` reads it.
+    configured: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,7 @@ class Evidence:
     clients_left_out: int = 0
     requests_left_out: int = 0
     brokers_left_out: int = 0
+    cluster: ClusterSeen = field(default_factory=ClusterSeen)
 
     @property
     def clients(self) -> dict[Party, Conduct]:
@@ -123,7 +135,10 @@ class Gathered(Protocol):
 
 
 def evidence_of(
-    uses: Iterable[SeenUse], clients: Mapping[Key, SeenClient], offers: Offers
+    uses: Iterable[SeenUse],
+    clients: Mapping[Key, SeenClient],
+    offers: Offers,
+    told: ClusterTold,
 ) -> Evidence:
     """Put the evidence together, in an order that does not depend on how it was gathered."""
     seen = sorted(uses, key=repr)
@@ -140,8 +155,29 @@ def evidence_of(
             connections=client.connections,
             mechanisms=frozenset(client.mechanisms),
             whole=client.whole,
+            configured=frozenset(map(configured_of, client.configured)),
         )
-    return Evidence(conducts, _brokers(offers))
+    requests: Counter[int] = Counter()
+    for one in seen:
+        requests[one.api_key] += one.requests
+    cluster = ClusterSeen(
+        told.features,
+        told.configured,
+        told.described,
+        frozenset(api_key for ranges in offers.values() for api_key in ranges),
+        dict(sorted(requests.items())),
+    )
+    return Evidence(conducts, _brokers(offers), cluster=cluster)
+
+
+def configured_of(told: str) -> Configured:
+    """Give the configuration that a client is told to set.
+
+    >>> configured_of("topic:19:message.format.version")
+    Configured(kind='topic', api_key=19, name='message.format.version')
+    """
+    kind, api_key, name = told.split(":", 2)
+    return Configured("topic" if kind == "topic" else "broker", int(api_key), name)
 
 
 def key_of(party: Party) -> Key:

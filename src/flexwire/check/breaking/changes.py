@@ -60,7 +60,8 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
-    wanted = tuple(wanted)
+    own_text = old.own_text and (new is None or new.own_text)
+    wanted = tuple(one for one in wanted if own_text or not one.needs_own_text)
     name = old.spec.name
     found = [
         Change(rule, name, position, reason)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.check.allow import Allowed, allows
 from flexwire.check.breaking.changes import Change, breaking_rules, changes
 from flexwire.check.breaking.matching import match
+from flexwire.check.breaking.unstable import stable
 from flexwire.check.finding import Finding, found
 from flexwire.check.report import Report
 
@@ -24,12 +26,32 @@ def compare(
     texts: Mapping[str, SpecText],
     rules: Collection[str],
     config: Config,
+    *,
+    unstable: bool = False,
 ) -> Report:
     """Compare all messages of the old set with the new one's, by the rules named.
 
     ``texts`` are those of the new specs; comments in them allow what they name. Messages that only
-    the new set has break nothing. Raises `SpecError` for a spec that cannot be laid out.
+    the new set has break nothing. A change of a version that the old set calls unstable breaks
+    nothing either and is only counted, unless ``unstable``. Raises `SpecError` for a spec that
+    cannot be laid out.
     """
+    everything = _compare(old, new, texts, rules, config)
+    kept = stable(old)
+    if unstable or kept == old:
+        return everything
+    judged = _compare(kept, new, texts, rules, config)
+    left_out = len(everything.findings) - len(judged.findings)
+    return replace(judged, files=everything.files, unstable=max(0, left_out))
+
+
+def _compare(
+    old: Mapping[str, Edition],
+    new: Mapping[str, Edition],
+    texts: Mapping[str, SpecText],
+    rules: Collection[str],
+    config: Config,
+) -> Report:
     known = breaking_rules()
     wanted = [
         rule

@@ -38,13 +38,15 @@ class BreakingRule(Page):
     ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
     of a message, whose new one is None where it is gone. Both give the place in the new spec, and
     what has changed there. ``compatible_in`` are the modes whose document calls such a change
-    compatible; the rule is not asked for there.
+    compatible; the rule is not asked for there. ``needs_own_text`` is of rules about words that the
+    catalog has of a message's newest release only (`Edition.own_text`).
     """
 
     category: Breaks
     structure: Callable[[StructurePair], Differences] | None = None
     message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
     compatible_in: frozenset[Mode] = frozenset()
+    needs_own_text: bool = False
 
     @property
     def level(self) -> Level:

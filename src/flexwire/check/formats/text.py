@@ -30,6 +30,9 @@ def write(report: Report, width: int | None = None, *, colour: bool = False) -> 
     for one in report.findings:
         lines += [*_told(one, width, colour=colour), ""]
     lines.append(_summary(report, colour=colour))
+    if report.unstable:
+        told = _count(report.unstable, "finding")
+        lines.append(f"{told} in unstable versions left out; --unstable shows them")
     return "\n".join(lines) + "\n"
 
 

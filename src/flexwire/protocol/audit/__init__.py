@@ -9,7 +9,8 @@ broker offered, whether the client asked, and how the connection ended.
 from __future__ import annotations
 
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
-from flexwire.protocol.audit.evidence import Asked, Conduct, Finding, Use
+from flexwire.protocol.audit.cluster import ClusterFinding, ClusterSeen, Named, judge_cluster
+from flexwire.protocol.audit.evidence import Asked, Conduct, Configured, Finding, Use
 from flexwire.protocol.audit.known import PINS, pinning_settings
 from flexwire.protocol.audit.releases import (
     audited_releases,
@@ -26,14 +27,19 @@ __all__ = [
     "VERDICTS",
     "Asked",
     "AuditVerdict",
+    "ClusterFinding",
+    "ClusterSeen",
     "Conduct",
+    "Configured",
     "Finding",
+    "Named",
     "Party",
     "Role",
     "Use",
     "audited_releases",
     "fitting_releases",
     "judge",
+    "judge_cluster",
     "newest_version",
     "pinning_settings",
     "refusal",

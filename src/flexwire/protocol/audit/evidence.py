@@ -7,10 +7,11 @@ stands what the two say to each other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from flexwire.parties import AuditVerdict, Role
+    from flexwire.protocol.configurations import ConfiguredKind
     from flexwire.versions import Versions
 
 Asked = Literal["here", "elsewhere", "never", "unseen"]
@@ -38,12 +39,21 @@ class Use:
     closed: bool = False
 
 
+class Configured(NamedTuple):
+    """A configuration that a request sets: of what, by which API, and its name."""
+
+    kind: ConfiguredKind
+    api_key: int
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Conduct:
     """All that was seen of one client, and with which evidence.
 
-    ``mechanisms`` are those of its SASL handshakes; ``whole`` means that the capture saw all of
-    its connections from their start, and so each handshake there was.
+    ``configured`` are configurations that it set and some release lacks. ``mechanisms`` are those
+    of its SASL handshakes; ``whole`` means that the capture saw all of its connections from their
+    start, and so each handshake there was.
     """
 
     role: Role
@@ -51,6 +61,7 @@ class Conduct:
     connections: int = 1
     mechanisms: frozenset[str] = frozenset()
     whole: bool = False
+    configured: frozenset[Configured] = frozenset()
 
     @property
     def requests(self) -> int:

@@ -8,12 +8,13 @@ it was offered and whether it asked, and where neither was seen the verdict is "
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from flexwire.errors import UnknownMessageError
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name
+from flexwire.protocol.audit.configuring import judge_configured
 from flexwire.protocol.audit.evidence import Conduct, Finding, Use
 from flexwire.protocol.audit.known import CHECKED, Known, known_of, pinning_settings
 from flexwire.protocol.audit.releases import read_versions, refusal, returned_in
@@ -65,6 +66,7 @@ def judge(
     found = [
         *_about_versions(party, conduct, release, brokers),
         *_about_software(party, conduct, release),
+        *_about_configurations(conduct, release),
     ]
     found.sort(key=lambda one: (VERDICTS.index(one.verdict), -one.requests))
     if not any(VERDICTS.index(one.verdict) <= VERDICTS.index("cannot say") for one in found):
@@ -225,6 +227,24 @@ def _name(api_key: int) -> str:
         return api_name(api_key)
     except UnknownMessageError:
         return f"api key {api_key}"
+
+
+def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
+    found = []
+    for one in judge_configured(conduct.configured, release):
+        told = _Told(one.verdict, one.evidence, one.reason)
+        finding = _whole(conduct, release, told, remedy=one.remedy, source=one.source)
+        # Of the API alone: which of its requests set the configuration is not kept.
+        own = [use for use in conduct.uses if use.api_key == one.configured.api_key]
+        found.append(
+            replace(
+                finding,
+                requests=sum(use.requests for use in own),
+                first_us=min((use.first_us for use in own), default=finding.first_us),
+                last_us=max((use.last_us for use in own), default=finding.last_us),
+            )
+        )
+    return found
 
 
 def _about_software(party: Party, conduct: Conduct, release: str) -> list[Finding]:

@@ -20,6 +20,8 @@ from flexwire.spark.answers.cluster_credentials import ANSWER as CLUSTER_CREDENT
 from flexwire.spark.answers.cluster_credentials import cluster_credentials
 from flexwire.spark.answers.cluster_features import ANSWER as CLUSTER_FEATURES
 from flexwire.spark.answers.cluster_features import cluster_features
+from flexwire.spark.answers.cluster_gate import ANSWER as CLUSTER_GATE
+from flexwire.spark.answers.cluster_gate import cluster_gate
 from flexwire.spark.answers.cluster_history import ANSWER as CLUSTER_HISTORY
 from flexwire.spark.answers.cluster_history import cluster_history
 from flexwire.spark.answers.cluster_partitions import ANSWER as CLUSTER_PARTITIONS
@@ -105,6 +107,7 @@ __all__ = [
     "cluster_configs",
     "cluster_credentials",
     "cluster_features",
+    "cluster_gate",
     "cluster_history",
     "cluster_partitions",
     "cluster_quotas",
@@ -150,6 +153,7 @@ STATE_ANSWERS: tuple[Answer, ...] = (
     CLUSTER_HISTORY,
     CLUSTER_BROKERS,
     CLUSTER_FEATURES,
+    CLUSTER_GATE,
     CLUSTER_VOTERS,
     CLUSTER_CONFIGS,
     CLUSTER_QUOTAS,

@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.spark.answers.touched import gather_touched
+from flexwire.spark.cluster_told import (
+    CLUSTER_MESSAGES,
+    CLUSTER_ROWS,
+    CONFIGURING,
+    ClusterSums,
+    cluster_rows,
+)
 from flexwire.spark.conducts import (
     API_VERSIONS,
     KEY,
@@ -26,14 +36,16 @@ from flexwire.spark.conducts import (
     SeenUse,
     evidence_of,
 )
+from flexwire.spark.tasks import map_in_arrow
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, Row
 
     from flexwire.protocol.audit import Party
+    from flexwire.spark.cluster_told import ClusterTold
     from flexwire.spark.conducts import Evidence, Key, Offers, Touched
 
 _SENT = (*KEY, *SOFTWARE, "api_key", "api_version")
@@ -91,11 +103,15 @@ class TableEvidence:
         uses = [SeenUse(*row) for row in _uses(self.sent, offers).collect()]
         clients = {
             (row.client_id, row.address, row.principal): SeenClient(
-                row.connections, row.whole, {*(row.mechanisms or ())}, bool(row.is_replica)
+                row.connections,
+                row.whole,
+                {*(row.mechanisms or ())},
+                bool(row.is_replica),
+                {*(row.configured or ())},
             )
             for row in _clients(self.sent, self.tables).collect()
         }
-        return evidence_of(uses, clients, ranges)
+        return evidence_of(uses, clients, ranges, cluster_told(self.tables))
 
     def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
         """Which groups and topics these clients named, from the tables of their requests."""
@@ -182,17 +198,47 @@ def _clients(sent: DataFrame, tables: AuditTables) -> DataFrame:
     each = _joined(each, tables.message(MECHANISMS_MESSAGE), mechanisms, "mechanisms")
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id") >= 0
     each = _joined(each, tables.message(REPLICAS_MESSAGE), F.max(replica), "is_replica")
+    each = _joined(each, _told(tables, CONFIGURING), F.collect_set("name"), "configured")
     return each.groupBy(*KEY).agg(
         F.count("*").alias("connections"),
         F.min("from_start").alias("whole"),
         F.array_distinct(F.flatten(F.collect_list("mechanisms"))).alias("mechanisms"),
         F.max("is_replica").alias("is_replica"),
+        F.array_distinct(F.flatten(F.collect_list("configured"))).alias("configured"),
     )
+
+
+def cluster_told(tables: AuditTables) -> ClusterTold:
+    """Gather what responses tell of the cluster: a few rows to the driver."""
+    sums = ClusterSums()
+    rows = _told(tables, CLUSTER_MESSAGES)
+    if rows is not None:
+        found = [row.asDict() for row in rows.distinct().collect()]
+        sums.add(pa.RecordBatch.from_pylist(found, CLUSTER_ROWS))
+    return sums.told()
+
+
+def _told(tables: AuditTables, messages: Sequence[str]) -> DataFrame | None:
+    """What the tables of messages tell of the cluster, as `CLUSTER_ROWS`; None without a table."""
+    found = []
+    known = tables.known_connections().select("connection")
+    for name in messages:
+        table = tables.message(name)
+        if table is not None:
+            rows = table.select("connection", "body_version", "body")
+            rows = rows.join(F.broadcast(known), "connection", "left_semi")
+            found.append(map_in_arrow(rows, partial(_rows_of, name), CLUSTER_ROWS))
+    return reduce(DataFrame.unionByName, found) if found else None
+
+
+def _rows_of(message: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rows in batches:
+        yield cluster_rows(message, rows)
 
 
 def _joined(rows: DataFrame, table: DataFrame | None, told: Column, name: str) -> DataFrame:
     """The rows with what a message's table says of their connection; null where it does not."""
     if table is None:
-        kind = "array<string>" if name == "mechanisms" else "boolean"
+        kind = "boolean" if name == "is_replica" else "array<string>"
         return rows.withColumn(name, F.lit(None).cast(kind))
     return rows.join(table.groupBy("connection").agg(told.alias(name)), "connection", "left")

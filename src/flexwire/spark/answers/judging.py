@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -15,9 +16,17 @@ from flexwire.protocol.audit import (
     VERDICTS,
     audited_releases,
     judge,
+    judge_cluster,
     newest_version,
 )
-from flexwire.report.audit_facts import Audit, AuditFinding, LeftOut, NewestShare, PinningSetting
+from flexwire.report.audit_facts import (
+    Audit,
+    AuditFinding,
+    ClusterGate,
+    LeftOut,
+    NewestShare,
+    PinningSetting,
+)
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.spark.conducts import Touched, key_of
@@ -26,7 +35,7 @@ from flexwire.tables.schema import AUDIT_TABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from flexwire.protocol.audit import Conduct, Finding, Party
+    from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
     from flexwire.spark.conducts import Evidence, Gathered, Key
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
@@ -70,6 +79,14 @@ def gather_audit(
             evidence.brokers_left_out,
             tuple((verdict, left_out[verdict]) for verdict in VERDICTS if left_out[verdict]),
         ),
+        cluster=cluster_gates(evidence.cluster, chosen),
+    )
+
+
+def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
+    """The gates of a cluster on these releases, in their order, the gravest first."""
+    return tuple(
+        ClusterGate(**asdict(one)) for release in releases for one in judge_cluster(seen, release)
     )
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol.configurations import RESOURCE_TYPES
 from flexwire.protocol.credentials import SECRET_CONFIG, SECRET_VALUE, WITHHELD
 from flexwire.spark.internal_topics.cluster_folding import (
     CHANGE_COLUMNS,
@@ -29,8 +30,6 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-# An enumeration of Kafka's Java, which no spec has.
-RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC: Final = 2
 COLUMNS: Final = (
     Column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics or group"),
@@ -80,7 +79,7 @@ def configs(state: ClusterState) -> DataFrame:
         F.col("value").isNotNull(), F.when(is_secret, WITHHELD).otherwise(F.col("value"))
     )
     return last.select(
-        named(F.col("resource_type"), RESOURCES).alias("resource_type"),
+        named(F.col("resource_type"), RESOURCE_TYPES).alias("resource_type"),
         "resource_name",
         "name",
         shown.alias("value"),

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.spark.cluster_told import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.spark.conducts import (
     API_VERSIONS,
     OFFERS_MESSAGE,
@@ -32,6 +33,7 @@ from flexwire.spark.conducts import (
 )
 from flexwire.spark.sums.audit_rows import (
     AUDITED,
+    CONFIGURATION,
     KAFKA,
     MECHANISM,
     OF_LOG,
@@ -85,6 +87,7 @@ class AuditSums:
         # lowest of the highest.
         self._offers: _Ranges = {}
         self._others = Distinct()
+        self._cluster = ClusterSums()
         # Which clients are judged, once that is known, where not all are.
         self._chosen: Chosen | None = None
 
@@ -94,6 +97,8 @@ class AuditSums:
 
     def add_messages(self, message: str, rows: pa.RecordBatch) -> None:
         """Add rows of a message's table."""
+        if message in CLUSTER_MESSAGES:
+            self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
             for broker, *one in offered(rows):
                 self._offer(broker, *one)
@@ -121,6 +126,7 @@ class AuditSums:
             for api_key, (lowest, highest) in ranges.items():
                 self._offer(broker, api_key, lowest, highest)
         self._others.merge(other._others, _MOST_COUNTED)
+        self._cluster.merge(other._cluster)
         self._prune(2 * MOST_BROKERS)
 
     def _prune(self, most: int) -> None:
@@ -157,7 +163,8 @@ class AuditSums:
             for broker, ranges in self._offers.items()
         }
         # Another release may be among those that are not known.
-        found = evidence_of(uses.values(), clients, offers if not self._others.count else {})
+        known = offers if not self._others.count else {}
+        found = evidence_of(uses.values(), clients, known, self._cluster.told())
         if self._chosen is not None:
             _, clients_out, requests_out = self._chosen
             found = replace(found, clients_left_out=clients_out, requests_left_out=requests_out)
@@ -295,9 +302,11 @@ class _Part:
             client = clients[every[number]]
             client.connections += 1
             client.whole &= bool(from_start[connection])
-        for key, what, name in self.told({MECHANISM, REPLICA}):
+        for key, what, name in self.told({MECHANISM, REPLICA, CONFIGURATION}):
             if what == REPLICA:
                 clients[key].is_replica = True
+            elif what == CONFIGURATION:
+                clients[key].configured.add(name)
             else:
                 clients[key].mechanisms.add(name)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.spark.cluster_told import CONFIGURING, cluster_rows
 from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
 from flexwire.spark.sums.by_connection import CONNECTION, Kind
 from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
-REPLICA, MECHANISM, *_ = WHAT = ("replica", "mechanism", *KINDS)
+REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
 """What requests tell of the client that sends on their connection: the column ``what`` of `TOLD`.
 
 A replica has no name.
@@ -144,6 +145,9 @@ def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     elif message == REPLICAS_MESSAGE:
         replicas = replica_rows(rows)
         yield from _told(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
+    if message in CONFIGURING:
+        sets = cluster_rows(message, rows)
+        yield from _told(sets, CONFIGURATION, sets["name"])
     for path, kind in entity_paths(message):
         found = _at(body, path)
         if found is not None:

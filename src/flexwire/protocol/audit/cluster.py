@@ -1,0 +1,323 @@
+"""The cluster's own gate: what must be true of a cluster before its brokers become a 4.x.
+
+Clients are judged one by one (`flexwire.protocol.audit.verdicts`); here stands what concerns the
+cluster as a whole. The evidence comes from captures or from the log of the cluster's metadata, and
+has the same verdicts. Each gate gives a finding for each release, "nothing seen against it" and
+"cannot say" too, so that nobody takes a gate that was not looked at for one that is open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from flexwire.parties import VERDICTS
+from flexwire.protocol.apis import api_name
+from flexwire.protocol.audit.releases import stable_versions
+from flexwire.protocol.configurations import gone
+from flexwire.schema.releases import release_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.parties import AuditVerdict
+    from flexwire.protocol.configurations import ConfiguredKind
+
+Gate = Literal[
+    "ZooKeeper",
+    "metadata.version",
+    "topic configurations",
+    "broker configurations",
+    "old batches",
+    "features",
+]
+"""What is looked at."""
+
+METADATA_VERSION: Final = "metadata.version"
+# LeaderAndIsr, StopReplica and UpdateMetadata: only a ZooKeeper-mode broker takes them.
+_ZOOKEEPER_APIS: Final = (4, 5, 6)
+_FIRST: Final = "4.0.0"
+"""The first release without ZooKeeper, and with gates."""
+_LEAST_LEVEL: Final = 7
+"""metadata.version 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
+_UNBLOCKED: Final = "4.2.1"
+"""From here on a topic's removed configuration is left out when the log is read (KAFKA-19851).
+
+Measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic; 4.2.1, 4.3.0, 4.3.1 and 4.4.0
+do not.
+"""
+
+
+class _Feature(NamedTuple):
+    """A feature whose APIs answer UNSUPPORTED_VERSION (35) until it is finalized."""
+
+    name: str
+    since: str
+    api_keys: tuple[int, ...]
+
+
+# By KIP-848, KIP-932 and KIP-1071; only the APIs that clients use.
+_FEATURES: Final = (
+    _Feature("group.version", "4.0.0", (68, 69)),
+    _Feature("share.version", "4.1.0", (76, 77, 78, 79)),
+    _Feature("streams.version", "4.2.0", (88, 89)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The first names in alphabetical order, and how many there are."""
+
+    names: tuple[str, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    """What was seen of a cluster.
+
+    ``features`` are the finalized levels by the broker that told them; a broker that told none is
+    not among them. ``configured`` are the topics or brokers by configuration, of configurations
+    that some release lacks; ``described`` counts the topics and brokers whose configurations were
+    seen. ``offered`` are the API keys in ApiVersions responses, ``uses`` the requests by API key.
+    ``old_batches`` are the batches of magic 0 and 1 by topic, None where no log was read.
+    ``is_whole`` means that the log of the cluster's metadata was read: then what is not there is
+    not set.
+    """
+
+    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
+    offered: frozenset[int] = frozenset()
+    uses: Mapping[int, int] = field(default_factory=dict)
+    old_batches: Mapping[str, int] | None = None
+    is_whole: bool = False
+
+    @property
+    def source(self) -> str:
+        """Where the evidence comes from."""
+        return "the log of the cluster's metadata" if self.is_whole else "captured traffic"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFinding:
+    """What one gate says of a cluster on one release.
+
+    ``evidence`` names the rule that gave the verdict and ``reason`` is a sentence with its figures.
+    ``names`` are topics, brokers or APIs that it is about, the first of ``count``.
+    """
+
+    release: str
+    gate: Gate
+    verdict: AuditVerdict
+    subject: str
+    evidence: str
+    reason: str
+    remedy: str = ""
+    names: tuple[str, ...] = ()
+    count: int = 0
+    source: str = ""
+
+
+def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
+    """Return what every gate says of a cluster on a release, the gravest first.
+
+    Empty for a release before 4.0, whose brokers take a cluster as it is.
+    """
+    if not _is_since(release, _FIRST):
+        return []
+    found = [
+        _zookeeper(seen, release),
+        _metadata_version(seen, release),
+        *_configurations(seen, release, "topic"),
+        *_configurations(seen, release, "broker"),
+        *_old_batches(seen, release),
+        *_features(seen, release),
+    ]
+    return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
+
+
+def _is_since(release: str, first: str) -> bool:
+    return release_order(release) >= release_order(first)
+
+
+def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
+    remedy = "migrate the cluster to KRaft with 3.9 first, and finish the migration"
+    source = "KIP-833, KIP-866"
+    sent = {key: seen.uses[key] for key in _ZOOKEEPER_APIS if seen.uses.get(key)}
+    gate: Gate = "ZooKeeper"
+    subject = "the cluster"
+    if sent:
+        told = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
+        reason = f"a controller sent {told} requests, as in ZooKeeper mode; {release} has none"
+        return ClusterFinding(
+            release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
+            tuple(map(api_name, sent)), sum(sent.values()), source,
+        )  # fmt: skip
+    offered = [api_name(key) for key in _ZOOKEEPER_APIS if key in seen.offered]
+    if offered:
+        reason = f"a broker offers {', '.join(offered)}, which only ZooKeeper mode has"
+        return ClusterFinding(
+            release, gate, "will break", subject, "ZooKeeper APIs offered", reason, remedy,
+            tuple(offered), len(offered), source,
+        )  # fmt: skip
+    if seen.is_whole or _levels(seen, METADATA_VERSION):
+        reason = f"{seen.source} says that the cluster runs in KRaft mode"
+        return ClusterFinding(
+            release, gate, "nothing seen against it", subject, "KRaft", reason, source=source
+        )
+    if seen.offered:
+        reason = "no broker offers what only ZooKeeper mode has"
+        return ClusterFinding(
+            release, gate, "nothing seen against it", subject, "not offered", reason, source=source
+        )
+    reason = "no ApiVersions response was seen, nor the log of the cluster's metadata"
+    remedy = "capture a client that connects, or read the log of __cluster_metadata"
+    return ClusterFinding(release, gate, "cannot say", subject, "not seen", reason, remedy)
+
+
+def _levels(seen: ClusterSeen, feature: str) -> list[int]:
+    return [levels[feature] for levels in seen.features.values() if feature in levels]
+
+
+def _metadata_version(seen: ClusterSeen, release: str) -> ClusterFinding:
+    levels = _levels(seen, METADATA_VERSION)
+    gate: Gate = "metadata.version"
+    source = "KAFKA-18601"
+    if not levels:
+        reason = "no broker said its finalized metadata.version, and no log of it was read"
+        remedy = (
+            "capture a client that asks for ApiVersions 3 or later, or run kafka-features describe"
+        )
+        return ClusterFinding(release, gate, "cannot say", gate, "not seen", reason, remedy)
+    level = min(levels)
+    if level < _LEAST_LEVEL:
+        reason = f"its level is {level}; brokers of {release} need {_LEAST_LEVEL} (3.3-IV3)"
+        remedy = "kafka-features upgrade --metadata 3.9, with the brokers of 3.9"
+        return ClusterFinding(
+            release, gate, "will break", gate, "level too low", reason, remedy, source=source
+        )
+    reason = f"its level is {level}, and {release} takes {_LEAST_LEVEL} (3.3-IV3) and higher"
+    return ClusterFinding(
+        release, gate, "nothing seen against it", gate, "level", reason, source=source
+    )
+
+
+def blocks_changes(release: str) -> bool:
+    """Return whether a removed configuration blocks every change of its topic (KAFKA-19851)."""
+    return _is_since(release, _FIRST) and not _is_since(release, _UNBLOCKED)
+
+
+def _configurations(
+    seen: ClusterSeen, release: str, kind: ConfiguredKind
+) -> Iterator[ClusterFinding]:
+    gate: Gate = "topic configurations" if kind == "topic" else "broker configurations"
+    found = False
+    for (of, name), having in sorted(seen.configured.items()):
+        since = gone(kind, name, release) if of == kind else None
+        if since is None:
+            continue
+        found = True
+        of_them = f"{having.count:,} {kind if having.count == 1 else kind + 's'}"
+        have = "has" if having.count == 1 else "have"
+        reason = f"{of_them} {have} it set, and {since.first} dropped it"
+        verdict: AuditVerdict = "will do nothing"
+        evidence, source = "configuration gone", "KIP-724"
+        if kind == "topic" and blocks_changes(release):
+            verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
+            reason += f"; {release} refuses every change of these topics while it is set"
+        yield ClusterFinding(
+            release, gate, verdict, name, evidence, reason, _removing(kind, name),
+            having.names, having.count, source,
+        )  # fmt: skip
+    if found:
+        return
+    looked_at = seen.described.get(kind, 0)
+    if seen.is_whole:
+        what = "dynamic configurations" if kind == "broker" else "configurations"
+        reason = f"the log of the cluster's metadata sets no {what} of {kind}s that {release} lacks"
+    elif looked_at:
+        many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
+        reason = f"captured DescribeConfigs responses about {many} have none that {release} lacks"
+    else:
+        reason = f"no DescribeConfigs response about {kind}s was seen, nor the cluster's metadata"
+        remedy = f"capture kafka-configs --describe --entity-type {kind}s --all, or read the log"
+        yield ClusterFinding(release, gate, "cannot say", f"{kind}s", "not seen", reason, remedy)
+        return
+    yield ClusterFinding(
+        release, gate, "nothing seen against it", f"{kind}s", "configurations", reason
+    )
+
+
+def _removing(kind: ConfiguredKind, name: str) -> str:
+    who = "--entity-name TOPIC" if kind == "topic" else "(--entity-default or --entity-name BROKER)"
+    command = f"kafka-configs --alter --entity-type {kind}s {who} --delete-config {name}"
+    if kind == "broker":
+        return f"remove it from server.properties, or {command}"
+    return f"before the upgrade: {command}; afterwards name all removed ones in one command"
+
+
+def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
+    gate: Gate = "old batches"
+    if seen.old_batches is None:
+        return
+    source = "KIP-724"
+    if not seen.old_batches:
+        reason = "every batch on disk that was read has magic 2"
+        yield ClusterFinding(
+            release, gate, "nothing seen against it", "logs", "magic", reason, source=source
+        )
+    for topic, count in sorted(seen.old_batches.items()):
+        batches = f"{count:,} {'batch' if count == 1 else 'batches'}"
+        reason = f"{batches} of magic 0 or 1 on disk, which {release} reads and no longer writes"
+        yield ClusterFinding(
+            release, gate, "nothing seen against it", topic, "magic 0 and 1", reason,
+            count=count, source=source,
+        )  # fmt: skip
+
+
+def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
+    gate: Gate = "features"
+    for feature in _FEATURES:
+        offered = [key for key in feature.api_keys if stable_versions(key, release)]
+        if not _is_since(release, feature.since) or not offered:
+            continue
+        apis = tuple(f"{api_name(key)} ({key})" for key in offered)
+        levels = [told.get(feature.name, 0) for told in seen.features.values()]
+        uses = Counter({key: seen.uses.get(key, 0) for key in offered}).total()
+        remedy = (
+            f"kafka-features upgrade --release-version {_line(release)}, once all brokers run it"
+        )
+        verdict: AuditVerdict = "nothing seen against it"
+        if not levels:
+            reason = f"no broker said whether {feature.name} is finalized"
+            yield ClusterFinding(
+                release,
+                gate,
+                "cannot say",
+                feature.name,
+                "not seen",
+                reason,
+                remedy,
+                apis,
+                len(apis),
+            )
+            continue
+        evidence = "finalized"
+        reason = f"its level is {min(levels)}"
+        if not min(levels):
+            evidence = "not finalized"
+            reason = f"{release} offers {', '.join(apis)} and answers 35 until it is finalized"
+            if uses:
+                verdict = "will break"
+                reason += f"; clients sent {uses:,} such {'request' if uses == 1 else 'requests'}"
+        yield ClusterFinding(
+            release, gate, verdict, feature.name, evidence, reason,
+            remedy if evidence == "not finalized" else "", apis, len(apis),
+            "KIP-584, KIP-1022",
+        )  # fmt: skip
+
+
+def _line(release: str) -> str:
+    return ".".join(release.split(".")[:2])

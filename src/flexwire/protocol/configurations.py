@@ -1,0 +1,120 @@
+"""Which configurations of topics and brokers Kafka's releases know, and which are gone.
+
+`configurations.json` has the names by release, from each release's jars (`tools.config_names`). A
+broker checks the names of a topic's configurations: one that it does not know is INVALID_CONFIG
+(40). It does not check the names of a broker's own, because plug-ins have settings there, so a name
+that is gone is accepted and does nothing. Measured on Kafka 3.9.2 and 4.4.0.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal, get_args
+
+from flexwire.errors import SpecError
+from flexwire.schema.releases import release_order
+
+ConfiguredKind = Literal["topic", "broker"]
+"""What a configuration is of."""
+
+CONFIGURED_KINDS: Final[tuple[ConfiguredKind, ...]] = get_args(ConfiguredKind)
+
+RESOURCE_TYPES: Final = {
+    2: "topic",
+    4: "broker",
+    8: "broker_logger",
+    16: "client_metrics",
+    32: "group",
+}
+"""The resource types of configurations by number, an enumeration of Kafka's Java."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoneConfiguration:
+    """A configuration that a release does not know: ``last`` knew it, ``first`` does not."""
+
+    kind: ConfiguredKind
+    name: str
+    last: str
+    first: str
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    text = (resources.files(__package__) / "configurations.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@cache
+def known_releases() -> tuple[str, ...]:
+    """Return the releases whose configurations are known, oldest first."""
+    return tuple(_facts()["releases"])
+
+
+@cache
+def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
+    """Return the names that a release knows; a release between two is like the older one.
+
+    Empty before the first release whose names are known.
+
+    >>> "message.format.version" in known_names("topic", "3.9.2")
+    True
+    >>> "message.format.version" in known_names("topic", "4.0.1")
+    False
+    """
+    releases = known_releases()
+    at = _place(release)
+    if at < 0:
+        return frozenset()
+    return frozenset(
+        name
+        for name, (first, last) in _facts()[kind].items()
+        if releases.index(first) <= at <= releases.index(last)
+    )
+
+
+@cache
+def gone(kind: ConfiguredKind, name: str, release: str) -> GoneConfiguration | None:
+    """Return since when a release lacks a configuration that an older one knew, else None.
+
+    None for a name that no known release has: a plug-in may have it.
+
+    >>> gone("topic", "message.format.version", "4.4.0").first
+    '4.0.0'
+    >>> gone("topic", "retention.ms", "4.4.0"), gone("topic", "message.format.version", "3.9.2")
+    (None, None)
+    """
+    ends = _facts()[kind].get(name)
+    if ends is None:
+        return None
+    releases = known_releases()
+    last = releases.index(ends[1])
+    if _place(release) <= last:
+        return None
+    return GoneConfiguration(kind, name, ends[1], releases[last + 1])
+
+
+@cache
+def ever_gone() -> frozenset[tuple[ConfiguredKind, str]]:
+    """Return the configurations that some known release has and a later one has not."""
+    newest = known_releases()[-1]
+    return frozenset(
+        (kind, name)
+        for kind in CONFIGURED_KINDS
+        for name in _facts()[kind]
+        if gone(kind, name, newest)
+    )
+
+
+def _place(release: str) -> int:
+    """Return the place of the newest known release that is not newer; -1 without one."""
+    try:
+        order = release_order(release)
+    except SpecError:
+        # A release with a name of its own is in somebody's own catalog, and newer than any.
+        return len(known_releases()) - 1
+    return sum(release_order(one) <= order for one in known_releases()) - 1

@@ -1,0 +1,69 @@
+"""What a release means to the cluster as a whole: the audit's gates as a table and as sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.parties import VERDICTS
+from flexwire.report import units
+from flexwire.report.tables import Cell, Column, Table, build, text
+
+if TYPE_CHECKING:
+    from flexwire.parties import AuditVerdict
+    from flexwire.report.audit_facts import Audit, ClusterGate
+    from flexwire.report.facts import Facts
+
+_NAMES = 3
+# What needs somebody to act, or to look.
+_TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
+
+
+def cluster_table(facts: Facts) -> Table:
+    """The gates of the cluster, the gravest first."""
+
+    def row(one: ClusterGate) -> list[Cell]:
+        named = ", ".join(one.names[:_NAMES])
+        more = f" and {one.count - _NAMES:,} more" if one.count > _NAMES else ""
+        return [
+            text(one.gate, f"on {one.release}"),
+            Cell(one.verdict, note=one.evidence, verdict=one.verdict),
+            text(one.subject),
+            Cell(one.reason, note=one.source),
+            Cell(one.remedy or units.DASH),
+            text(f"{named}{more}" or units.DASH),
+        ]
+
+    columns = (
+        Column("Gate", "text", "what was looked at, and for which release"),
+        Column("Verdict", "verdict"),
+        Column("Of", "text", "the configuration or feature"),
+        Column("Why", "reason"),
+        Column("Remedy", "reason"),
+        Column("Names", "text", "topics, brokers or APIs that it is about"),
+    )
+    return build("The cluster itself, gravest first", columns, gates(facts.audit), row)
+
+
+def gates(audit: Audit) -> list[ClusterGate]:
+    """The gates, the gravest first."""
+    return sorted(
+        audit.cluster,
+        key=lambda one: (
+            VERDICTS.index(one.verdict),
+            audit.releases.index(one.release) if one.release in audit.releases else -1,
+            one.gate,
+            one.subject,
+        ),
+    )
+
+
+def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
+    """What a release means to the cluster: a verdict and a sentence each, the gravest first.
+
+    A gate that is open has no sentence; it is in the table.
+    """
+    return [
+        (one.verdict, f"The cluster, {one.gate} ({one.subject}): {one.verdict}; {one.reason}.")
+        for one in gates(audit)
+        if one.release == release and one.verdict in _TOLD
+    ]

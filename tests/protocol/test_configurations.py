@@ -1,0 +1,79 @@
+"""Configurations by release: every release of the catalog has its own, and few are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flexwire.protocol.configurations import (
+    CONFIGURED_KINDS,
+    ever_gone,
+    gone,
+    known_names,
+    known_releases,
+)
+from flexwire.schema.catalog import bundled_catalog
+from flexwire.schema.releases import release_order
+from tools.config_names import OUT, RELEASES, written
+
+# LogConfig of 3.9.2 against 4.0.0; brokers of both were asked (40 for these, 0 for others).
+OF_TOPICS = {
+    "message.downconversion.enable",
+    "message.format.version",
+    "message.timestamp.difference.max.ms",
+}
+
+
+def test_every_release_of_the_catalog_from_the_last_3_on_has_its_names() -> None:
+    """A release that is new in the catalog needs `python -m tools.config_names`."""
+    later = [
+        one
+        for one in bundled_catalog().releases
+        if release_order(one) >= release_order(known_releases()[0])
+    ]
+    assert list(known_releases()) == later == list(RELEASES)
+
+
+def test_exactly_three_configurations_of_topics_are_gone_from_4_on() -> None:
+    for release in known_releases()[1:]:
+        assert {
+            name for kind, name in ever_gone() if kind == "topic" and gone(kind, name, release)
+        } == OF_TOPICS
+    assert {name for kind, name in ever_gone() if kind == "topic"} == OF_TOPICS
+
+
+def test_what_is_gone_was_known_before_and_is_not_now() -> None:
+    for kind, name in ever_gone():
+        for release in known_releases():
+            since = gone(kind, name, release)
+            assert (since is None) == (
+                name in known_names(kind, release)
+                # What a later release brings is not gone before it.
+                or not any(
+                    name in known_names(kind, one)
+                    for one in known_releases()
+                    if release_order(one) <= release_order(release)
+                )
+            )
+            if since is not None:
+                assert name in known_names(kind, since.last)
+                assert name not in known_names(kind, since.first)
+                assert release_order(since.last) < release_order(since.first)
+                assert release_order(since.first) <= release_order(release)
+
+
+def test_a_name_of_a_plug_in_and_a_release_before_the_first_say_nothing() -> None:
+    for kind in CONFIGURED_KINDS:
+        assert gone(kind, "nonsense", "4.4.0") is None
+        assert known_names(kind, "2.8.2") == frozenset()
+    assert gone("topic", "message.format.version", "3.8.1") is None
+    assert gone("topic", "message.format.version", "one of mine") is not None
+    # A patch that the catalog lacks is like the release before it.
+    assert gone("topic", "message.format.version", "4.0.1") is not None
+
+
+def test_the_file_is_what_the_tool_writes() -> None:
+    known = {
+        release: {(kind, name) for kind in CONFIGURED_KINDS for name in known_names(kind, release)}
+        for release in known_releases()
+    }
+    assert written(known) == Path(OUT).read_text(encoding="utf-8")

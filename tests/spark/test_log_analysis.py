@@ -19,6 +19,7 @@ from flexwire.spark.log_analysis import planning
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
+from tests.capture.made_transactions import cleaned, random_transactions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,6 +125,34 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
+
+
+def test_aborted_and_open_transactions_are_counted_apart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = random_transactions(3), random_transactions(4)
+    for number, one in enumerate(made):
+        write_log(tmp_path / "data" / f"orders-{number}", one.segments)
+    # So that tasks look for the transactions, and several read each partition.
+    with patch.object(planning, "_LEAST_TASK", 1_000), patch.object(planning, "_OPENING", 0):
+        done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark)
+    [row] = asked(spark, done, STORAGE)
+    both = [cleaned(one) for one in made]
+    assert row["keyed_records"] == sum(kept for kept, _ in both)
+    assert row["superseded_records"] == sum(gone for _, gone in both)
+    records = {
+        kind: sum(
+            len(records)
+            for one in made
+            for first, producer, records in one.written
+            if one.outcome(producer, first) == kind
+        )
+        for kind in ("aborted", "open")
+    }
+    assert all(records.values())
+    assert (row["aborted_records"], row["unsettled_records"]) == (*records.values(),)
+    assert row["aborted_bytes"] > row["aborted_records"] * len(b"k0v")
+    assert (row["keyless_records"], row["damaged"]) == (0, 0)
 
 
 def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analysis) -> None:

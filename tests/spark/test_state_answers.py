@@ -160,6 +160,8 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
         (2, True, 0, 2, 1, ["PLAINTEXT://b2:9092"]),
         (1, False, 2, 3, 1, ["PLAINTEXT://b1:9092"]),
     ]
+    # One that is fenced stays in the ISR that it is the last of.
+    assert [row["last_in_isr"] for row in rows(more, "cluster_brokers")] == [1, 2]
     [level] = rows(more, "cluster_features")
     told = ("feature", "level", "supported_level", "can_rise")
     assert tuple(level[one] for one in told) == ("metadata.version", 20, 29, True)

@@ -129,15 +129,15 @@ def evidence_of(
     seen = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
     for one in seen:
-        own = highest[one.key]
-        own[one.api_key] = max(one.api_version, own.get(one.api_key, one.api_version))
+        sent = highest[one.key]
+        sent[one.api_key] = max(one.api_version, sent.get(one.api_key, one.api_version))
     conducts = {}
-    for party, uses in _uses(seen).items():
+    for party, own in _uses(seen).items():
         key = key_of(party)
         client = clients[key]
         conducts[party] = Conduct(
             role_of(highest[key], is_replica=client.is_replica, highest=highest[key]),
-            tuple(uses),
+            tuple(own),
             connections=client.connections,
             mechanisms=frozenset(client.mechanisms),
             whole=client.whole,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from flexwire.errors import ArgumentError
@@ -17,7 +19,7 @@ from flexwire.spark.answers import LOG_ANSWERS, STATE_ANSWERS
 from flexwire.spark.answers.again import answers_of
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.spark.batches import spark_schema
-from flexwire.tables.schema import schema_of
+from flexwire.tables.schema import Column, schema_of
 from tests.capture.log_vectors import write_all
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import log as metadata
@@ -190,6 +192,18 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     # An analysis that is over has what it said, and Spark is not asked again.
     [answer] = answers_of(str(done.output.place), ["group_state"])
     assert answer.count == 2
+
+
+def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -> None:
+    [answer] = [one for one in STATE_ANSWERS if one.name == "group_state"]
+    later = replace(answer, columns=(*answer.columns, Column("later", pa.string(), "new")))
+    [given] = answers_of(str(done.output.place), [later])
+    assert given.rows["later"].to_pylist() == [None, None]
+    assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
+    # What has other columns is not what was answered.
+    other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
+    with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
+        answers_of(str(done.output.place), [other])
 
 
 def test_what_was_not_asked_of_internal_topics_is_not_nothing(done: Analysis) -> None:

@@ -15,6 +15,7 @@ from flexwire.report.charts import PARTS
 from flexwire.spark import answers
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import MOST_ROWS, SHOWN_ROWS
+from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
@@ -30,8 +31,8 @@ What operators ask of their traffic and logs. `flexwire analyze --answers all` a
 default what is asked of logs, where logs are given: the others take some CPU seconds each. Each is
 a part of the report, a table `answers/NAME`, and `answers/NAME.csv` to send round, in which no cell
 is a formula. The report has the first {SHOWN_ROWS} rows, the table and the CSV at most the first
-{MOST_ROWS:,}, the most important ones; what is beyond that is counted. The report leaves out a
-column of texts that no row has.
+{MOST_ROWS:,}, the most important ones, or {GROUP_OFFSETS.most_rows:,} of `group_offsets`. What is
+beyond that is counted. The report leaves out a column of texts that no row has.
 
 `--answers NAME,NAME` asks some, `--answers none` nothing. One that fails is said in the report
 and on the terminal, and all else is as it would be; where it was named, the exit code is 1. One

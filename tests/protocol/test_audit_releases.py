@@ -44,6 +44,20 @@ def test_what_is_sent_tells_whose_it_is(names: list[str], role: str) -> None:
     assert role_of(keys(*names)) == role
 
 
+@pytest.mark.parametrize(
+    ("sent", "role"),
+    [
+        ({"AddPartitionsToTxn": 3}, "client"),
+        ({"AddPartitionsToTxn": 4}, "broker"),
+        ({"ApiVersions": 4, "AddPartitionsToTxn": 5}, "broker"),
+        ({"InitProducerId": 5, "AddPartitionsToTxn": 3, "EndTxn": 5, "Produce": 12}, "client"),
+    ],
+)
+def test_a_version_tells_whose_a_request_is(sent: dict[str, int], role: str) -> None:
+    highest = {KEYS[name]: version for name, version in sent.items()}
+    assert role_of(highest, highest=highest) == role
+
+
 def test_a_fetch_of_a_replica_is_a_broker_s() -> None:
     assert role_of(keys("ApiVersions", "Fetch"), is_replica=True) == "broker"
     assert role_of({999}) == "client"

@@ -237,6 +237,18 @@ def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
     assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
 
 
+def test_brokers_are_known_by_the_versions_that_only_they_send(tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path / "capture")
+    for client_id, port, version in (("producer", 1000, 3), ("2", 1001, 4)):
+        Client(traffic, client_id, port).send("AddPartitionsToTxn", version, answered=False)
+    traffic.close()
+    found = summed(read([traffic.directory])).evidence().conducts
+    assert {one.client_id: seen.role for one, seen in found.items()} == {
+        "producer": "client",
+        "2": "broker",
+    }
+
+
 def test_a_range_is_what_all_responses_offer_and_what_is_not_kafka_is_nobodys(
     tmp_path: Path,
 ) -> None:

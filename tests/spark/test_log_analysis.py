@@ -19,6 +19,7 @@ from flexwire.spark.log_analysis import planning
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
+from tests.capture.made_transactions import cleaned, random_transactions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,20 +127,69 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
 
 
+def test_aborted_and_open_transactions_are_counted_apart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = random_transactions(3), random_transactions(4)
+    for number, one in enumerate(made):
+        write_log(tmp_path / "data" / f"orders-{number}", one.segments)
+    # So that tasks look for the transactions, and several read each partition.
+    with patch.object(planning, "_LEAST_TASK", 1_000), patch.object(planning, "_OPENING", 0):
+        done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark)
+    [row] = asked(spark, done, STORAGE)
+    both = [cleaned(one) for one in made]
+    assert row["keyed_records"] == sum(kept for kept, _ in both)
+    assert row["superseded_records"] == sum(gone for _, gone in both)
+    records = {
+        kind: sum(
+            len(records)
+            for one in made
+            for first, producer, records in one.written
+            if one.outcome(producer, first) == kind
+        )
+        for kind in ("aborted", "open")
+    }
+    assert all(records.values())
+    assert (row["aborted_records"], row["unsettled_records"]) == (*records.values(),)
+    assert row["aborted_bytes"] > row["aborted_records"] * len(b"k0v")
+    assert (row["keyless_records"], row["damaged"]) == (0, 0)
+
+
+def collected(row: dict[str, Any], size: float, ratio: float) -> int:
+    """Return how many records a producer collects that appends them one by one."""
+    count = 0
+    while 61 + count * size * ratio + size * (count > 0) <= row["producer_batch_size"]:
+        count += 1
+    return count
+
+
 def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analysis) -> None:
     rows = asked(spark, done, SAVINGS)
     assert {row["batch_size"] for row in rows} == {16 << 10}
     best = rows[0]
     assert (best["rank"], best["topic"]) == (1, "orders")
     assert best["estimated_bytes"] == min(row["estimated_bytes"] for row in rows)
+    plain = next(row for row in rows if row["compression"] == "none")
+    headers = 61 * sum(
+        one["written_batches"]
+        for one in done.output.table("log_rewrites").to_pylist()
+        if one["compression"] == "none"
+    )
+    plain_bytes = plain["written_bytes"] - headers
     for row in rows:
         assert row["bytes"] - row["estimated_bytes"] == row["saved_bytes"]
         assert 0 < row["sampled_share"] <= 1
         share = row["written_bytes"] / row["sampled_bytes"]
         assert row["estimated_bytes"] == round(row["bytes"] * share)
-    plain = next(row for row in rows if row["compression"] == "none")
+        # All records are of about one size.
+        size = plain_bytes / row["sampled_records"]
+        ratio = (row["written_bytes"] - headers) / plain_bytes
+        held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)
+        assert abs(held - row["batch_size"]) <= 2 * size
     assert plain["rank"] == len(rows)
     assert plain["saved_bytes"] < 0 < best["saved_bytes"]
+    assert 0 <= plain["producer_batch_size"] - plain["batch_size"] - 61 <= 1
+    assert best["producer_batch_size"] < plain["producer_batch_size"]
 
 
 def test_the_tables_are_whole_and_the_facts_are_theirs(done: Analysis) -> None:

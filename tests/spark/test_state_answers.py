@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from flexwire.errors import ArgumentError
@@ -17,7 +19,7 @@ from flexwire.spark.answers import LOG_ANSWERS, STATE_ANSWERS
 from flexwire.spark.answers.again import answers_of
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.spark.batches import spark_schema
-from flexwire.tables.schema import schema_of
+from flexwire.tables.schema import Column, schema_of
 from tests.capture.log_vectors import write_all
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import log as metadata
@@ -160,6 +162,8 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
         (2, True, 0, 2, 1, ["PLAINTEXT://b2:9092"]),
         (1, False, 2, 3, 1, ["PLAINTEXT://b1:9092"]),
     ]
+    # One that is fenced stays in the ISR that it is the last of.
+    assert [row["last_in_isr"] for row in rows(more, "cluster_brokers")] == [1, 2]
     [level] = rows(more, "cluster_features")
     told = ("feature", "level", "supported_level", "can_rise")
     assert tuple(level[one] for one in told) == ("metadata.version", 20, 29, True)
@@ -188,6 +192,18 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     # An analysis that is over has what it said, and Spark is not asked again.
     [answer] = answers_of(str(done.output.place), ["group_state"])
     assert answer.count == 2
+
+
+def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -> None:
+    [answer] = [one for one in STATE_ANSWERS if one.name == "group_state"]
+    later = replace(answer, columns=(*answer.columns, Column("later", pa.string(), "new")))
+    [given] = answers_of(str(done.output.place), [later])
+    assert given.rows["later"].to_pylist() == [None, None]
+    assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
+    # What has other columns is not what was answered.
+    other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
+    with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
+        answers_of(str(done.output.place), [other])
 
 
 def test_what_was_not_asked_of_internal_topics_is_not_nothing(done: Analysis) -> None:

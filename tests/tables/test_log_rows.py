@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.logs import LogQuery, plan
+from flexwire.capture.logs.finding import find_logs
+from flexwire.capture.logs.transactions import known_transactions
 from flexwire.records import Record, decode_batches, encode_batch
 from flexwire.tables import log_rewriting
 from flexwire.tables.log_rewriting import BATCH_SIZES, CODECS, Extents, Window, sample_at
@@ -17,6 +19,7 @@ from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, RECORD_SIZES, REWRITES
 from tests.capture.log_vectors import vectors, write
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, random_log, write_log
+from tests.capture.made_transactions import cleaned, random_transactions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +31,9 @@ def rows_of(*paths: Path, windows: tuple[Window, ...] = (), piece_bytes: int = 1
     pieces = [one for task in plan(paths, LogQuery(piece_bytes=piece_bytes)) for one in task]
     partitions = sorted({one.partition for one in pieces})
     placed = tuple((partitions.index(one.partition), one) for one in pieces)
-    work = LogWork(placed, frozenset(), dict.fromkeys(range(len(placed)), windows), 3)
+    ended = {one.partition: known_transactions(one) for one in find_logs(paths, LogQuery())}
+    numbered = {number: ended[one] for number, one in enumerate(partitions)}
+    work = LogWork(placed, frozenset(), dict.fromkeys(range(len(placed)), windows), 3, numbered)
     found: Rows = {table: [] for table in LOG_SCHEMAS}
     for table, rows in LogRows(work, lambda *_: pytest.fail("all of it fits in memory")):
         assert rows.schema == LOG_SCHEMAS[table]
@@ -104,6 +109,43 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
         (True, True, 0),
     ]
     assert [row["null_keys"] for row in found[BATCHES]][1] == 1
+
+
+@pytest.mark.parametrize("keeps_index", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_aborted_and_open_transactions_replace_nothing(
+    tmp_path: Path, seed: int, *, keeps_index: bool
+) -> None:
+    made = random_transactions(seed)
+    kinds = "log index timeindex" if keeps_index else "log"
+    for segment in made.segments:
+        segment.write(tmp_path / "orders-0", kinds=kinds)
+    for piece_bytes in (1 << 20, 700):
+        found = rows_of(tmp_path, piece_bytes=piece_bytes)
+        rows = [row for row in found[BATCHES] if not row["is_control"]]
+        told = {row["base_offset"]: row["outcome"] for row in rows}
+        assert told == {first: made.outcome(producer, first) for first, producer in made.batches}
+        keyed, superseded = cleaned(made)
+        assert sum(row["keyed_records"] for row in found[KEYS]) == keyed
+        assert sum(row["superseded_records"] for row in found[KEYS]) == superseded
+        assert {row["outcome"] for row in found[BATCHES] if row["is_control"]} <= {None}
+
+
+def test_what_is_damaged_does_not_say_how_a_transaction_ended(tmp_path: Path) -> None:
+    made = random_transactions(1)
+    for segment in made.segments:
+        segment.write(tmp_path / "orders-0")
+    (tmp_path / "orders-0" / f"{made.segments[0].base:020}.txnindex").write_bytes(b"no entry")
+    found = rows_of(tmp_path)
+    told = {row["is_transactional"]: set[str | None]() for row in found[BATCHES]}
+    for row in found[BATCHES]:
+        if not row["is_control"]:
+            told[row["is_transactional"]].add(row["outcome"])
+    assert told == {False: {None}, True: {"not known"}}
+    plain_keys = sum(
+        len(records) for _, producer, records in made.written if producer is None and records
+    )
+    assert sum(row["keyed_records"] for row in found[KEYS]) == plain_keys
 
 
 @pytest.mark.parametrize("seed", range(4))

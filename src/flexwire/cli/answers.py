@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,6 +44,14 @@ _WIDEST = 48
     show_default=True,
     help="How many rows of each a table for the terminal has.",
 )
+@click.option(
+    "--reset-plan",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the offsets that groups have committed to this file, as 'kafka-consumer-groups "
+    "--reset-offsets --from-file' reads them. What is not known and what a transaction has pending "
+    "is left out and counted. Only with group_offsets.",
+)
 @labels_option
 @master_option
 @memory_option
@@ -54,6 +63,7 @@ def answers(
     names: tuple[str, ...],
     format: str,  # noqa: A002 - the option's own name
     rows: int,
+    reset_plan: Path | None,
     labels: str | None,
     master: str | None,
     memory: str,
@@ -70,6 +80,8 @@ def answers(
     from flexwire.spark.answers.asking import ALL
     from flexwire.spark.answers.writing import to_send
 
+    if reset_plan is not None:
+        names = _of_plan(names)
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
     given = answers_of(
@@ -78,19 +90,68 @@ def answers(
     for told in notes_of(out):
         note(told)
     part = part_columns(sampled_in(out))
+    if reset_plan is not None:
+        _write_plan(given[0], reset_plan, is_json=format == "json")
+        return
     given = [to_send(one, part) for one in given]
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":
         print(given[0].csv(), end="")
     else:
-        # Of all that can be asked, most may have nothing: what was asked by name says so itself.
-        empty = [] if names else [one.answer.name for one in given if not one.count]
-        for one in given:
-            if one.answer.name not in empty:
-                _print(one, rows)
-        if empty:
-            print(f"Nothing was seen of {', '.join(empty)}.")
+        _print_all(given, rows, are_named=bool(names))
+
+
+def _print_all(given: list[Given], most: int, *, are_named: bool) -> None:
+    # Of all that can be asked, most may have nothing: what was asked by name says so itself.
+    empty = [] if are_named else [one.answer.name for one in given if not one.count]
+    for one in given:
+        if one.answer.name not in empty:
+            _print(one, most)
+    if empty:
+        print(f"Nothing was seen of {', '.join(empty)}.")
+
+
+def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the one answer that a plan is made of; refuse others."""
+    from flexwire.spark.answers.reset_plan import ANSWER_NAME
+
+    if names not in {(), (ANSWER_NAME,)}:
+        raise click.UsageError(f"--reset-plan is made of {ANSWER_NAME}, so name no other answer")
+    return (ANSWER_NAME,)
+
+
+def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
+    """Write a plan, and print what is in it and what is not."""
+    from flexwire.cli.options import InputError
+    from flexwire.report.units import plural
+    from flexwire.spark.answers.reset_plan import reset_plan
+    from flexwire.storage.place import Place
+
+    if given.count > len(given.rows):
+        kept = f"the analysis kept {len(given.rows):,} of {given.count:,} rows"
+        raise InputError(f"{kept}: a plan of them would leave out groups without a count")
+    plan = reset_plan(given.rows)
+    left_out = {"unknown": plan.unknown, "pending": plan.pending, "unwritable": plan.unwritable}
+    if not plan.offsets:
+        counts = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
+        raise InputError(f"no offset is known for a plan; left out: {counts}")
+    with Place(str(file.absolute().parent)).writing(file.name) as growing:
+        growing.write_text(plan.text, encoding="utf-8", newline="")
+    if is_json:
+        told = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}
+        print(json.dumps(told | left_out, indent=1))
+        return
+    print(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
+    print(
+        f"Left out: {plan.unknown:,} not known, {plan.pending:,} with a transaction pending, "
+        f"{plan.unwritable:,} of groups with a line break in their name."
+    )
+    print(
+        "Stop the members of these groups, then run kafka-consumer-groups --reset-offsets "
+        f"--from-file {file} --all-groups --dry-run and count its rows: it ends with status 0 "
+        "whatever fails. --execute sets the offsets."
+    )
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:

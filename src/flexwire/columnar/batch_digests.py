@@ -17,7 +17,13 @@ from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word 
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as H is one
 from flexwire.kernels.records import digesting_layout as D  # noqa: N812 - as H is one
 from flexwire.records.extents import extents
-from flexwire.wire.batch_layout import HEADER_SIZE, LEAST_RECORD, NO_VALUE, RECORD_BATCH
+from flexwire.wire.batch_layout import (
+    CONTROL_MASK,
+    HEADER_SIZE,
+    LEAST_RECORD,
+    NO_VALUE,
+    RECORD_BATCH,
+)
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ MOST_KEYS: Final = 1 << 20
 _MOST_BATCHES: Final = 1 << 16
 _WORD: Final = 8
 _MASK: Final = (1 << 64) - 1
-_MAGIC, _TIMESTAMP_TYPE = "magic", "timestamp_type"
+_MAGIC, _OUTCOME = "magic", "outcome"
 
 KEYS_DTYPE: Final = np.dtype(
     [("hash", "<u8"), ("other", "<u8"), ("offset", "<i8"), ("size", "<i8")]
@@ -59,7 +65,8 @@ _OF_RECORDS: Final = {
     "oldest": D.G_OLDEST,
     "newest": D.G_NEWEST,
 }
-_FACTS: Final = ("position", _MAGIC, "last_offset", "uncompressed_size", *_OF_HEADER, *_OF_RECORDS)
+_PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
+_FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
 
 class BatchDigests:
@@ -67,12 +74,20 @@ class BatchDigests:
 
     ``keys`` is given the keys of records that have one, an array of `KEYS_DTYPE` that it is to be
     done with when it returns; records of control batches are not among them. ``seed`` is what the
-    hashes begin with. ``at`` is added to the batches' positions.
+    hashes begin with. ``at`` is added to the batches' positions. ``outcomes`` returns a number for
+    each batch from its attributes, producer id and base offset, which is the column ``outcome``;
+    the keys of a batch are given only where its outcome is one of ``settled``.
     """
 
     kernel: ClassVar = "digest_records"
 
-    def __init__(self, keys: Callable[[Words], None], seed: int = 0) -> None:
+    def __init__(
+        self,
+        keys: Callable[[Words], None],
+        seed: int = 0,
+        outcomes: Callable[[Words, Words, Words], Words] | None = None,
+        settled: Sequence[int] = (0,),
+    ) -> None:
         self.at = 0
         self.sizes: Words = np.zeros(D.SIZES, np.int64)
         """How many records there are of each class of sizes."""
@@ -81,6 +96,10 @@ class BatchDigests:
         """Where batches stand that have no record that is wanted, and how many bytes they have."""
         self._keys_done = keys
         self._seed = seed
+        self._outcomes = outcomes
+        self._settled = settled
+        # So many of the keys that are held are known to be of settled batches.
+        self._kept_keys = 0
         self._rows: list[dict[str, Words]] = []
         self._count = 0
         self._digests: Words = np.zeros((0, D.DIGEST // _WORD), np.int64)
@@ -132,6 +151,7 @@ class BatchDigests:
         if used:
             self._keys_done(self._keys[: used * D.KEY].view(KEYS_DTYPE))
             self._set(D.D_USED, 0)
+            self._kept_keys = 0
 
     def counted(self, batches: Words, first: int) -> None:
         """Hear that batches of the table, from the ``first`` row on, were done with."""
@@ -149,7 +169,31 @@ class BatchDigests:
         rows["last_offset"] = rows["base_offset"] + batches[:, L.B_LAST_DELTA // _WORD]
         inflated = batches[:, L.B_END // _WORD] - batches[:, L.B_START // _WORD]
         rows["uncompressed_size"] = inflated + HEADER_SIZE
+        rows[_OUTCOME] = self._outcome(rows)
+        self._keep_settled(rows)
         self._hold(rows, len(batches))
+
+    def _outcome(self, rows: dict[str, Words]) -> Words:
+        if self._outcomes is None:
+            return np.zeros(len(rows[_MAGIC]), np.int64)
+        # In the attributes of messages these bits have no meaning.
+        attributes = np.where(rows[_MAGIC] == RECORD_BATCH, rows["attributes"], 0)
+        return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
+
+    def _keep_settled(self, rows: dict[str, Words]) -> None:
+        """Drop the keys of batches that are not settled; those of these rows came last."""
+        is_settled = np.isin(rows[_OUTCOME], self._settled)
+        used = self.get(D.D_USED)
+        if not is_settled.all():
+            counts = np.where(
+                rows["attributes"] & CONTROL_MASK == 0, rows["records"] - rows["null_keys"], 0
+            )
+            own = self._keys[: used * D.KEY].view(KEYS_DTYPE)[self._kept_keys :]
+            kept = own[np.repeat(is_settled, counts)]
+            own[: len(kept)] = kept
+            used = self._kept_keys + len(kept)
+            self._set(D.D_USED, used)
+        self._kept_keys = used
 
     def _skip(self, positions: Words, sizes: Words) -> None:
         self.skipped.append(np.stack([positions + self.at, sizes]))
@@ -183,17 +227,21 @@ class BatchDigests:
             "oldest": min(times, default=INT64_MAX),
             "newest": max(times, default=INT64_MIN),
         }
+        rows = {name: np.array([value], np.int64) for name, value in facts.items()}
+        rows[_OUTCOME] = self._outcome(rows)
         if not batch.is_control:
-            facts["tombstones"] = sum(one.key is not None and one.value is None for one in records)
+            rows["tombstones"][0] = sum(
+                one.key is not None and one.value is None for one in records
+            )
             np.add.at(self.sizes, [class_of(one) for one in sizes], 1)
             keys = [
                 (*hash_of(one.key, self._seed), one.offset, bytes_of)
                 for one, bytes_of in zip(records, sizes, strict=True)
                 if one.key is not None
             ]
-            if keys:
+            if keys and int(rows[_OUTCOME][0]) in self._settled:
                 self._keys_done(np.array(keys, KEYS_DTYPE))
-        self._hold({name: np.array([facts[name]], np.int64) for name in _FACTS}, 1)
+        self._hold(rows, 1)
         return True
 
     def take(self) -> pa.RecordBatch:

@@ -142,15 +142,16 @@ def evidence_of(
 ) -> Evidence:
     """Put the evidence together, in an order that does not depend on how it was gathered."""
     seen = sorted(uses, key=repr)
-    api_keys: defaultdict[Key, set[int]] = defaultdict(set)
+    highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
     for one in seen:
-        api_keys[one.key].add(one.api_key)
+        sent = highest[one.key]
+        sent[one.api_key] = max(one.api_version, sent.get(one.api_key, one.api_version))
     conducts = {}
     for party, own in _uses(seen).items():
         key = key_of(party)
         client = clients[key]
         conducts[party] = Conduct(
-            role_of(api_keys[key], is_replica=client.is_replica),
+            role_of(highest[key], is_replica=client.is_replica, highest=highest[key]),
             tuple(own),
             connections=client.connections,
             mechanisms=frozenset(client.mechanisms),

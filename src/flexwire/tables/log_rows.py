@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,13 +10,21 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.logs.reading import Damaged, digest_piece
+from flexwire.capture.logs.transactions import Outcome, Transactions
 from flexwire.columnar.batch_digests import BatchDigests, least_of
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.record_schema import MOMENT, to_moments
 from flexwire.records.attributes import COMPRESSIONS, TimestampType
 from flexwire.tables.log_keys import KeyRuns, Superseded
 from flexwire.tables.log_rewriting import Extents, Window, rewritten, sample_at
-from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, RECORD_SIZES, REWRITES
+from flexwire.tables.log_schema import (
+    BATCHES,
+    KEYS,
+    LOG_SCHEMAS,
+    OUTCOMES,
+    RECORD_SIZES,
+    REWRITES,
+)
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -27,7 +35,7 @@ from flexwire.wire.batch_layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.capture.logs import LogPiece
     from flexwire.capture.logs.names import Partition
@@ -52,6 +60,10 @@ _TYPES: Final = [
     TimestampType.LOG_APPEND_TIME,
 ]
 _TIMESTAMP_TYPES = pa.array([str(one.value) for one in _TYPES])
+_OUTCOMES = pa.array([OUTCOMES.get(one) for one in Outcome], pa.string())
+# Kafka's log cleaner leaves records of aborted transactions out when it looks for the last record
+# of each key, and it does not come to those of a transaction that is open.
+_SETTLED: Final = (Outcome.NONE, Outcome.COMMITTED)
 _LOST: Final = "not read"
 
 
@@ -64,12 +76,15 @@ class LogWork:
         shared: numbers of partitions of which other tasks have pieces too.
         windows: where pieces are to be sampled, by their number among these.
         seed: what hashes of keys begin with.
+        transactions: how the transactions of each partition ended, by its number; a partition that
+            has no transaction need not be there.
     """
 
     pieces: tuple[tuple[int, LogPiece], ...]
     shared: frozenset[int]
     windows: dict[int, tuple[Window, ...]]
     seed: int
+    transactions: Mapping[int, Transactions] = field(default_factory=dict)
 
 
 class LogRows:
@@ -95,7 +110,8 @@ class LogRows:
         """Give the rows of successive pieces of one partition."""
         number, first = self._work.pieces[start]
         runs = KeyRuns(lambda run: self._spill(number, run))
-        digests = BatchDigests(runs.add, self._work.seed)
+        transactions = self._work.transactions.get(number, Transactions())
+        digests = BatchDigests(runs.add, self._work.seed, transactions.outcomes, _SETTLED)
         for at in range(start, stop):
             piece = self._work.pieces[at][1]
             reading = _Piece(piece, digests)
@@ -147,7 +163,9 @@ class _Piece:
             Extents(columns["position"], columns["size"], columns["uncompressed_size"], is_control)
         )
         made = _facts(columns) | {
-            name: pa.array(columns[name]) for name in digests.schema.names if name not in _MOMENTS
+            name: pa.array(columns[name])
+            for name in digests.schema.names
+            if name not in _MOMENTS and name != "outcome"
         }
         return _placed(self._piece, BATCHES, made, digests.num_rows)
 
@@ -192,6 +210,7 @@ def _facts(columns: dict[str, Words]) -> dict[str, pa.Array]:
     made |= {name: _moments(columns[word]) for name, word in _MOMENTS.items()}
     made["compression"] = _COMPRESSIONS.take(pa.array(attributes & COMPRESSION_MASK))
     kinds = np.where(magic == 0, 0, 1 + is_append)
+    made["outcome"] = _OUTCOMES.take(pa.array(columns["outcome"]))
     made["timestamp_type"] = _TIMESTAMP_TYPES.take(pa.array(kinds))
     return made
 

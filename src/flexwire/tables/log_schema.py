@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from flexwire.capture.logs.transactions import Outcome
 from flexwire.columnar.record_schema import BATCH_COLUMNS, MOMENT
 from flexwire.tables.schema import Column, Table, schema_of
 
@@ -16,6 +17,14 @@ BATCHES: Final = "log_batches"
 RECORD_SIZES: Final = "log_record_sizes"
 KEYS: Final = "log_keys"
 REWRITES: Final = "log_rewrites"
+
+OUTCOMES: Final = {
+    Outcome.COMMITTED: "committed",
+    Outcome.ABORTED: "aborted",
+    Outcome.OPEN: "open",
+    Outcome.UNKNOWN: "not known",
+}
+"""What the table of batches says of the transaction of a batch."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "of what is not a batch"
@@ -63,6 +72,9 @@ LOG_BATCHES = (
     Column("record_headers", _LONG, "how many record headers its records have", _DAMAGE),
     Column("error", _STRING, "why this is not a batch, or its records cannot be read",
            "where it is one, and they can"),
+    Column("outcome", _STRING, 'how the transaction of its records ended: "committed", "aborted", '
+           '"open" where the log ends before it does, "not known" where what says it is damaged',
+           f"{_DAMAGE}; of what is in no transaction, and of control batches"),
 )  # fmt: skip
 
 LOG_RECORD_SIZES = (
@@ -77,10 +89,10 @@ LOG_RECORD_SIZES = (
 LOG_KEYS = (
     _TOPIC,
     _PARTITION,
-    Column("keyed_records", _LONG, "how many records with a key were looked at; control records "
-           "are left out"),
-    Column("superseded_records", _LONG, "how many records were found that have a later record of "
-           "the same key after them in their partition, by 128 bits of hash of the key"),
+    Column("keyed_records", _LONG, "how many records with a key were looked at. Control records "
+           "are left out, and records of transactions that were aborted or had not ended"),
+    Column("superseded_records", _LONG, "how many of them have a later one of the same key after "
+           "them in their partition, by 128 bits of hash of the key"),
     Column("superseded_bytes", _LONG, "their bytes without compression"),
 )  # fmt: skip
 

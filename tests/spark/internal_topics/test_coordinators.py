@@ -124,12 +124,12 @@ def test_commits_at_any_moment_are_those_of_coordinators(
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:
     """What each offset's fate is, and neighbours with the same one together."""
-    fates = {
-        offset: (fate, count)
-        for first, last, fate, count in batches
-        for offset in range(first, last + 1)
-        if offset >= start
-    }
+    fates: dict[int, tuple[int, int]] = {}
+    for first, last, fate, count in batches:
+        for offset in range(max(first, start), last + 1):
+            # Of several the one with the highest count holds, then with the highest state.
+            had = fates.get(offset, (0, 0))
+            fates[offset] = max(had, (fate, count), key=lambda one: one[::-1])
     found: list[tuple[int, int, int, int]] = []
     for offset in sorted(fates):
         if found and found[-1][1:] == (offset - 1, *fates[offset]):
@@ -139,16 +139,22 @@ def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[in
     return found
 
 
-def test_what_batches_add_up_to_is_what_became_of_each_offset(spark: SparkSession) -> None:
+def random_batches(count: int) -> list[tuple[list[tuple[int, int, int, int]], int]]:
+    """Draw lists of batches that overlap, and start offsets; some batches are no broker's."""
     drawn = random.Random(5)
     cases = []
-    for _ in range(300):
+    for _ in range(count):
         firsts = [drawn.randrange(-2, 20) for _ in range(drawn.randrange(8))]
         batches = [
-            (one, one + drawn.randrange(-2, 9), drawn.choice([0, 2]), drawn.randrange(1, 3))
+            (one, one + drawn.randrange(-2, 9), drawn.choice([0, 2, 4]), drawn.randrange(1, 4))
             for one in firsts
         ]
         cases.append((batches, drawn.randrange(-1, 12)))
+    return cases
+
+
+def test_what_batches_add_up_to_is_what_became_of_each_offset(spark: SparkSession) -> None:
+    cases = random_batches(300)
     most = 2**63 - 1
     cases += [([(-most - 1, most, 0, 9), (0, most, 0, 9)], 0), ([(0, most - 1, 0, 9)], most)]
     cases += [([(0, most - 1, 0, 9), (5, 5, 2, 1)], most - 1)]

@@ -18,7 +18,7 @@ from flexwire.errors import CaptureError, RecordError
 from flexwire.wire.batch_layout import CONTROL_MASK, LENGTH_END, TRANSACTIONAL_MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from io import BufferedReader
 
     import pyarrow as pa
@@ -154,25 +154,43 @@ class _Hidden:
     def __init__(self, aborted: Iterable[Aborted], *, of_transactions: bool) -> None:
         self._kinds = CONTROL_MASK | (TRANSACTIONAL_MASK if of_transactions else 0)
         self._shown = TRANSACTIONAL_MASK if of_transactions else 0
-        self._by_producer: dict[int, list[Aborted]] = {}
-        for one in sorted(aborted):
-            self._by_producer.setdefault(one.producer_id, []).append(one)
+        self._by_producer = by_producer(aborted)
 
     def __call__(self, headers: BatchHeaders) -> Words:
         hidden: Words = headers.attributes & self._kinds != self._shown
-        if not self._by_producer:
-            return hidden
-        of_transactions = headers.attributes & TRANSACTIONAL_MASK != 0
-        producers = np.where(of_transactions, headers.producer_ids, -1)
-        for producer in np.unique(producers).tolist():
-            aborted = self._by_producer.get(producer)
-            if aborted is not None:
-                rows = np.flatnonzero(producers == producer)
-                hidden[rows] |= _within(headers.base_offsets[rows], aborted)
+        if self._by_producer:
+            is_of_transaction = headers.attributes & TRANSACTIONAL_MASK != 0
+            producers = np.where(is_of_transaction, headers.producer_ids, -1)
+            hidden |= in_aborted(producers, headers.base_offsets, self._by_producer)
         return hidden
 
 
-def _within(offsets: Words, aborted: list[Aborted]) -> Words:
+def by_producer(aborted: Iterable[Aborted]) -> dict[int, list[Aborted]]:
+    """Return the aborted transactions of each producer, in order."""
+    found: dict[int, list[Aborted]] = {}
+    for one in sorted(aborted):
+        found.setdefault(one.producer_id, []).append(one)
+    return found
+
+
+def in_aborted(
+    producers: Words, base_offsets: Words, aborted: Mapping[int, Sequence[Aborted]]
+) -> Words:
+    """Return which batches are in an aborted transaction of their producer.
+
+    ``aborted`` has the transactions of each producer in order. A batch of no transaction has the
+    producer -1.
+    """
+    found: Words = np.zeros(len(producers), bool)
+    for producer in np.unique(producers).tolist():
+        own = aborted.get(producer)
+        if own is not None:
+            rows = np.flatnonzero(producers == producer)
+            found[rows] = _within(base_offsets[rows], own)
+    return found
+
+
+def _within(offsets: Words, aborted: Sequence[Aborted]) -> Words:
     """Give whether offsets are in one of a producer's aborted transactions."""
     firsts = np.array([one.first_offset for one in aborted], np.int64)
     lasts = np.array([one.last_offset for one in aborted], np.int64)

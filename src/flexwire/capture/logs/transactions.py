@@ -8,27 +8,93 @@ batches after it do not end.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from flexwire.capture.log_segment import Damage, place_at, read_batch
 from flexwire.capture.log_state import read_producer_snapshot, read_transaction_index
 from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.positions import offset_index, start_of
-from flexwire.capture.logs.reading import Aborted, LogPiece, read_headers
+from flexwire.capture.logs.reading import (
+    Aborted,
+    LogPiece,
+    by_producer,
+    in_aborted,
+    read_headers,
+)
 from flexwire.errors import CaptureError, DecodeError, RecordError
 from flexwire.protocol.control_records import decode_control_record
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.segment import Segment
     from flexwire.columnar.records import BatchHeaders
     from flexwire.storage.source import Source
 
+    Words = np.ndarray[Any, Any]
+
 _ABORT = 0
+
+
+class Outcome(IntEnum):
+    """What became of the transaction of a batch."""
+
+    NONE = 0
+    """It is in no transaction, or is the control batch that ends one."""
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+    """It had not ended where the log ends."""
+    UNKNOWN = 4
+    """An index, a snapshot or a control batch that says it is damaged."""
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """How the transactions of a log ended.
+
+    Attributes:
+        aborted: the aborted transactions.
+        opened: the first offset of each transaction that has no end, by its producer.
+        is_known: false where what says it is damaged.
+    """
+
+    aborted: tuple[Aborted, ...] = ()
+    opened: Mapping[int, int] = field(default_factory=dict)
+    is_known: bool = True
+
+    @cached_property
+    def _by_producer(self) -> dict[int, list[Aborted]]:
+        return by_producer(self.aborted)
+
+    def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
+        """Return the `Outcome` of each of some batches."""
+        is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
+        known = Outcome.COMMITTED if self.is_known else Outcome.UNKNOWN
+        found: Words = np.where(is_of_transaction, np.int64(known), np.int64(Outcome.NONE))
+        if not self.is_known or not (self.aborted or self.opened):
+            return found
+        own = np.where(is_of_transaction, producers, -1)
+        found[in_aborted(own, base_offsets, self._by_producer)] = Outcome.ABORTED
+        for producer, first in self.opened.items():
+            found[(own == producer) & (base_offsets >= first)] = Outcome.OPEN
+        return found
+
+
+def known_transactions(replica: Replica) -> Transactions:
+    """Return how the transactions of a log ended; not known where what says it is damaged."""
+    try:
+        return read_transactions(replica)
+    except CaptureError:
+        return Transactions(is_known=False)
 
 
 def transactions_of(replica: Replica) -> tuple[tuple[Aborted, ...], int]:
@@ -36,24 +102,46 @@ def transactions_of(replica: Replica) -> tuple[tuple[Aborted, ...], int]:
 
     Raises `CaptureError` where an index or a snapshot is damaged.
     """
+    found = read_transactions(replica)
+    return found.aborted, min(found.opened.values(), default=INT64_MAX)
+
+
+def read_transactions(replica: Replica) -> Transactions:
+    """Return how the transactions of a log ended.
+
+    Raises `CaptureError` where an index, a snapshot or a control batch is damaged.
+    """
     aborted = set[Aborted]()
     ends = _Ends({})
-    alone = [one for one in replica.segments if not (one.index or one.time_index)]
+    is_alone = _is_alone(replica)
     start = 0
-    if replica.snapshots and not alone:
+    if replica.snapshots and not is_alone:
         start, snapshot = replica.snapshots[-1]
         ends = _Ends(_open_in(snapshot))
-    for segment, following in zip(replica.segments, [*replica.segments[1:], None], strict=True):
+    for segment in replica.segments:
         if segment.transaction_index is not None:
             aborted.update(_indexed(segment.transaction_index))
-        if following is None or following.base_offset > start:
-            ends.walk(replica, segment, start)
+    for segment in walked(replica):
+        ends.walk(replica, segment, start)
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
-    if alone:
+    if is_alone:
         # The walk began with the first segment, so it has heard of all.
         aborted.update(ends.aborted)
-    return tuple(sorted(aborted)), min(ends.open.values(), default=INT64_MAX)
+    return Transactions(tuple(sorted(aborted)), ends.open)
+
+
+def walked(replica: Replica) -> tuple[Segment, ...]:
+    """Return the segments whose headers `read_transactions` reads."""
+    start = replica.snapshots[-1][0] if replica.snapshots and not _is_alone(replica) else 0
+    nexts = [*(one.base_offset for one in replica.segments[1:]), INT64_MAX]
+    both = zip(replica.segments, nexts, strict=True)
+    return tuple(segment for segment, following in both if following > start)
+
+
+def _is_alone(replica: Replica) -> bool:
+    """Return whether a segment lies there without the indexes that a broker keeps beside it."""
+    return any(not (one.index or one.time_index) for one in replica.segments)
 
 
 def _indexed(index: Source) -> Iterator[Aborted]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import request_entries
 from flexwire.schema.catalog import per_catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from flexwire.parties import Role
     from flexwire.schema.entry import Entry
@@ -36,6 +37,10 @@ _BROKERS = {
     86: "DeleteShareGroupState: a group coordinator tells a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: a group coordinator asks a share coordinator (KIP-932)",
 }
+# Requests that clients send in lower versions, and only brokers from these on.
+_BROKERS_FROM = {
+    24: (4, "AddPartitionsToTxn: a partition's leader asks a transaction coordinator (KIP-890)"),
+}
 # Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
@@ -44,20 +49,33 @@ OPENING_APIS = frozenset({17, 18, 36})
 """SaslHandshake, ApiVersions and SaslAuthenticate."""
 
 
-def role_of(api_keys: Collection[int], *, is_replica: bool = False) -> Role:
-    """Whose requests these are, by all the APIs that were used under one client id and address.
+def role_of(
+    api_keys: Collection[int],
+    *,
+    is_replica: bool = False,
+    highest: Mapping[int, int] = MappingProxyType({}),
+) -> Role:
+    """Return whose requests these are, by all the APIs used under one client id and address.
 
     ``is_replica`` means that a Fetch among them names a replica that fetches (its id is not
-    negative), which consumers never do.
+    negative), which consumers never do. ``highest`` is the highest version that was sent of each
+    API, where that is known: some requests are brokers' own from a version on.
 
     >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
     ('controller', 'broker', 'broker', 'client')
+    >>> role_of({18, 24}, highest={24: 4}), role_of({18, 24}, highest={24: 3})
+    ('broker', 'client')
     """
     if any(key in _CONTROLLERS for key in api_keys):
         return "controller"
     sent = set(api_keys) - OPENING_APIS
     only_markers = sent == {_WRITE_TXN_MARKERS}
-    if is_replica or only_markers or any(_is_brokers_own(key) for key in sent):
+    is_later = any(
+        key in sent and version >= _BROKERS_FROM[key][0]
+        for key, version in highest.items()
+        if key in _BROKERS_FROM
+    )
+    if is_replica or only_markers or is_later or any(_is_brokers_own(key) for key in sent):
         return "broker"
     return "client"
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire.arguments import refuse
@@ -25,7 +26,7 @@ from flexwire.tables.reading import Output
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from flexwire.report.sampled_facts import Sampled
@@ -49,7 +50,9 @@ def answers_of(
     about internal topics that it has not answered, and `AnalysisError` where one fails.
     """
     wanted, found = chosen(asked, ANSWERS, labels), output_of(out)
-    kept = {one.name: _kept(one, found) for one in wanted if labels is None or one.asks}
+    facts = _facts(out)
+    counts = {} if facts is None else {one.name: one.rows for one in facts.answers}
+    kept = {one.name: _kept(one, found, counts) for one in wanted if labels is None or one.asks}
     lacking = [one for one in wanted if one.asks and kept[one.name] is None]
     if lacking and asked != ALL:
         name = lacking[0].name
@@ -95,16 +98,22 @@ def _facts(out: str | Path) -> Facts | None:
         return None
 
 
-def _kept(answer: Answer, found: Output) -> Given | None:
-    """What the analysis has answered, unless it was cut, or by other columns.
+def _kept(answer: Answer, found: Output, counts: Mapping[str, int]) -> Given | None:
+    """Return what the analysis has answered, unless it was cut, or has other columns.
 
-    What was asked of internal topics cannot be asked of its tables, and is given where it was cut.
+    What was asked of internal topics cannot be asked of its tables. So it is returned where it was
+    cut, and where an older release lacked the last columns: these are null. ``counts`` is how many
+    rows there were of each answer.
     """
     name = f"answers/{answer.name}"
     if type(found) is not Output or name not in found.names:
         return None
     rows, schema = found.table(name), schema_of(answer.columns)
     is_cut = len(rows) == MOST_ROWS and not answer.asks
-    if is_cut or rows.schema.names != schema.names:
+    known = rows.schema.names
+    is_older = bool(answer.asks) and known == schema.names[: len(known)]
+    if is_cut or not (is_older or known == schema.names):
         return None
-    return Given(answer, rows.cast(schema), len(rows))
+    for one in [*schema][len(known) :]:
+        rows = rows.append_column(one, pa.nulls(len(rows), one.type))
+    return Given(answer, rows.cast(schema), max(len(rows), counts.get(answer.name, 0)))

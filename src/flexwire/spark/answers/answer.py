@@ -35,7 +35,7 @@ class Answer:
     them is among the logs of an analysis, which alone can: their state is in no table. One
     ``of_logs`` has nothing to say without log segments. ``of_state`` names the answer that says of
     internal topics what this one says of traffic; ``elsewhere`` what else says it of a broker's
-    logs.
+    logs. ``most_rows`` is how many rows are kept of an answer that has more than others do.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Answer:
     of_logs: bool = False
     of_state: str = ""
     elsewhere: str = ""
+    most_rows: int = 0
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""

@@ -208,15 +208,16 @@ def ask(answer: Answer, tables: AnalysisTables) -> Given:
             f"{answer.name} has the columns {', '.join(schema.names)}, got "
             f"{', '.join(asked.columns)}"
         )
+    most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
         # Spark compiles what it orders by, which takes longer than to sort few rows here.
-        rows = asked.limit(MOST_ROWS + 1).toArrow().cast(schema)
-        if len(rows) <= MOST_ROWS:
+        rows = asked.limit(most + 1).toArrow().cast(schema)
+        if len(rows) <= most:
             return Given(answer, answer.sorted(rows), len(rows))
-    rows = answer.ordered(asked).limit(MOST_ROWS + 1).toArrow().cast(schema)
-    if len(rows) <= MOST_ROWS:
+    rows = answer.ordered(asked).limit(most + 1).toArrow().cast(schema)
+    if len(rows) <= most:
         return Given(answer, rows, len(rows))
-    return Given(answer, rows.slice(0, MOST_ROWS), asked.count())
+    return Given(answer, rows.slice(0, most), asked.count())
 
 
 def ask_or_tell(

@@ -64,8 +64,8 @@ ANSWER = Answer(
     "Where is each partition, and which have no leader or too few replicas?",
     "Partitions as the cluster's metadata has them, those without a leader first, then those with "
     "too few replicas in the ISR, and those that are moving.",
-    "Start the brokers that a partition without a leader names, those of the ELR first; an unclean "
-    "election (kafka-leader-election) loses what only others had.",
+    "Start the brokers that a partition without a leader names: those of the ISR first, then those "
+    "of the ELR. An unclean election (kafka-leader-election) loses for good what only others had.",
     "a partition",
     COLUMNS,
     ("-is_offline", "-is_under_replicated", "-is_moving", "is_preferred", "topic", "partition"),

@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 def group_offsets(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each partition that a group has committed, as coordinators had it.
+    """Return a row for each partition that a group has committed, as coordinators had it.
 
     These are the offsets to set where groups are moved to another cluster, or back to where they
     were. A commit of a transaction counts once that is committed, and is ``pending`` until then.
@@ -66,8 +66,9 @@ ANSWER = Answer(
     "Which offsets have groups committed?",
     "The last commit of each group for each partition, those furthest from the end first; what a "
     "transaction commits counts once it has ended, and is pending until then.",
-    "Keep the CSV before a move or a reset: kafka-consumer-groups --reset-offsets --from-file "
-    "reads topic, partition and offset.",
+    "Before a move or a reset, write a plan with flexwire answers OUT group_offsets --reset-plan "
+    "FILE, and set it with kafka-consumer-groups --reset-offsets --from-file FILE. That tool does "
+    "not take the CSV of this answer, and ends with status 0 all the same.",
     "a group and partition",
     COLUMNS,
     ("is_known", "-lag", "-pending", "group", "topic", "partition"),
@@ -85,4 +86,6 @@ ANSWER = Answer(
     group_offsets,
     Picture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
+    # A plan of some of them would leave the other groups where they are.
+    most_rows=2_000_000,
 )

@@ -1,6 +1,7 @@
-"""What do topics take on disk, and what of it would compaction remove?
+"""What is in the log segments of topics, and what of it would compaction remove?
 
-Of the tables of logs, a row a topic. Every byte of every segment that was read is counted once.
+It reads the tables of logs and returns a row for each topic. Every byte of every segment that was
+read is counted once. Of each partition one replica is read.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.capture.logs.transactions import Outcome
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.tables.log_schema import OUTCOMES
 from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
@@ -28,12 +32,14 @@ _IN_PARTS = "where tables have grown, and several analyses have read parts of a 
 _NO_BATCH = "where no batch but control batches was read"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
+_OLDER = "in tables of an analysis that did not look at it"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic"),
     Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
     Column("segments", _LONG, "in how many log segments these are"),
-    Column("bytes", _LONG, "the bytes of these segments"),
+    Column("bytes", _LONG, "the bytes of these segments: of one replica of each partition, without "
+           "its indexes. On disk each replica takes as many, and its indexes besides"),
     Column("batches", _LONG, "its batches, without control batches"),
     Column("records", _LONG, "its records, without control records"),
     Column("codecs", pa.list_(_STRING), "the compression types of these batches"),
@@ -49,8 +55,9 @@ COLUMNS = (
            "in 64", _NO_RECORD),
     Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise", _NO_RECORD),
     Column("tombstones", _LONG, "records with a key and a null for their value"),
-    Column("keyed_records", _LONG, "records with a key"),
-    Column("superseded_records", _LONG, "records with a later record of the same key after them in "
+    Column("keyed_records", _LONG, "records with a key; those of transactions that were aborted or "
+           "had not ended are not counted"),
+    Column("superseded_records", _LONG, "these with a later one of the same key after them in "
            "their partition: compaction would remove them, in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "their share of all records",
@@ -62,15 +69,26 @@ COLUMNS = (
     Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one"),
     Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read"),
     Column("damaged_bytes", _LONG, "their bytes"),
+    Column("keyless_records", _LONG, "records without a key: compaction would remove them, and "
+           "brokers refuse new ones for compacted topics"),
+    Column("aborted_records", _LONG, "records of aborted transactions. Compaction would remove "
+           "them, and they replace no record before them", _OLDER),
+    Column("aborted_bytes", _LONG, "their bytes without compression", _OLDER),
+    Column("unsettled_records", _LONG, "records of transactions that had not ended where the log "
+           "ends, or of which it is not known how they ended. Compaction does not come to a "
+           "transaction that is open, nor to what follows", _OLDER),
 )  # fmt: skip
 
 
 def storage(tables: AnalysisTables) -> DataFrame:
-    """Give a row a topic: its batches and records, their sizes and ages, what is superseded.
+    """Return a row for each topic: its batches, records, sizes and ages, and what is superseded.
 
     Superseded records are exact, by 128 bits of hash of the key: tasks reduced the keys of each
-    partition when its log was read. Which topics are compacted, and when, a log does not say; nor
-    is the active segment ever. Percentiles of batches are those of Spark's ``percentile_approx``.
+    partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
+    replaces nothing and is removed itself. A tombstone that is the last of its key is not counted;
+    compaction removes it after delete.retention.ms. A log does not say which topics are compacted,
+    nor when; the active segment never is. Percentiles of batches are those of Spark's
+    ``percentile_approx``.
     """
     logs = tables.logs
     if logs is None:
@@ -134,15 +152,39 @@ def _of_batches(batches: DataFrame) -> DataFrame:
         F.max(F.when(is_data, F.col("newest_time"))).alias("newest_time"),
         F.count_if(is_damage).alias("damaged"),
         F.sum(F.when(is_damage, F.col("size")).otherwise(0)).alias("damaged_bytes"),
+        F.coalesce(F.sum(F.when(is_data, F.col("null_keys"))), F.lit(0)).alias("keyless_records"),
+        *_of_transactions(is_data, records, inflated - header),
+    )
+
+
+def _of_transactions(
+    is_data: SparkColumn, records: SparkColumn, record_bytes: SparkColumn
+) -> tuple[SparkColumn, ...]:
+    """Return the sums about transactions that were aborted or had not ended."""
+    is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
+    # Tables of an older analysis have no outcome of what is in a transaction.
+    is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
+    is_aborted = F.col("outcome") == OUTCOMES[Outcome.ABORTED]
+    is_unsettled = F.col("outcome").isin(OUTCOMES[Outcome.OPEN], OUTCOMES[Outcome.UNKNOWN])
+    sums = {
+        "aborted_records": F.when(is_aborted, records),
+        "aborted_bytes": F.when(is_aborted, record_bytes),
+        "unsettled_records": F.when(is_unsettled, records),
+    }
+    return tuple(
+        F.when(is_said, F.coalesce(F.sum(one), F.lit(0))).alias(name) for name, one in sums.items()
     )
 
 
 ANSWER = Answer(
     "storage",
-    "What do topics take on disk?",
-    "A row a topic, by its bytes; superseded records have a later one of the same key after them.",
+    "What is in the log segments of topics?",
+    "A row for each topic, by the bytes of its log segments: of one replica of each partition, "
+    "without indexes. Superseded records have a later one of the same key after them.",
     "Small batches and a ratio near 1 are a producer's settings: raise linger.ms and batch.size, "
-    "and set compression.type; many superseded records ask for cleanup.policy=compact.",
+    "and set compression.type. Where many records are superseded, cleanup.policy=compact may help. "
+    "First make sure that no consumer needs every record, and that every record has a key: "
+    "compaction removes what is superseded and what has no key, for good.",
     "a topic",
     COLUMNS,
     ("-bytes", "topic"),
@@ -159,12 +201,14 @@ ANSWER = Answer(
         ShownColumn("p99_record_bytes", "Record, p99", "bytes"),
         ShownColumn("tombstones", "Tombstones", "count"),
         ShownColumn("superseded_share", "Superseded", "share"),
+        ShownColumn("keyless_records", "Without a key", "count"),
+        ShownColumn("aborted_records", "Aborted", "count"),
         ShownColumn("transactional_share", "In transactions", "share"),
         ShownColumn("oldest_time", "Oldest", "moment"),
         ShownColumn("newest_time", "Newest", "moment"),
         ShownColumn("damaged", "Damaged", "count"),
     ),
     storage,
-    Picture("Bytes on disk, by topic", "bytes"),
+    Picture("Bytes of log segments, by topic", "bytes"),
     of_logs=True,
 )

@@ -57,7 +57,12 @@ COLUMNS: Final = (
     Column("epoch", pa.int64(), "its broker epoch: the offset of the record that registered it"),
     Column("incarnation_id", pa.string(), "what it called itself when it started"),
     Column("rack", pa.string(), "its rack", "where it named none"),
-    Column("is_fenced", pa.bool_(), "whether it is fenced: it leads nothing, and is in no ISR"),
+    Column(
+        "is_fenced",
+        pa.bool_(),
+        "whether it is fenced: it leads nothing. It stays in an ISR that would be empty without "
+        "it, unless the cluster has eligible leader replicas (KIP-966)",
+    ),
     Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down"),
     Column("endpoints", ENDPOINTS, "its listeners"),
     Column("features", FEATURES, "the levels of features that it supports"),

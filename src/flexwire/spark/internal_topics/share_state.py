@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+# Which of two batches holds: Kafka compares their counts, then their states.
+_RANK: Final = ("delivery_count", "delivery_state")
 _BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 _OF_BOTH: Final = (
     *(f"key.{name}" for name in KEY),
@@ -38,7 +40,7 @@ def share_state(log: InternalLog) -> DataFrame:
     ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
     ``state_epoch``, ``leader_epoch``, ``delivery_complete_count``; ``write_time`` of the snapshot;
     ``state_batches``: those of the last snapshot, then those of the updates of its snapshot epoch,
-    of which a later one holds where two overlap, and nothing before ``start_offset`` counts;
+    as they were written; `held_batches` combines those that overlap;
     ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
     where compaction removed what was there, or the snapshot of updates is not in the log. What was
     deleted is not there.
@@ -83,10 +85,13 @@ def share_state(log: InternalLog) -> DataFrame:
 
 
 def held_batches(batches: Column, start: Column) -> Column:
-    """What ``state_batches`` add up to: in order, no two about the same offset, null if they are.
+    """Return what ``state_batches`` add up to: in order, no two about the same offset.
 
-    Where two overlap the later one holds, below ``start`` all is done, and neighbours that share
-    one fate are one. What no broker writes, as one that ends before it begins, is left out.
+    Where two overlap, the one with the higher delivery count holds, then the one with the higher
+    delivery state, whichever was written first: this is how Kafka's share coordinator combines
+    them (PersisterStateBatchCombiner). Below ``start`` all is done. Neighbours that share one fate
+    are one batch. What no broker writes, as a batch that ends before it begins, is left out. Null
+    where ``batches`` is null.
     """
     is_batch = F.filter(
         batches,
@@ -96,8 +101,13 @@ def held_batches(batches: Column, start: Column) -> Column:
             & (one["last_offset"] < INT64_MAX)
         ),
     )
+    rising = F.array_sort(
+        F.transform(
+            is_batch, lambda one: F.struct(*(one[name] for name in _RANK), one.alias("batch"))
+        )
+    )
     held = F.aggregate(
-        is_batch,
+        F.transform(rising, lambda one: one["batch"]),
         F.array().cast(_BATCHES),
         lambda before, one: F.concat(
             F.filter(F.flatten(F.transform(before, lambda old: _beside(old, one))), _is_left),

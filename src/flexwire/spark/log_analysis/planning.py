@@ -11,6 +11,7 @@ from flexwire.capture.logs import LogQuery
 from flexwire.capture.logs.finding import logs_among
 from flexwire.capture.logs.planning import pieces_of, tasks_of
 from flexwire.capture.logs.resuming import resumed
+from flexwire.capture.logs.transactions import walked
 from flexwire.errors import CaptureError
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.storage.urls import shown
@@ -43,6 +44,9 @@ _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
 _AT_ONCE: Final = 16
 
 
+Walk = tuple[tuple[int, "Replica"], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class LogPlan:
     """What the tasks of an analysis of logs do, and what it is about.
@@ -52,6 +56,8 @@ class LogPlan:
         segments: the segments that are read.
         left_out: directories of partitions that another directory is read for.
         growth: how each partition goes on from what is in the tables, where these grow.
+        walks: the logs that are read, each with the number of its partition; those together whose
+            transactions one task finds.
     """
 
     works: tuple[LogWork, ...]
@@ -60,6 +66,7 @@ class LogPlan:
     left_out: tuple[str, ...]
     digest: str
     growth: dict[Partition, Resumed] = field(default_factory=dict)
+    walks: tuple[Walk, ...] = ()
 
 
 def plan_logs(
@@ -90,7 +97,24 @@ def plan_logs(
         segments = tuple({piece.log: None for piece in pieces})
     digest = Asked(segments).digest
     works = _works(tasks_of(pieces, size), numbers, int(digest[:16], 16))
-    return LogPlan(works, tuple(numbers), segments, left_out, digest, growth)
+    read = {one.partition for one in pieces}
+    walks = _walks([log for log in logs if log.partition in read], numbers, size)
+    return LogPlan(works, tuple(numbers), segments, left_out, digest, growth, walks)
+
+
+def _walks(
+    logs: Sequence[Replica], numbers: Mapping[Partition, int], size: int
+) -> tuple[Walk, ...]:
+    """Return logs for tasks that each read the headers of about ``size`` bytes."""
+    walks: list[list[tuple[int, Replica]]] = []
+    weight = size
+    for log in logs:
+        if weight >= size:
+            walks.append([])
+            weight = 0
+        walks[-1].append((numbers[log.partition], log))
+        weight += sum(one.log.size for one in walked(log))
+    return tuple(map(tuple, walks))
 
 
 def _growth(

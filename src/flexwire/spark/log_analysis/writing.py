@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from flexwire.capture.logs.transactions import Transactions, known_transactions
 from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.capture.logs.names import Partition
-    from flexwire.spark.log_analysis.planning import LogPlan
+    from flexwire.spark.log_analysis.planning import LogPlan, Walk
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
@@ -95,6 +96,7 @@ def write_log_tables(spark: SparkSession, plan: LogPlan, drop: Drop) -> LogFacts
     others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
     for number, work in enumerate(plan.works):
         _keep(place, f"work-{number:06d}", work)
+    _find_transactions(spark, plan, drop)
     digest = partial(_digest, plan.digest, len(plan.works) > 1)
     # A log without a byte has no piece, and its analysis its tables nevertheless.
     read = run_tasks(spark, max(1, len(plan.works)), digest, drop)
@@ -116,6 +118,37 @@ def write_log_tables(spark: SparkSession, plan: LogPlan, drop: Drop) -> LogFacts
     return _facts(plan, told)
 
 
+def _find_transactions(spark: SparkSession, plan: LogPlan, drop: Drop) -> None:
+    """Have the transactions of each log that is read found, in tasks where that is much to read."""
+    for number, walk in enumerate(plan.walks):
+        _keep(drop.place, f"walk-{number:06d}", walk)
+    if len(plan.walks) > 1:
+        run_tasks(spark, len(plan.walks), _walk_in_task, drop)
+    elif plan.walks:
+        _walk(0, drop)
+
+
+def _walk_in_task(number: int, drop: Drop) -> None:
+    begin_task()
+    _walk(number, drop)
+
+
+def _walk(number: int, drop: Drop) -> None:
+    place = drop.place
+    walk: Walk = _kept(place, f"walk-{number:06d}")
+    for partition, log in walk:
+        found = known_transactions(log)
+        if found != Transactions():
+            _keep(place, f"ended-{partition:08d}", found)
+
+
+def _transactions(place: Place, partition: int) -> Transactions:
+    name = f"ended-{partition:08d}"
+    is_there = place.exists(f"{_KEPT}/{name}")
+    found: Transactions = _kept(place, name) if is_there else Transactions()
+    return found
+
+
 def _digest(
     digest: str,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -126,6 +159,8 @@ def _digest(
     name = f"work-{number:06d}"
     is_there = drop.place.exists(f"{_KEPT}/{name}")
     work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
+    numbers = {one for one, _ in work.pieces}
+    work = replace(work, transactions={one: _transactions(drop.place, one) for one in numbers})
     told, runs = _Told(), 0
 
     def spill(partition: int, run: bytes) -> None:

@@ -11,12 +11,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.spark.internal_topics import last_commits, open_log
-from tests.kafka.asking import ask
+from tests.kafka.asking import ask, until
 from tests.kafka.coordinating import MOST_SECONDS
 from tools.broker import VERSIONS, broker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -91,13 +90,6 @@ def cleaned(logs: Path) -> dict[int, int]:
     path = logs / "cleaner-offset-checkpoint"
     lines = [one.split() for one in path.read_text().splitlines()[2:]] if path.exists() else []
     return {int(number): int(at) for topic, number, at in lines if topic == LOG}
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 2 * MOST_SECONDS
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ def int16(value: int) -> bytes:
 class MadeTopic:
     """The log of one partition, a batch for each record, a ms apart."""
 
-    def __init__(self, topic: str) -> None:
-        self.name = f"{topic}-0"
+    def __init__(self, topic: str, partition: int = 0) -> None:
+        self.name = f"{topic}-{partition}"
         self.segment = MadeSegment(0)
         self.offset = 0
 
@@ -47,23 +47,31 @@ class MadeTopic:
 
 
 def keyed(
-    number: int, record: str, key: dict[str, Any], value: dict[str, Any] | None
+    number: int,
+    record: str,
+    key: dict[str, Any],
+    value: dict[str, Any] | None,
+    version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """A key and value as a coordinator writes them, of the newest version."""
+    """A key and value as a coordinator writes them, of the newest version or another."""
     made_key = int16(number) + message(f"{record}Key")(**key).encode(0)
     if value is None:
         return made_key, None
-    version = catalog().entry(f"{record}Value").versions.highest
+    version = catalog().entry(f"{record}Value").versions.highest if version is None else version
     return made_key, int16(version) + message(f"{record}Value")(**value).encode(version)
 
 
 def commit(
-    partition: int, offset: int | None, group: str = "g", topic: str = "orders"
+    partition: int,
+    offset: int | None,
+    group: str = "g",
+    topic: str = "orders",
+    version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
     """A commit, or where there is no offset its tombstone."""
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
-    return keyed(1, "OffsetCommit", key, None if offset is None else value)
+    return keyed(1, "OffsetCommit", key, None if offset is None else value, version)
 
 
 def written_transaction(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -13,113 +11,104 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.spark.internal_topics import last_commits, open_log
 from flexwire.spark.internal_topics.share_state import _BATCHES, held_batches
 from tests.spark.internal_topics.made import MadeTopic, commit
+from tests.spark.internal_topics.replays import (
+    ABORT,
+    COMMIT,
+    END,
+    EXPIRE,
+    MARKERS,
+    REMOVE,
+    TOMBSTONES,
+    WITHIN,
+    Event,
+    NewCoordinator,
+    OldLoading,
+    OldRunning,
+    replayed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from flexwire.spark.internal_topics import InternalLog
+    from tests.spark.internal_topics.replays import Told
+
 pytestmark = pytest.mark.spark
-PARTITIONS, EVENTS, GROUPS, PRODUCERS = 3, 260, 12, 5
-
-Key: TypeAlias = tuple[str, int]
-
-
-@dataclass
-class Coordinator:
-    """What one has of a partition of `__consumer_offsets`."""
-
-    commits: dict[Key, tuple[int, int]] = field(default_factory=dict)
-    pending: dict[int, list[tuple[Key, int, int]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def replay(self, event: tuple[Any, ...], at: int) -> None:
-        what, *told = event
-        if what == "commit":
-            self.commits[told[0]] = told[1], at
-        elif what == "delete":
-            self.commits.pop(told[0], None)
-        elif what == "within":
-            self.pending[told[2]].append((told[0], told[1], at))
-        else:
-            for key, offset, written in self.pending.pop(told[0], []):
-                if what == "end" and written > self.commits.get(key, (0, -1))[1]:
-                    self.commits[key] = offset, written
-
-    def told(self) -> dict[Key, tuple[int | None, list[int]]]:
-        waiting = defaultdict(list)
-        for some in self.pending.values():
-            for key, offset, _ in some:
-                waiting[key].append(offset)
-        return {
-            key: (self.commits.get(key, (None,))[0], sorted(waiting[key]))
-            for key in {*self.commits, *waiting}
-        }
+PARTITIONS, EVENTS, GROUPS, PRODUCERS = 8, 150, 10, 4
+# Which versions of a value coordinators write: up to 3 in 3.x and 4.0, then 4.
+OLD, NEW = 3, 4
 
 
-def events(seed: int, partition: int) -> list[tuple[Any, ...]]:
-    drawn = random.Random(seed)
-    found: list[tuple[Any, ...]] = []
-    for number in range(EVENTS):
+def events(drawn: random.Random, partition: int) -> list[Event]:
+    found = []
+    for at in range(EVENTS):
         key = f"g{partition}-{drawn.randrange(GROUPS)}", drawn.randrange(2)
         producer = drawn.randrange(PRODUCERS)
-        found.append(
-            drawn.choice(
-                [
-                    ("commit", key, number),
-                    ("within", key, number, producer),
-                    ("within", key, number, producer),
-                    ("delete", key),
-                    ("end", producer),
-                    ("abort", producer),
-                ]
-            )
-        )
+        what = drawn.choice([COMMIT, WITHIN, WITHIN, EXPIRE, REMOVE, END, END, ABORT])
+        found.append(Event(at, what, key, at, producer))
     return found
 
 
-def written(root: Path, every: list[list[tuple[Any, ...]]]) -> None:
+def written(root: Path, every: list[list[Event]], version: int) -> Path:
     for partition, some in enumerate(every):
-        log = MadeTopic("__consumer_offsets")
-        log.name = f"__consumer_offsets-{partition}"
-        for what, *told in some:
-            if what in {"end", "abort"}:
-                log.end(told[0], commit=what == "end")
-            else:
-                (group, number), *rest = told
-                offset, producer = rest[0] if rest else None, rest[1] if len(rest) > 1 else -1
-                log.add(*commit(number, offset, group), producer=producer)
+        log = MadeTopic("__consumer_offsets", partition)
+        for one in some:
+            if one.what in MARKERS:
+                log.end(one.producer, commit=one.what == END)
+                continue
+            group, number = one.key
+            offset = None if one.what in TOMBSTONES else one.offset
+            producer = one.producer if one.what == WITHIN else -1
+            log.add(*commit(number, offset, group, version=version), producer=producer)
         log.write(root)
+    return root
 
 
+def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
+    """Compare what is said to be known with each truth.
+
+    Gives how many rows have all known, and how many have not.
+    """
+    rows = {(row.group, row.partition): row for row in last_commits(log).collect()}
+    for truth in truths:
+        for key in {*truth, *rows}:
+            offset, pending = truth.get(key, (None, ()))
+            row = rows.get(key)
+            if row is None:
+                assert (offset, pending) == (None, ()), key
+                continue
+            if row.is_known:
+                assert row.offset == offset, key
+            if row.pending is not None:
+                last = {one.producer_id: one.offset for one in row.pending}
+                assert tuple(sorted(last.items())) == pending, key
+    known = sum(row.is_known and row.pending is not None for row in rows.values())
+    return known, len(rows) - known
+
+
+@pytest.mark.parametrize("version", [NEW, OLD])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_commits_at_any_moment_are_those_of_coordinators(
-    seed: int, spark: SparkSession, tmp_path: Path
+    seed: int, version: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    every = [events(seed * 100 + partition, partition) for partition in range(PARTITIONS)]
-    written(tmp_path, every)
     drawn = random.Random(seed)
-    # Some partitions at their end, and some before any record.
-    moments = [{}, {0: 0, 2: 90}, {n: drawn.randrange(EVENTS) for n in range(PARTITIONS)}]
-    for moment in moments:
-        expected: dict[Key, tuple[int | None, list[int]]] = {}
-        for partition, some in enumerate(every):
-            one = Coordinator()
-            for at, event in enumerate(some[: moment.get(partition, EVENTS)]):
-                one.replay(event, at)
-            expected |= one.told()
-        log = open_log(spark, tmp_path, "consumer-offsets", offsets=moment)
-        rows = last_commits(log).collect()
-        found = {
-            (row.group, row.partition): (row.offset, sorted(one.offset for one in row.pending))
-            for row in rows
-            if row.is_known
-        }
-        # Of transactions that overlap with a tombstone it is not always known.
-        unknown = {(row.group, row.partition) for row in rows if not row.is_known}
-        assert len(unknown) < len(expected) / 4
-        assert found == {key: one for key, one in expected.items() if key not in unknown}
+    every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    root = written(tmp_path, every, version)
+    kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
+    # At their end, some before any record, and each at another moment.
+    drawn_moments = {number: drawn.randrange(EVENTS) for number in range(PARTITIONS)}
+    for moment in ({}, {0: 0, 2: 90}, drawn_moments):
+        truths: list[Told] = []
+        for kind in kinds:
+            truth: Told = {}
+            for partition, some in enumerate(every):
+                truth |= replayed(kind(), some[: moment.get(partition, EVENTS)])
+            truths.append(truth)
+        known, unknown = check(open_log(spark, root, "consumer-offsets", offsets=moment), truths)
+        # Of version 4 there is one coordinator, and nothing was removed from this log.
+        assert unknown == 0 if version == NEW else known > unknown > 0
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:

@@ -97,7 +97,8 @@ class InternalLog:
                 ``offset`` are given in any case.
             of_transactions: none but records of transactions, where it is known which are; or
                 where it is false, none that count only when a transaction ends.
-            only_last: what a later record of its key replaces is not wanted, and may be missing.
+            only_last: what a later record of its key replaces is not wanted, and may be missing,
+                but for the last tombstone of the key.
 
         Those that have an error are not among them: `unreadable` gives them.
         """

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable
 
 Key: TypeAlias = tuple[str, int]
@@ -91,3 +92,35 @@ def replayed(coordinator: NewCoordinator, events: Iterable[Event]) -> Told:
     for event in events:
         coordinator.replay(event)
     return coordinator.told()
+
+
+def compacted(
+    events: list[Event], bound: int, drawn: random.Random
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Remove what Kafka's log cleaner may from the events of a log, up to an offset.
+
+    Returns the offsets of the events that are gone, and of those whose empty batch stays. The
+    cleaner keeps the last record of each key, leaves out what transactions aborted, and comes no
+    further than to the first record of a transaction that is open. A tombstone goes some time after
+    that, as does a marker all of whose records are gone (`Cleaner.cleanInto`).
+    """
+    started: dict[int, int] = {}
+    ends: dict[int, Event] = {}
+    for one in reversed(events):
+        if one.what in MARKERS:
+            started[one.producer] = one.at
+        elif one.what == WITHIN and one.producer in started:
+            ends[one.at] = events[started[one.producer]]
+    open_ones = [one.at for one in events if one.what == WITHIN and one.at not in ends]
+    bound = min(bound, *open_ones, len(events))
+    aborted = {at for at, end in ends.items() if end.what == ABORT}
+    data = [one for one in events[:bound] if one.what not in MARKERS and one.at not in aborted]
+    last = {one.key: one.at for one in data}
+    gone = {one.at for one in data if last[one.key] != one.at}
+    gone |= {at for at in aborted if at < bound}
+    gone |= {one.at for one in data if one.what in TOMBSTONES and drawn.random() < 0.7}
+    needed = {end.at for at, end in ends.items() if at not in gone}
+    markers = [one.at for one in events[:bound] if one.what in MARKERS and one.at not in needed]
+    gone |= {at for at in markers if drawn.random() < 0.7}
+    emptied = {at for at in gone if drawn.random() < 0.05}
+    return frozenset(gone - emptied), frozenset(emptied)

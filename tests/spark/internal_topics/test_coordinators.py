@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.internal_topics import last_commits, open_log
+from flexwire.spark.internal_topics import last_commits, open_log, share_state
 from flexwire.spark.internal_topics.share_state import _BATCHES, held_batches
-from tests.spark.internal_topics.made import MadeTopic, commit
+from tests.spark.internal_topics.made import MadeTopic, commit, keyed
 from tests.spark.internal_topics.replays import (
     ABORT,
     COMMIT,
@@ -24,6 +24,7 @@ from tests.spark.internal_topics.replays import (
     NewCoordinator,
     OldLoading,
     OldRunning,
+    compacted,
     replayed,
 )
 
@@ -51,9 +52,16 @@ def events(drawn: random.Random, partition: int) -> list[Event]:
     return found
 
 
-def written(root: Path, every: list[list[Event]], version: int) -> Path:
+Removed = tuple[frozenset[int], frozenset[int]]
+
+
+def written(
+    root: Path, every: list[list[Event]], version: int = NEW, removed: list[Removed] | None = None
+) -> Path:
     for partition, some in enumerate(every):
         log = MadeTopic("__consumer_offsets", partition)
+        if removed is not None:
+            log.removed, log.emptied = removed[partition]
         for one in some:
             if one.what in MARKERS:
                 log.end(one.producer, commit=one.what == END)
@@ -77,7 +85,11 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
             offset, pending = truth.get(key, (None, ()))
             row = rows.get(key)
             if row is None:
-                assert (offset, pending) == (None, ()), key
+                # Each partition of the log has groups of its own.
+                place = int(key[0][1:].partition("-")[0])
+                assert offset is None or place in log.incomplete, key
+                # What was pending and aborted later has no row where it may have been removed.
+                assert not pending or place in log.holed, key
                 continue
             if row.is_known:
                 assert row.offset == offset, key
@@ -109,6 +121,106 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         known, unknown = check(open_log(spark, root, "consumer-offsets", offsets=moment), truths)
         # Of version 4 there is one coordinator, and nothing was removed from this log.
         assert unknown == 0 if version == NEW else known > unknown > 0
+
+
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.cluster) for n in (3, 4, 5))]
+)
+def test_of_a_compacted_log_only_what_is_true_is_known(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    drawn = random.Random(seed)
+    every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    # One has nothing removed. Where the cleaner came to, no file says.
+    removed = [
+        compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
+        for number, some in enumerate(every)
+    ]
+    root = written(tmp_path, every, NEW, removed)
+    moments, exact = [dict[int, int]()], 0
+    for most in (EVENTS, EVENTS // 3, 12):
+        moments += [{number: drawn.randrange(most) for number in range(PARTITIONS)}]
+    for moment in moments:
+        truth: Told = {}
+        for partition, some in enumerate(every):
+            truth |= replayed(NewCoordinator(), some[: moment.get(partition, EVENTS)])
+        log = open_log(spark, root, "consumer-offsets", offsets=moment)
+        known, unknown = check(log, [truth])
+        assert 0 not in log.incomplete
+        if moment:
+            exact += known
+        else:
+            assert (unknown, log.incomplete) == (0, ())
+    assert exact > 0
+
+
+Shared = dict[str, tuple[int, int]]
+
+
+def shares(drawn: random.Random) -> list[tuple[str, str, int]]:
+    """Snapshots, updates and tombstones of share groups, each with its snapshot epoch."""
+    found: list[tuple[str, str, int]] = []
+    epochs: dict[str, int] = {}
+    for _ in range(EVENTS):
+        group = f"s{drawn.randrange(GROUPS)}"
+        what = drawn.choice(["snapshot", "update", "update", "delete"])
+        if group not in epochs or what == "snapshot":
+            what, epochs[group] = "snapshot", epochs.get(group, -1) + 1
+        found.append((what, group, epochs[group]))
+        if what == "delete":
+            del epochs[group]
+    return found
+
+
+def shared(some: list[tuple[str, str, int]]) -> Shared:
+    """What the share coordinator has: by group the snapshot's offset, and how many updates."""
+    made: Shared = {}
+    for at, (what, group, _) in enumerate(some):
+        if what == "delete":
+            made.pop(group, None)
+        elif what == "snapshot":
+            made[group] = at, 0
+        else:
+            made[group] = made[group][0], made[group][1] + 1
+    return made
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
+    seed: int, *, is_gone: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    some = shares(random.Random(seed))
+    # A coordinator has all deleted that is before the oldest snapshot that counts.
+    start = min(at for at, _ in shared(some).values())
+    log = MadeTopic("__share_group_state")
+    log.removed = range(start if is_gone else 0)
+    for at, (what, group, epoch) in enumerate(some):
+        number, name = (1, "ShareUpdate") if what == "update" else (0, "ShareSnapshot")
+        value = None if what == "delete" else {"snapshot_epoch": epoch, "start_offset": at}
+        log.add(*keyed(number, name, {"group_id": group, "partition": 0}, value))
+    log.write(tmp_path)
+    text = f"0\n1\n__share_group_state 0 {start}\n"
+    tmp_path.joinpath("log-start-offset-checkpoint").write_text(text)
+    assert 0 < start < EVENTS - 20
+    unknown = 0
+    for moment in (EVENTS, start // 2, start, start + 3, start + 15, EVENTS - 2):
+        log_then = open_log(spark, tmp_path, "share-state", offsets={0: moment})
+        rows = {row.group_id: row for row in share_state(log_then).collect()}
+        truth = shared(some[:moment])
+        known = {group: row for group, row in rows.items() if row.is_known}
+        assert {group: row.updates for group, row in known.items()} == {
+            group: truth[group][1] for group in known
+        }
+        assert ({*truth} <= {*rows}) or log_then.incomplete
+        unknown += len(rows) - len(known)
+        if moment == EVENTS:
+            assert {*known} == {*truth}
+        elif moment >= start:
+            assert log_then.incomplete == ()
+        else:
+            assert log_then.incomplete == (0,)
+    assert unknown > 0
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:

@@ -56,9 +56,9 @@ def last_commits(log: InternalLog) -> DataFrame:
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
     is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
     hides = F.col(HIDES)
-    if log.incomplete:
+    if log.holed:
         # It may have ended before the log was compacted, and then taken what it replaced.
-        hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.incomplete)
+        hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.holed)
     record = F.struct("commit", "at", "is_tombstone")
     pending = F.struct(
         F.col("at").alias("log_offset"),
@@ -94,8 +94,9 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
     pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _shown)).cast(_PENDING))
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
-    elif log.incomplete:
-        pending = F.when(~F.col("log_partition").isin(*log.incomplete), pending)
+    elif log.holed:
+        # Of what a transaction wrote that aborted later, nothing is left.
+        pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
     made = found.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
     made = made.withColumn("pending", pending).where(is_there)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import message
 from flexwire.protocol.headers import request_header_version, response_header_version
 from flexwire.schema.catalog import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_WAITING = 120
 
 
 def ask(
@@ -36,3 +42,11 @@ def ask(
         data, response_header_version(api_key, version), 0
     )
     return response.decode(data[start:], version).to_json(version)
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until something holds that a broker does by itself; fail with ``what`` otherwise."""
+    end = time.monotonic() + MOST_WAITING
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)

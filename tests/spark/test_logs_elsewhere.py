@@ -34,7 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captures, and a broker's directory of logs."""
     root = tmp_path_factory.mktemp("files")
     write_capture(root / "captures", 5, CLEAN)
-    logs = commits_log(root / "logs", cleaned=2)
+    logs = commits_log(root / "logs", removed=(0,))
     write(logs, {"0": log(*PARTS), "3-1": snapshot(PARTS[0])})
     for number in (0, 1):
         segments = [MadeSegment(base) for base in (0, 40)]

@@ -29,7 +29,7 @@ from tests.spark.internal_topics.made import MadeTopic, commit, keyed, written_t
 from tests.spark.test_state_answers import ORDERS, partition, registered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -51,15 +51,12 @@ class Timed(MadeTopic):
     """A log of an internal topic whose records have the time that is told."""
 
     def put(self, time: int, key: bytes, data: bytes | None, producer: int = -1) -> int:
-        own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
-        record = Record(self.offset, time, key, data, [])
-        self.segment.add([record], **(own if producer >= 0 else {}))
-        self.offset += 1
-        return record.offset
+        return self.add(key, data, producer, time)
 
 
-def groups(root: Path, *, is_whole: bool, cleaned: int = 0) -> None:
+def groups(root: Path, *, is_whole: bool, removed: Collection[int] = ()) -> None:
     log = Timed("__consumer_offsets")
+    log.removed = removed
     log.put(TIME, *commit(0, 4, "slow"))
     log.put(TIME + 1, *commit(1, 9, "slow"))
     log.put(TIME + 2, *commit(0, 12, "done"))
@@ -75,7 +72,7 @@ def groups(root: Path, *, is_whole: bool, cleaned: int = 0) -> None:
         log.segment.end(log.offset, PRODUCER, bytes.fromhex("00000001"), LATER)
         log.offset += 1
         log.put(LATER, *keyed(5, "ConsumerGroupMemberMetadata", member, None))
-    log.write(root, cleaned)
+    log.write(root)
 
 
 def others(root: Path, *, is_whole: bool) -> None:
@@ -242,19 +239,19 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
 
 
 def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    groups(tmp_path / "data", is_whole=True, cleaned=9)
+    # Two that later records replaced, and the tombstone of one.
+    groups(tmp_path / "data", is_whole=True, removed=(0, 2, 7))
     logs = Made.of(spark, tmp_path)
     found = logs.rows(AsOf(AT), "group_state", "unread_state")
     known = {row["group"]: row["is_known"] for row in found["group_state"]}
-    # Of the last there is only a later commit, and another may have been before it.
-    assert known == {"slow": True, "done": True, "within": False, "live": True, "new": False}
+    # Of the last there is only a later commit, and another may have been before it. Of the one
+    # that was deleted there is no record any more.
+    # An assignment of the member may be gone in the same way.
+    assert known == {"slow": False, "within": False, "live": False, "new": False}
     [gap] = found["unread_state"]
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)
-    assert gap["error"].startswith("compacted beyond the moment")
+    assert gap["error"] == "compacted or pruned: up to offset 8 records are missing"
     assert logs.rows(END, "unread_state") == {"unread_state": []}
-    (tmp_path / "data" / "cleaner-offset-checkpoint").unlink()
-    [gap] = logs.rows(AsOf(AT), "unread_state")["unread_state"]
-    assert gap["error"].startswith("no cleaner-offset-checkpoint says")
 
 
 def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path) -> None:

@@ -83,7 +83,10 @@ class Wanted:
 
 
 class BatchHeaders(NamedTuple):
-    """What some headers of batches say, an array of each; those of messages have no attributes."""
+    """What some headers of batches say, an array of each; those of messages have no attributes.
+
+    The count of records is -1 of a message that wraps others, as it does not say how many.
+    """
 
     positions: Words
     sizes: Words
@@ -91,6 +94,7 @@ class BatchHeaders(NamedTuple):
     last_offsets: Words
     attributes: Words
     producer_ids: Words
+    counts: Words
 
 
 class RecordReader:
@@ -214,9 +218,9 @@ class RecordReader:
             words = (L.B_POSITION, L.B_SIZE, L.B_BASE_OFFSET)
             position, size, _ = (table[:, word // _WORD] for word in words)
             attributes = table[:, L.B_ATTRIBUTES // _WORD]
-            producers = table[:, L.B_PRODUCER // _WORD]
+            producers, counts = (table[:, one // _WORD] for one in (L.B_PRODUCER, L.B_COUNT))
             skipped |= self._skips(
-                BatchHeaders(position, size, base, last + base, attributes, producers)
+                BatchHeaders(position, size, base, last + base, attributes, producers, counts)
             )
         table[:, L.B_SKIP // _WORD] = skipped
 
@@ -287,7 +291,8 @@ class RecordReader:
             return False
         attributes = batch.attributes if batch.magic == RECORD_BATCH else 0
         offsets = (batch.base_offset, batch.last_offset)
-        header = (position, batch.size, *offsets, attributes, batch.producer_id)
+        counted = (batch.producer_id, batch.record_count)
+        header = (position, batch.size, *offsets, attributes, *counted)
         headers = BatchHeaders(*(np.array([one], np.int64) for one in header))
         return bool(self._skips(headers)[0])
 

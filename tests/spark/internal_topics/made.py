@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import message
-from flexwire.records import Record
+from flexwire.records import Record, encode_batch
 from flexwire.schema.catalog import catalog
 from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 
@@ -18,52 +19,74 @@ def int16(value: int) -> bytes:
 
 
 class MadeTopic:
-    """The log of one partition, a batch for each record, a ms apart."""
+    """The log of one partition, a batch for each record, a ms apart.
 
-    def __init__(self, topic: str) -> None:
-        self.name = f"{topic}-0"
+    Of records whose offsets are ``removed`` nothing is written, or with ``emptied`` their batch
+    without a record, as compaction leaves them.
+    """
+
+    def __init__(self, topic: str, partition: int = 0) -> None:
+        self.name = f"{topic}-{partition}"
         self.segment = MadeSegment(0)
         self.offset = 0
+        self.removed: Collection[int] = ()
+        self.emptied: Collection[int] = ()
 
-    def add(self, key: bytes | None, value: bytes | None, producer: int = -1) -> int:
+    def add(
+        self, key: bytes | None, value: bytes | None, producer: int = -1, time: int | None = None
+    ) -> int:
         """Add a record, of a transaction where it has a producer; gives its offset."""
-        record = Record(self.offset, TIME + self.offset, key, value, [])
         own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
-        self.segment.add([record], **(own if producer >= 0 else {}))
-        self.offset += 1
-        return record.offset
-
-    def end(self, producer: int, *, commit: bool) -> int:
-        self.segment.end(self.offset, producer, COMMIT if commit else ABORT, TIME + self.offset)
-        self.offset += 1
+        self._add(key, value, own if producer >= 0 else {}, time)
         return self.offset - 1
 
-    def write(self, root: Path, cleaned: int | None = None) -> Path:
+    def end(self, producer: int, *, commit: bool) -> int:
+        own = {"producer_id": producer, "is_transactional": True, "is_control": True}
+        self._add(COMMIT if commit else ABORT, bytes(6), own)
+        return self.offset - 1
+
+    def _add(
+        self, key: bytes | None, value: bytes | None, own: dict[str, Any], time: int | None = None
+    ) -> None:
+        at = self.offset
+        time = TIME + at if time is None else time
+        self.offset += 1
+        if at in self.emptied:
+            self.segment.data += encode_batch([], base_offset=at, last_offset=at, **own)
+        elif at not in self.removed:
+            self.segment.add([Record(at, time, key, value, [])], **own)
+
+    def write(self, root: Path) -> Path:
         self.segment.write(root / self.name)
-        entry = "" if cleaned is None else f"{self.name.replace('-0', ' 0')} {cleaned}\n"
-        text = f"0\n{len(entry.splitlines())}\n{entry}"
-        root.joinpath("cleaner-offset-checkpoint").write_text(text)
         return root
 
 
 def keyed(
-    number: int, record: str, key: dict[str, Any], value: dict[str, Any] | None
+    number: int,
+    record: str,
+    key: dict[str, Any],
+    value: dict[str, Any] | None,
+    version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """A key and value as a coordinator writes them, of the newest version."""
+    """A key and value as a coordinator writes them, of the newest version or another."""
     made_key = int16(number) + message(f"{record}Key")(**key).encode(0)
     if value is None:
         return made_key, None
-    version = catalog().entry(f"{record}Value").versions.highest
+    version = catalog().entry(f"{record}Value").versions.highest if version is None else version
     return made_key, int16(version) + message(f"{record}Value")(**value).encode(version)
 
 
 def commit(
-    partition: int, offset: int | None, group: str = "g", topic: str = "orders"
+    partition: int,
+    offset: int | None,
+    group: str = "g",
+    topic: str = "orders",
+    version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
     """A commit, or where there is no offset its tombstone."""
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
-    return keyed(1, "OffsetCommit", key, None if offset is None else value)
+    return keyed(1, "OffsetCommit", key, None if offset is None else value, version)
 
 
 def written_transaction(

@@ -3,123 +3,224 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.internal_topics import last_commits, open_log
+from flexwire.spark.internal_topics import last_commits, open_log, share_state
 from flexwire.spark.internal_topics.share_state import _BATCHES, held_batches
-from tests.spark.internal_topics.made import MadeTopic, commit
+from tests.spark.internal_topics.made import MadeTopic, commit, keyed
+from tests.spark.internal_topics.replays import (
+    ABORT,
+    COMMIT,
+    END,
+    EXPIRE,
+    MARKERS,
+    REMOVE,
+    TOMBSTONES,
+    WITHIN,
+    Event,
+    NewCoordinator,
+    OldLoading,
+    OldRunning,
+    compacted,
+    replayed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from flexwire.spark.internal_topics import InternalLog
+    from tests.spark.internal_topics.replays import Told
+
 pytestmark = pytest.mark.spark
-PARTITIONS, EVENTS, GROUPS, PRODUCERS = 3, 260, 12, 5
-
-Key: TypeAlias = tuple[str, int]
-
-
-@dataclass
-class Coordinator:
-    """What one has of a partition of `__consumer_offsets`."""
-
-    commits: dict[Key, tuple[int, int]] = field(default_factory=dict)
-    pending: dict[int, list[tuple[Key, int, int]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def replay(self, event: tuple[Any, ...], at: int) -> None:
-        what, *told = event
-        if what == "commit":
-            self.commits[told[0]] = told[1], at
-        elif what == "delete":
-            self.commits.pop(told[0], None)
-        elif what == "within":
-            self.pending[told[2]].append((told[0], told[1], at))
-        else:
-            for key, offset, written in self.pending.pop(told[0], []):
-                if what == "end" and written > self.commits.get(key, (0, -1))[1]:
-                    self.commits[key] = offset, written
-
-    def told(self) -> dict[Key, tuple[int | None, list[int]]]:
-        waiting = defaultdict(list)
-        for some in self.pending.values():
-            for key, offset, _ in some:
-                waiting[key].append(offset)
-        return {
-            key: (self.commits.get(key, (None,))[0], sorted(waiting[key]))
-            for key in {*self.commits, *waiting}
-        }
+PARTITIONS, EVENTS, GROUPS, PRODUCERS = 8, 150, 10, 4
+# Which versions of a value coordinators write: up to 3 in 3.x and 4.0, then 4.
+OLD, NEW = 3, 4
 
 
-def events(seed: int, partition: int) -> list[tuple[Any, ...]]:
-    drawn = random.Random(seed)
-    found: list[tuple[Any, ...]] = []
-    for number in range(EVENTS):
+def events(drawn: random.Random, partition: int) -> list[Event]:
+    found = []
+    for at in range(EVENTS):
         key = f"g{partition}-{drawn.randrange(GROUPS)}", drawn.randrange(2)
         producer = drawn.randrange(PRODUCERS)
-        found.append(
-            drawn.choice(
-                [
-                    ("commit", key, number),
-                    ("within", key, number, producer),
-                    ("within", key, number, producer),
-                    ("delete", key),
-                    ("end", producer),
-                    ("abort", producer),
-                ]
-            )
-        )
+        what = drawn.choice([COMMIT, WITHIN, WITHIN, EXPIRE, REMOVE, END, END, ABORT])
+        found.append(Event(at, what, key, at, producer))
     return found
 
 
-def written(root: Path, every: list[list[tuple[Any, ...]]]) -> None:
+Removed = tuple[frozenset[int], frozenset[int]]
+
+
+def written(
+    root: Path, every: list[list[Event]], version: int = NEW, removed: list[Removed] | None = None
+) -> Path:
     for partition, some in enumerate(every):
-        log = MadeTopic("__consumer_offsets")
-        log.name = f"__consumer_offsets-{partition}"
-        for what, *told in some:
-            if what in {"end", "abort"}:
-                log.end(told[0], commit=what == "end")
-            else:
-                (group, number), *rest = told
-                offset, producer = rest[0] if rest else None, rest[1] if len(rest) > 1 else -1
-                log.add(*commit(number, offset, group), producer=producer)
+        log = MadeTopic("__consumer_offsets", partition)
+        if removed is not None:
+            log.removed, log.emptied = removed[partition]
+        for one in some:
+            if one.what in MARKERS:
+                log.end(one.producer, commit=one.what == END)
+                continue
+            group, number = one.key
+            offset = None if one.what in TOMBSTONES else one.offset
+            producer = one.producer if one.what == WITHIN else -1
+            log.add(*commit(number, offset, group, version=version), producer=producer)
         log.write(root)
+    return root
 
 
+def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
+    """Compare what is said to be known with each truth.
+
+    Gives how many rows have all known, and how many have not.
+    """
+    rows = {(row.group, row.partition): row for row in last_commits(log).collect()}
+    for truth in truths:
+        for key in {*truth, *rows}:
+            offset, pending = truth.get(key, (None, ()))
+            row = rows.get(key)
+            if row is None:
+                # Each partition of the log has groups of its own.
+                place = int(key[0][1:].partition("-")[0])
+                assert offset is None or place in log.incomplete, key
+                # What was pending and aborted later has no row where it may have been removed.
+                assert not pending or place in log.holed, key
+                continue
+            if row.is_known:
+                assert row.offset == offset, key
+            if row.pending is not None:
+                last = {one.producer_id: one.offset for one in row.pending}
+                assert tuple(sorted(last.items())) == pending, key
+    known = sum(row.is_known and row.pending is not None for row in rows.values())
+    return known, len(rows) - known
+
+
+@pytest.mark.parametrize("version", [NEW, OLD])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_commits_at_any_moment_are_those_of_coordinators(
+    seed: int, version: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    drawn = random.Random(seed)
+    every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    root = written(tmp_path, every, version)
+    kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
+    # At their end, some before any record, and each at another moment.
+    drawn_moments = {number: drawn.randrange(EVENTS) for number in range(PARTITIONS)}
+    for moment in ({}, {0: 0, 2: 90}, drawn_moments):
+        truths: list[Told] = []
+        for kind in kinds:
+            truth: Told = {}
+            for partition, some in enumerate(every):
+                truth |= replayed(kind(), some[: moment.get(partition, EVENTS)])
+            truths.append(truth)
+        known, unknown = check(open_log(spark, root, "consumer-offsets", offsets=moment), truths)
+        # Of version 4 there is one coordinator, and nothing was removed from this log.
+        assert unknown == 0 if version == NEW else known > unknown > 0
+
+
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.cluster) for n in (3, 4, 5))]
+)
+def test_of_a_compacted_log_only_what_is_true_is_known(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    every = [events(seed * 100 + partition, partition) for partition in range(PARTITIONS)]
-    written(tmp_path, every)
     drawn = random.Random(seed)
-    # Some partitions at their end, and some before any record.
-    moments = [{}, {0: 0, 2: 90}, {n: drawn.randrange(EVENTS) for n in range(PARTITIONS)}]
+    every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    # One has nothing removed. Where the cleaner came to, no file says.
+    removed = [
+        compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
+        for number, some in enumerate(every)
+    ]
+    root = written(tmp_path, every, NEW, removed)
+    moments, exact = [dict[int, int]()], 0
+    for most in (EVENTS, EVENTS // 3, 12):
+        moments += [{number: drawn.randrange(most) for number in range(PARTITIONS)}]
     for moment in moments:
-        expected: dict[Key, tuple[int | None, list[int]]] = {}
+        truth: Told = {}
         for partition, some in enumerate(every):
-            one = Coordinator()
-            for at, event in enumerate(some[: moment.get(partition, EVENTS)]):
-                one.replay(event, at)
-            expected |= one.told()
-        log = open_log(spark, tmp_path, "consumer-offsets", offsets=moment)
-        rows = last_commits(log).collect()
-        found = {
-            (row.group, row.partition): (row.offset, sorted(one.offset for one in row.pending))
-            for row in rows
-            if row.is_known
+            truth |= replayed(NewCoordinator(), some[: moment.get(partition, EVENTS)])
+        log = open_log(spark, root, "consumer-offsets", offsets=moment)
+        known, unknown = check(log, [truth])
+        assert 0 not in log.incomplete
+        if moment:
+            exact += known
+        else:
+            assert (unknown, log.incomplete) == (0, ())
+    assert exact > 0
+
+
+Shared = dict[str, tuple[int, int]]
+
+
+def shares(drawn: random.Random) -> list[tuple[str, str, int]]:
+    """Snapshots, updates and tombstones of share groups, each with its snapshot epoch."""
+    found: list[tuple[str, str, int]] = []
+    epochs: dict[str, int] = {}
+    for _ in range(EVENTS):
+        group = f"s{drawn.randrange(GROUPS)}"
+        what = drawn.choice(["snapshot", "update", "update", "delete"])
+        if group not in epochs or what == "snapshot":
+            what, epochs[group] = "snapshot", epochs.get(group, -1) + 1
+        found.append((what, group, epochs[group]))
+        if what == "delete":
+            del epochs[group]
+    return found
+
+
+def shared(some: list[tuple[str, str, int]]) -> Shared:
+    """What the share coordinator has: by group the snapshot's offset, and how many updates."""
+    made: Shared = {}
+    for at, (what, group, _) in enumerate(some):
+        if what == "delete":
+            made.pop(group, None)
+        elif what == "snapshot":
+            made[group] = at, 0
+        else:
+            made[group] = made[group][0], made[group][1] + 1
+    return made
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
+    seed: int, *, is_gone: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    some = shares(random.Random(seed))
+    # A coordinator has all deleted that is before the oldest snapshot that counts.
+    start = min(at for at, _ in shared(some).values())
+    log = MadeTopic("__share_group_state")
+    log.removed = range(start if is_gone else 0)
+    for at, (what, group, epoch) in enumerate(some):
+        number, name = (1, "ShareUpdate") if what == "update" else (0, "ShareSnapshot")
+        value = None if what == "delete" else {"snapshot_epoch": epoch, "start_offset": at}
+        log.add(*keyed(number, name, {"group_id": group, "partition": 0}, value))
+    log.write(tmp_path)
+    text = f"0\n1\n__share_group_state 0 {start}\n"
+    tmp_path.joinpath("log-start-offset-checkpoint").write_text(text)
+    assert 0 < start < EVENTS - 20
+    unknown = 0
+    for moment in (EVENTS, start // 2, start, start + 3, start + 15, EVENTS - 2):
+        log_then = open_log(spark, tmp_path, "share-state", offsets={0: moment})
+        rows = {row.group_id: row for row in share_state(log_then).collect()}
+        truth = shared(some[:moment])
+        known = {group: row for group, row in rows.items() if row.is_known}
+        assert {group: row.updates for group, row in known.items()} == {
+            group: truth[group][1] for group in known
         }
-        # Of transactions that overlap with a tombstone it is not always known.
-        unknown = {(row.group, row.partition) for row in rows if not row.is_known}
-        assert len(unknown) < len(expected) / 4
-        assert found == {key: one for key, one in expected.items() if key not in unknown}
+        assert ({*truth} <= {*rows}) or log_then.incomplete
+        unknown += len(rows) - len(known)
+        if moment == EVENTS:
+            assert {*known} == {*truth}
+        elif moment >= start:
+            assert log_then.incomplete == ()
+        else:
+            assert log_then.incomplete == (0,)
+    assert unknown > 0
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROWS = 5_000
+LIVING = 0.9
 
 
 def rows_of(keys: int, chance: random.Random) -> list[dict[str, object]]:
     return [
-        {"key": b"%d" % chance.randrange(keys), "value": chance.randbytes(9), "at": at}
+        {
+            "key": b"%d" % chance.randrange(keys),
+            "value": chance.randbytes(9) if chance.random() < LIVING else None,
+            "at": at,
+        }
         for at in range(ROWS)
     ]
 
@@ -36,7 +41,7 @@ def batches_of(rows: list[dict[str, object]], chance: random.Random) -> Iterator
 @pytest.mark.parametrize("most_bytes", [200, 3_000, 1 << 20])
 @pytest.mark.parametrize("first_rows", [1, 700, 1 << 20])
 @pytest.mark.parametrize("keys", [1, 30, 1_000, 10**9])
-def test_each_key_keeps_its_last_row_and_all_stay_in_order(
+def test_each_key_keeps_its_last_row_and_tombstone_and_all_stay_in_order(
     keys: int, first_rows: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST_ROWS", first_rows)
@@ -44,14 +49,17 @@ def test_each_key_keeps_its_last_row_and_all_stay_in_order(
     monkeypatch.setattr(module, "_GIVEN_ROWS", 64)
     chance = random.Random(f"{keys} {first_rows} {most_bytes}")
     rows = rows_of(keys, chance)
-    given = last_of_keys(batches_of(rows, chance), "key")
+    given = last_of_keys(batches_of(rows, chance), "key", "value")
     left = [row for batch in given for row in batch.to_pylist()]
     assert [one["at"] for one in left] == sorted({one["at"] for one in left})
     assert all(row == rows[row["at"]] for row in left)
-    assert {one["key"]: one for one in left} == {one["key"]: one for one in rows}
+    last = {one["key"]: one["at"] for one in rows}
+    deleted = {one["key"]: one["at"] for one in rows if one["value"] is None}
+    kept = {*last.values(), *deleted.values()}
+    assert kept <= {one["at"] for one in left}
     if most_bytes == 1 << 20:
         # All of them could be held, and no other row is left.
-        assert len(left) == len({one["key"] for one in rows})
+        assert kept == {one["at"] for one in left}
 
 
 def test_large_rows_are_looked_at_before_it_is_said_that_none_can_go(
@@ -60,7 +68,7 @@ def test_large_rows_are_looked_at_before_it_is_said_that_none_can_go(
     monkeypatch.setattr(module, "MOST_BYTES", 1 << 16)
     row = {"key": b"one", "value": bytes(1 << 10)}
     batches = (pa.RecordBatch.from_pylist([row | {"at": at}]) for at in range(200))
-    assert [one["at"].to_pylist() for one in last_of_keys(batches, "key")] == [[199]]
+    assert [one["at"].to_pylist() for one in last_of_keys(batches, "key", "value")] == [[199]]
 
 
 def test_no_more_is_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +83,7 @@ def test_no_more_is_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             most = max(most, came - gone)
             yield batch
 
-    for batch in last_of_keys(coming(), "key"):
+    for batch in last_of_keys(coming(), "key", "value"):
         gone += batch.nbytes
     assert came > 4 << 16
     assert most < 3 << 16

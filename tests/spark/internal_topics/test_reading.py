@@ -48,7 +48,7 @@ def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages:
         row = row if chance.randrange(damages) else damaged(row, chance)
         made.add(*row, producer=chance.choice([-1, 7]))
     made.end(7, commit=True)
-    return made.write(root, 0)
+    return made.write(root)
 
 
 def pieces(root: Path, topic: InternalTopic) -> list[Any]:

@@ -33,6 +33,7 @@ from tests.spark.internal_topics.made import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -42,8 +43,9 @@ pytestmark = pytest.mark.spark
 long = pytest.mark.cluster
 
 
-def commits_log(root: Path, cleaned: int | None = None) -> Path:
+def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made = MadeTopic("__consumer_offsets")
+    made.removed = removed
     made.add(*commit(0, 5))
     made.add(*commit(0, 6), producer=7)
     # It was written later than the one of the transaction, and so stands though that ends later.
@@ -54,7 +56,7 @@ def commits_log(root: Path, cleaned: int | None = None) -> Path:
     made.add(*commit(2, 3), producer=9)
     made.add(*commit(3, 1))
     made.add(*commit(3, None))
-    # What was pending when the tombstone came is committed after it, and stands.
+    # A tombstone takes what is pending too, though it is committed later.
     made.add(*commit(4, 2), producer=7)
     made.add(*commit(4, None))
     assert made.end(7, commit=True) == 11
@@ -65,7 +67,7 @@ def commits_log(root: Path, cleaned: int | None = None) -> Path:
     made.add(*commit(6, 2), producer=7)
     assert made.end(7, commit=True) == 17
     made.add(int16(1) + b"\0\5gr", b"\0\1")
-    return made.write(root, cleaned)
+    return made.write(root)
 
 
 def found(log: InternalLog) -> dict[int, Any]:
@@ -85,7 +87,7 @@ def test_commits_of_transactions_count_from_their_markers_on(
 ) -> None:
     root = commits_log(tmp_path)
     log = open_log(spark, root, "__consumer_offsets")
-    assert found(log) == {0: (4, []), 2: (None, [3]), 4: (2, []), 6: (2, [])}
+    assert found(log) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
 
 
 @long
@@ -122,19 +124,35 @@ def test_an_earlier_moment_by_offset_and_time(spark: SparkSession, tmp_path: Pat
 def test_where_the_log_was_compacted_an_earlier_moment_may_be_unknown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    root = commits_log(tmp_path, cleaned=9)
+    root = commits_log(tmp_path, removed=(0, 1, 4, 7, 8))
     log = open_log(spark, root, "consumer-offsets", offsets={0: 7})
-    assert (log.until, log.cleaned, log.incomplete) == ({0: 7}, {0: 9}, (0,))
-    # Of partition 3 there are records before offset 9: another may have been there before 7. And
+    assert (log.until, log.cleaned, log.whole, log.incomplete) == ({0: 7}, {0: 9}, {0: 0}, (0,))
+    # Of the others there are later records, and others of them may have been there before 7. And
     # what was pending at 7 may have replaced another when it was committed.
-    assert found(log) == {0: (4, []), 2: None, 3: None}
+    assert found(log) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
     assert {row.pending for row in last_commits(log).collect()} == {None}
     now = open_log(spark, root, "consumer-offsets")
-    assert found(now) == {0: (4, []), 2: (None, [3]), 4: (2, []), 6: (2, [])}
-    # Without the checkpoint nobody knows how far it was compacted.
-    root.joinpath("cleaner-offset-checkpoint").unlink()
-    copied = found(open_log(spark, root, "consumer-offsets", offsets={0: 7}))
-    assert copied == {0: (4, []), **dict.fromkeys(range(2, 7))}
+    assert found(now) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
+    # A moment after the last hole lacks nothing that has no record any more.
+    later = open_log(spark, root, "consumer-offsets", offsets={0: 9})
+    assert (later.holed, later.incomplete) == ((0,), ())
+    assert found(later) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
+    # Nor does one before the first.
+    at_first = open_log(spark, commits_log(tmp_path, (3, 4)), "consumer-offsets", offsets={0: 3})
+    assert (at_first.holed, at_first.incomplete, found(at_first)) == ((), (), {0: (4, [6])})
+
+
+@long
+def test_a_time_within_a_hole_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    root = commits_log(tmp_path, removed=(8,))
+    time = datetime.fromtimestamp((TIME + 7) / 1000, UTC)
+    log = open_log(spark, root, "consumer-offsets", time=time)
+    # What is missing may have been written before the time, or after it.
+    assert (log.until, log.incomplete) == ({0: 9}, (0,))
+    [before] = open_log(
+        spark, root, "consumer-offsets", time=time - timedelta(milliseconds=1)
+    ).until.values()
+    assert before == 7
 
 
 @long

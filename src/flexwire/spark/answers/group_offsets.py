@@ -35,10 +35,10 @@ COLUMNS = (
     Column("commit_time", _TIME, "when it was committed, by the coordinator's clock", _NONE),
     Column("expire_time", _TIME, "when it expires", "where the broker's retention says it"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
-           "where compaction may have removed how they ended"),
+           "where compaction may have removed how they ended, or releases of Kafka differ"),
     Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
-    Column("is_known", pa.bool_(), "false where compaction removed what was there at an earlier "
-           "moment, if anything was"),
+    Column("is_known", pa.bool_(), "false where compaction may have removed what was there at an "
+           "earlier moment, or where releases of Kafka differ about a deleted commit"),
 )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENT
 from flexwire.spark.internal_topics.share_state import RECORDS as OF_SHARES
 from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
 from flexwire.tables.schema import Column
-from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -38,8 +37,7 @@ _READS: Final = {
 }
 _GAPS: Final = "topic string, partition int, first_offset bigint, error string"
 _FIRST: Final = ("first_offset", "error")
-_COMPACTED: Final = "compacted beyond the moment that is asked for"
-_NO_CHECKPOINT: Final = "no cleaner-offset-checkpoint says how far it was compacted"
+_MISSING: Final = "compacted or pruned: up to offset {} records are missing"
 _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic"),
@@ -47,8 +45,8 @@ COLUMNS = (
     Column("type", pa.int32(), "the record's type", "where its bytes do not say it"),
     Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone"),
     Column("records", pa.int64(), "how many do not decode",
-           "of what compaction removed: how many these were is not known"),
-    Column("first_offset", pa.int64(), "the offset of the first; of what compaction removed the "
+           "of records that are missing: how many these were is not known"),
+    Column("first_offset", pa.int64(), "the offset of the first; of records that are missing the "
            "moment that was asked for"),
     Column("error", pa.string(), "why that one does not"),
 )  # fmt: skip
@@ -59,8 +57,9 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
     other answers about internal topics are exact but for what these records say. As of an earlier
-    moment there is a row for each partition that has been compacted beyond it: what was there then,
-    and has no record any more, is in no answer.
+    moment there is a row for each partition of which later records were compacted or pruned: what
+    was there then, and has no record any more, is in no answer. A log of tiered segments from which
+    records are missing has such a row at any moment.
     """
     logs = tables.internal
     if logs is None:
@@ -99,18 +98,14 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
     return unread.unionByName(lacking) if gaps else unread
 
 
-def _why(cleaned: int) -> str:
-    return _NO_CHECKPOINT if cleaned == INT64_MAX else _COMPACTED
-
-
 def _nulls() -> list[SparkColumn]:
     return [F.lit(None).cast("int").alias(name) for name in ("type", "version")]
 
 
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
-    """Where an earlier moment is asked for, of which compaction may have removed something."""
+    """Return where records are missing that may have been the last of their key."""
     return [
-        (topic.topic, partition, log.until[partition], _why(log.cleaned[partition]))
+        (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
         for topic in _READS
         if (log := logs.log(topic)) is not None
         for partition in log.incomplete

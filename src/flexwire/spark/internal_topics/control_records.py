@@ -17,7 +17,7 @@ from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.spark.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -65,9 +65,11 @@ def in_tasks(
     topics: Sequence[str] | None,
     read: PieceReader,
     schema: pa.Schema,
+    *,
+    partitions: Collection[int] | None = None,
 ) -> DataFrame:
     """Have the pieces of logs read in tasks, and give what ``read`` makes of each."""
-    planned = plan(several(paths), LogQuery(topics=topics))
+    planned = plan(several(paths), LogQuery(topics=topics, partitions=partitions))
     tasks = [(pickle.dumps(pieces),) for pieces in planned]
     rows = spark.createDataFrame(tasks, "pieces binary").repartition(max(1, len(tasks)))
     return map_in_arrow(rows, partial(_task, read, schema), schema)

@@ -201,14 +201,20 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
             for one in (
                 F.max_by(name, F.when(F.col("side") == name, at)).alias(name),
                 F.max(F.when(F.col("side") == name, at)).alias(f"{name}_at"),
+                F.bool_or(F.col(HIDES) & (F.col("side") == name)).alias(f"{name}_{HIDES}"),
             )
         ),
-        F.bool_or(HIDES).alias(HIDES),
         F.max("partition").alias("log_partition"),
     )
-    of_group, of_member, of_assignment = (F.col(f"{name}_at").isNotNull() for name in _SIDES)
-    is_seen = of_group | (of_member & of_assignment)
-    return found.withColumn("is_known", ~F.col(HIDES) | is_seen)
+    # Where a key may have no record left, the other record of a member does not say what it had.
+    is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
+    is_group = F.col("member_id").isNull()
+    group, member, assignment = (
+        F.col(f"{name}_at").isNotNull()
+        | ~(F.col(f"{name}_{HIDES}") | (is_holed & (is_group == (name == _SIDES[0]))))
+        for name in _SIDES
+    )
+    return found.withColumn("is_known", group & member & assignment)
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:

@@ -28,20 +28,26 @@ _FIELDS: Final = {
 }
 
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"
+# Coordinators of 3.x wrote values of up to version 3 (`MetadataVersion.offsetCommitValueVersion`).
+# 4.0 has only the new coordinator, but went on with version 3; later releases write version 4.
+_OF_NEW_COORDINATOR: Final = 4
 _FACTS: Final = ("producer_id", "producer_epoch", "is_transactional")
 
 
 def last_commits(log: InternalLog) -> DataFrame:
-    """What each group has committed for each partition: a row for each that it has, or may have.
+    """Return what each group has committed for each partition: a row for each that it may have.
 
     ``group``, ``topic``, ``partition``; ``offset``, ``leader_epoch``, ``metadata``,
     ``commit_time``, ``expire_time``; ``log_partition`` and ``log_offset`` of the record;
     ``pending``: commits of transactions that have not ended, null where that is not known;
-    ``is_known``: false where compaction removed what was there, if anything was. Deleted and
-    expired commits are not there.
+    ``is_known``: false where compaction may have removed what was there, or where releases of Kafka
+    differ about it. Deleted and expired commits are not there.
 
     A commit of a transaction counts from its COMMIT marker on. As in Kafka the one that was written
-    last is the last, also if its marker came before that of another.
+    last is the last, also if its marker came before that of another. A tombstone removes every
+    commit of its key that was written before it, also where the transaction ends later (Kafka's
+    `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when they
+    loaded the log, and mostly dropped it while they ran: then ``is_known`` is false.
     """
     plain = _commits(log).withColumns({"outcome": F.lit(None).cast("string"), "end": F.col("at")})
     events = plain
@@ -50,21 +56,22 @@ def last_commits(log: InternalLog) -> DataFrame:
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
     is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
     hides = F.col(HIDES)
-    if log.incomplete:
+    if log.holed:
         # It may have ended before the log was compacted, and then taken what it replaced.
-        hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.incomplete)
-    record = F.struct("commit", "at", "end", "is_tombstone")
+        hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.holed)
+    record = F.struct("commit", "at", "is_tombstone")
     pending = F.struct(
         F.col("at").alias("log_offset"),
         "commit.offset",
         "commit.metadata",
         "producer_id",
         "producer_epoch",
+        "is_odd",
     )
     found = events.groupBy(*KEY).agg(
-        F.max_by(record, F.when(is_before & is_plain, F.col("at"))).alias("plain"),
-        F.max_by(record, F.when(is_before & is_committed, F.col("at"))).alias("written"),
-        F.max_by(record, F.when(is_before & is_committed, F.col("end"))).alias("ended"),
+        F.max_by(record, F.when(is_before & (is_plain | is_committed), F.col("at"))).alias("last"),
+        F.max(F.when(is_before & F.col("is_tombstone"), F.col("at"))).alias("deleted"),
+        F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
         F.bool_or(hides).alias(HIDES),
@@ -73,36 +80,41 @@ def last_commits(log: InternalLog) -> DataFrame:
 
 
 def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
-    """Choose among the last commit of no transaction and those of transactions."""
-    deleted_at = F.when(F.col("plain.is_tombstone"), F.col("plain.at"))
-    is_deleted = deleted_at.isNotNull()
-    # A tombstone takes what was committed when it was written, and no more.
-    commit = (
-        F.when(is_deleted, F.when(F.col("written.end") > deleted_at, F.col("written.commit")))
-        .when(F.col("written.at") > F.col("plain.at"), F.col("written.commit"))
-        .otherwise(F.coalesce("plain.commit", "written.commit"))
-    )
-    # Of transactions that overlap with it one is left then, and it is not known which.
-    is_odd = is_deleted & commit.isNull() & (F.col("ended.end") > deleted_at)
-    is_gone = F.col(HIDES) & F.col("plain").isNull() & F.col("written").isNull()
-    is_known = ~(is_gone | F.coalesce(is_odd, F.lit(False)))
-    pending = F.array_sort(F.col("pending")).cast(_PENDING)
+    """Leave out what was deleted, and say of what it is not known."""
+    deleted = F.col("deleted")
+    is_left = F.col("last.is_tombstone")
+    commit = F.when(~is_left, F.col("last.commit"))
+    waiting = F.filter("pending", lambda one: deleted.isNull() | (one["log_offset"] > deleted))
+    # Where the last is a tombstone, all that transactions committed was written before it.
+    is_odd = F.coalesce(is_left & (F.col("odd_end") > deleted), F.lit(False))
+    may_wait = F.exists("pending", lambda one: one["is_odd"] & (one["log_offset"] < deleted))
+    may_wait = F.coalesce(may_wait, F.lit(False))
+    is_gone = F.col(HIDES) & F.col("last").isNull()
+    is_known = ~(is_gone | is_odd | (may_wait & commit.isNull()))
+    pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _shown)).cast(_PENDING))
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
-    elif log.incomplete:
-        pending = F.when(~F.col("log_partition").isin(*log.incomplete), pending)
+    elif log.holed:
+        # Of what a transaction wrote that aborted later, nothing is left.
+        pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
     made = found.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
-    return made.where(is_there).select(
+    made = made.withColumn("pending", pending).where(is_there)
+    return made.select(
         *KEY,
         *(f"last.{name}" for name in VALUE[:3]),
         moment("last.commit_timestamp").alias("commit_time"),
         moment("last.expire_timestamp").alias("expire_time"),
         "log_partition",
         "last.log_offset",
-        pending.alias("pending"),
+        "pending",
         "is_known",
     )
+
+
+def _shown(one: Column) -> Column:
+    names = ("log_offset", "offset", "metadata", "producer_id", "producer_epoch")
+    return F.struct(*(one[name].alias(name) for name in names))
 
 
 _PENDING: Final = (
@@ -150,7 +162,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         facts = [F.lit(None).cast("bigint"), F.lit(None).cast("smallint"), F.lit(False)]
     typed = log.typed(
         _FIELDS,
-        ("is_tombstone", *_FACTS),
+        ("is_tombstone", "version", *_FACTS),
         of_transactions=of_transactions if log.has_transactions else None,
         only_last=not of_transactions,
     )
@@ -159,6 +171,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         commit.alias("commit"),
         F.col("offset").alias("at"),
         "is_tombstone",
+        (F.col("version") < _OF_NEW_COORDINATOR).alias("is_odd"),
         IS_LATER,
         HIDES,
         *(one.alias(name) for one, name in zip(facts, _FACTS, strict=True)),

@@ -26,13 +26,17 @@ _GIVEN_ROWS: Final = 1 << 14
 _MOST_LEFT: Final = 0.75
 
 
-def last_of_keys(batches: Iterable[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
-    """Leave out rows that a later one with the same ``key`` replaces; no key loses its last.
+def last_of_keys(
+    batches: Iterable[pa.RecordBatch], key: str, value: str
+) -> Iterator[pa.RecordBatch]:
+    """Leave out rows that a later one with the same ``key`` replaces.
 
-    Rows of a key may be left that are not the last. What is given is in the order that it came in.
+    No key loses its last row, nor its last tombstone, whose ``value`` is null: a tombstone also
+    removes what transactions wrote before it, which no later row does. More rows of a key may be
+    left. The rows stay in their order.
     """
     rest = iter(batches)
-    held = _Held(key)
+    held = _Held(key, value)
     for batch in rest:
         if batch.nbytes >= MOST_BYTES:
             yield from held.given()
@@ -56,9 +60,9 @@ class _Held:
         seen: of how many they are left.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, value: str) -> None:
         self.rows = self.seen = 0
-        self._key = key
+        self._key, self._value = key, value
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._is_compact = True
@@ -84,16 +88,22 @@ class _Held:
         if self._batches:
             self._compact()
             [left] = self._batches
-            self.__init__(self._key)  # type: ignore[misc] # as if nothing had come
+            self.__init__(self._key, self._value)  # type: ignore[misc] # as if nothing had come
             for first in range(0, left.num_rows, _GIVEN_ROWS):
                 yield left.slice(first, _GIVEN_ROWS)
 
     def _compact(self) -> None:
         rows = pa.concat_batches(self._batches)
         coded = rows.column(self._key).dictionary_encode("encode")
+        codes, values = np.asarray(coded.indices), rows.column(self._value)
         last = np.zeros(len(coded.dictionary), np.int64)
         # Of several values for one place numpy keeps the last.
-        last[np.asarray(coded.indices)] = np.arange(len(coded))
+        last[codes] = np.arange(len(coded))
+        if values.null_count:
+            deleted = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+            gone = last.copy()
+            gone[codes[deleted]] = deleted
+            last = np.union1d(last, gone)
         left = rows if len(last) == len(coded) else rows.take(pa.array(np.sort(last)))
         self._batches, self.rows, self._bytes = [left], left.num_rows, left.nbytes
         self._enough = max(FIRST_ROWS, 2 * left.num_rows)

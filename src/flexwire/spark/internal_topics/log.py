@@ -5,32 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.arguments import refuse, to_choice
-from flexwire.capture.log_segment import Damage
-from flexwire.capture.log_state import read_checkpoint
-from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.finding import find_logs
+from flexwire.capture.logs.holes import Held, held_by, holes_of
 from flexwire.capture.logs.names import Partition
 from flexwire.capture.logs.planning import between
 from flexwire.capture.logs.query import LogQuery
-from flexwire.errors import CaptureError
-from flexwire.spark.internal_topics.control_records import control_records, several
+from flexwire.spark.internal_topics.control_records import control_records, in_tasks, several
 from flexwire.spark.internal_topics.reading import PLACE, TRANSACTIONAL, Asked, read_records
 from flexwire.spark.internal_topics.records import BY_NAME, internal_records, kept_names
 from flexwire.spark.internal_topics.times import first_after
-from flexwire.storage.listing import list_files
 from flexwire.tables.typed_records import HEAD_COLUMNS
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from flexwire.capture.logs.finding import Replica
+    from flexwire.capture.logs.holes import Holes
+    from flexwire.capture.logs.reading import LogPiece
     from flexwire.spark.internal_topics.control_records import Paths
     from flexwire.tables.typed_records import Records
 
@@ -38,7 +38,13 @@ IS_LATER, HIDES = "is_later", "hides"
 """What `InternalLog.typed` adds: whether a record is after the moment that is asked for, and
 whether it is one for which compaction may have removed another that was before it."""
 
-_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+_HELD: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        *((name, pa.int64()) for name in Held._fields),
+    ]
+)
 _ROWS: Final = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "producer_id bigint, producer_epoch smallint, is_transactional boolean"
@@ -65,8 +71,10 @@ class InternalLog:
         ends: how transactions ended, as `control_records` gives it.
         until: by partition, the first offset that is after the moment; where there is none, the
             moment is the end of the log.
-        cleaned: by partition, the offset up to which the log was compacted.
+        cleaned: by partition, the offset up to which records are missing, because the log was
+            compacted or pruned: the offset after its last hole, 0 where nothing is missing.
         files: where there are the files of ``rows``, which then are read and typed in one task.
+        whole: by partition, the offset up to which no record is missing; 0 where it is not known.
     """
 
     rows: DataFrame
@@ -75,6 +83,7 @@ class InternalLog:
     until: Mapping[int, int] = field(default_factory=dict)
     cleaned: Mapping[int, int] = field(default_factory=dict)
     files: LogFiles | None = None
+    whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a log of which it is not known how its transactions ended."""
@@ -97,7 +106,8 @@ class InternalLog:
                 ``offset`` are given in any case.
             of_transactions: none but records of transactions, where it is known which are; or
                 where it is false, none that count only when a transaction ends.
-            only_last: what a later record of its key replaces is not wanted, and may be missing.
+            only_last: what a later record of its key replaces is not wanted, and may be missing,
+                but for the last tombstone of the key.
 
         Those that have an error are not among them: `unreadable` gives them.
         """
@@ -116,8 +126,9 @@ class InternalLog:
                 found = found.where(waits == of_transactions)
             found = found.select(*wanted, *records)
         later = self.is_later
-        offset = F.col("offset")
-        hides = later & (offset < _by_partition(self.cleaned, 0)) if self.cleaned else F.lit(False)
+        # A later record may have replaced one that is missing: how far a log was compacted that was
+        # copied from another broker, nothing says.
+        hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return found.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
@@ -153,13 +164,25 @@ class InternalLog:
         return TRANSACTIONAL in self.rows.columns
 
     @property
-    def incomplete(self) -> tuple[int, ...]:
-        """The partitions that were compacted beyond the moment.
+    def holed(self) -> tuple[int, ...]:
+        """The partitions of which records from before the moment are missing."""
+        return tuple(sorted(one for one in self.until if self._is_holed(one)))
 
-        What was removed in them, and has no other record any more, is in no view.
+    @property
+    def incomplete(self) -> tuple[int, ...]:
+        """The partitions of which something may be in no view.
+
+        At an earlier moment there may have been a key all of whose records are missing. Where
+        records have no keys nothing replaces one, and what is missing is missing at any moment.
         """
-        moments = self.until.items()
-        return tuple(sorted(one for one, at in moments if at < self.cleaned.get(one, 0)))
+        moments = self.until
+        if not BY_NAME[self.topic].has_keys:
+            return tuple(sorted(one for one in self.cleaned if self._is_holed(one)))
+        return tuple(one for one in self.holed if moments[one] < self.cleaned[one])
+
+    def _is_holed(self, partition: int) -> bool:
+        moment, whole = self.until.get(partition, INT64_MAX), self.whole.get(partition, 0)
+        return self.cleaned.get(partition, 0) > 0 and moment > whole
 
 
 def unreadable(log: InternalLog, records: Records) -> DataFrame:
@@ -194,8 +217,10 @@ def open_log(
         ending={Partition(of.topic, one): at for one, at in (offsets or {}).items()},
         ending_timestamp=later,
     )
-    logs = find_logs(given, query)
-    ends = {one.partition.partition: between(one, query).high for one in logs}
+    logs = {one.partition.partition: one for one in find_logs(given, query)}
+    ends = {one: between(log, query).high for one, log in logs.items()}
+    asked = {one for one, high in ends.items() if high < INT64_MAX or not of.has_keys}
+    holes = _holes(spark, given, of.topic, {one: logs[one] for one in asked})
     reader = spark.read.format("kafka-log").schema(_ROWS).option("topic", of.topic)
     named = tuple(str(one) for one in given)
     rows = reader.load([*named])
@@ -203,37 +228,36 @@ def open_log(
         rows,
         topic,
         control_records(spark, given, (of.topic,)),
-        {one: high + 1 for one, high in ends.items() if high < INT64_MAX},
-        {one.partition.partition: _cleaned(one) for one in logs},
+        # Where no record is later, the moment is the end.
+        {one: ends[one] + 1 for one, where in holes.items() if ends[one] < where.log_end - 1},
+        {one: where.end + _is_within(ends[one], where, time) for one, where in holes.items()},
         LogFiles(rows, named),
+        {one: where.first for one, where in holes.items()},
     )
 
 
-def _cleaned(log: Replica) -> int:
-    """Give the offset up to which a log was compacted; beyond its end where nothing says it."""
-    beside = f"{log.directory.rstrip('/').rpartition('/')[0]}/{_CHECKPOINT}"
-    try:
-        [checkpoint] = list_files([beside], _is_checkpoint, "is a checkpoint")
-    except CaptureError:
-        return INT64_MAX
-    if not checkpoint.size:
-        # A broker makes it empty, and compacts some time later.
-        return 0
-    with open_file(checkpoint) as file:
-        entries = [*read_checkpoint(file)]
-    if any(isinstance(one, Damage) for one in entries):
-        return INT64_MAX
-    at = [one["offset"] for one in entries if isinstance(one, dict) and _is_of(log, one)]
-    # A partition that was never compacted is not in it.
-    return int(max(at, default=0))
+def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
+    """Return whether a moment by time may lie within the last hole, which ends at ``last``."""
+    return time is not None and holes.end == last + 1
 
 
-def _is_of(log: Replica, entry: dict[str, object]) -> bool:
-    return (entry["topic"], entry["partition"]) == log.partition
+def _holes(
+    spark: SparkSession, paths: Sequence[str | Path], topic: str, logs: Mapping[int, Replica]
+) -> dict[int, Holes]:
+    """Find where logs have holes, by partition."""
+    if not logs:
+        return {}
+    found: dict[int, list[Held]] = {one: [] for one in logs}
+    rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
+    for row in rows.collect():
+        found[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
+    return {one: holes_of(log, found[one]) for one, log in logs.items()}
 
 
-def _is_checkpoint(name: str) -> bool:
-    return name == _CHECKPOINT
+def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
+    found = held_by(piece)
+    if found is not None:
+        yield pa.RecordBatch.from_pylist([found._asdict()], _HELD)
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:

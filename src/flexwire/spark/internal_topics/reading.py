@@ -47,7 +47,7 @@ class Asked:
         of_transactions: none but those of transactions; or where it is false, none that count
             only when a transaction ends, as tombstones do not.
         only_last: what a later record of its key replaces may be missing, as after compaction,
-            and what is there may be there twice.
+            but for its last tombstone, and what is there may be there twice.
     """
 
     records: Records
@@ -86,7 +86,7 @@ def typed_piece(
             yield _typed(asked, typed, columns, batch)[0]
         return
     unread: list[pa.Array] = []
-    for batch in last_of_keys(found, _KEY):
+    for batch in last_of_keys(found, _KEY, _VALUE):
         made, rows = _typed(asked, typed, columns, batch)
         if made.num_rows < batch.num_rows:
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))

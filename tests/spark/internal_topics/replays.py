@@ -1,0 +1,126 @@
+"""What Kafka's coordinators of offsets make of a log, each in a few lines of its own.
+
+`NewCoordinator` is that of 4.x, alike while it runs and when it loads (`OffsetMetadataManager`,
+`replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads a log
+(`GroupMetadataManager.doLoadGroupsAndOffsets`), and `OldRunning` what it has while it runs
+(`GroupMetadata`): these two differ about a tombstone in the middle of a transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable
+
+Key: TypeAlias = tuple[str, int]
+Told: TypeAlias = dict[Key, tuple[int | None, tuple[tuple[int, int], ...]]]
+"""By group and partition: the committed offset, and by producer what is pending."""
+
+COMMIT, WITHIN, EXPIRE, REMOVE, END, ABORT = "commit", "within", "expire", "remove", "end", "abort"
+TOMBSTONES = (EXPIRE, REMOVE)
+MARKERS = (END, ABORT)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A record of a log: a commit, a commit within a transaction, a tombstone or a marker."""
+
+    at: int
+    what: str
+    key: Key = ("", 0)
+    offset: int = -1
+    producer: int = -1
+
+
+@dataclass
+class NewCoordinator:
+    """The coordinator of 4.x."""
+
+    commits: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    pending: dict[int, dict[Key, tuple[int, int]]] = field(default_factory=dict)
+
+    def replay(self, event: Event) -> None:
+        if event.what == COMMIT:
+            self.commits[event.key] = event.offset, event.at
+        elif event.what == WITHIN:
+            mine = self.pending.setdefault(event.producer, {})
+            mine[event.key] = event.offset, event.at
+        elif event.what in TOMBSTONES:
+            self.delete(event)
+        else:
+            for key, (offset, at) in self.pending.pop(event.producer, {}).items():
+                if event.what == END and at > self.commits.get(key, (0, -1))[1]:
+                    self.commits[key] = offset, at
+
+    def delete(self, event: Event) -> None:
+        self.commits.pop(event.key, None)
+        for mine in self.pending.values():
+            mine.pop(event.key, None)
+
+    def told(self) -> Told:
+        waiting: dict[Key, list[tuple[int, int]]] = {}
+        for producer, mine in sorted(self.pending.items()):
+            for key, (offset, _) in mine.items():
+                waiting.setdefault(key, []).append((producer, offset))
+        return {
+            key: (self.commits.get(key, (None,))[0], tuple(waiting.get(key, ())))
+            for key in {*self.commits, *waiting}
+        }
+
+
+class OldLoading(NewCoordinator):
+    """The coordinator of 3.x when it loads: a tombstone leaves what is pending alone."""
+
+    def delete(self, event: Event) -> None:
+        self.commits.pop(event.key, None)
+
+
+class OldRunning(NewCoordinator):
+    """The coordinator of 3.x while it runs: only what is deleted on request is forgotten whole."""
+
+    def delete(self, event: Event) -> None:
+        if event.what == REMOVE:
+            super().delete(event)
+        else:
+            self.commits.pop(event.key, None)
+
+
+def replayed(coordinator: NewCoordinator, events: Iterable[Event]) -> Told:
+    for event in events:
+        coordinator.replay(event)
+    return coordinator.told()
+
+
+def compacted(
+    events: list[Event], bound: int, drawn: random.Random
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Remove what Kafka's log cleaner may from the events of a log, up to an offset.
+
+    Returns the offsets of the events that are gone, and of those whose empty batch stays. The
+    cleaner keeps the last record of each key, leaves out what transactions aborted, and comes no
+    further than to the first record of a transaction that is open. A tombstone goes some time after
+    that, as does a marker all of whose records are gone (`Cleaner.cleanInto`).
+    """
+    started: dict[int, int] = {}
+    ends: dict[int, Event] = {}
+    for one in reversed(events):
+        if one.what in MARKERS:
+            started[one.producer] = one.at
+        elif one.what == WITHIN and one.producer in started:
+            ends[one.at] = events[started[one.producer]]
+    open_ones = [one.at for one in events if one.what == WITHIN and one.at not in ends]
+    bound = min(bound, *open_ones, len(events))
+    aborted = {at for at, end in ends.items() if end.what == ABORT}
+    data = [one for one in events[:bound] if one.what not in MARKERS and one.at not in aborted]
+    last = {one.key: one.at for one in data}
+    gone = {one.at for one in data if last[one.key] != one.at}
+    gone |= {at for at in aborted if at < bound}
+    gone |= {one.at for one in data if one.what in TOMBSTONES and drawn.random() < 0.7}
+    needed = {end.at for at, end in ends.items() if at not in gone}
+    markers = [one.at for one in events[:bound] if one.what in MARKERS and one.at not in needed]
+    gone |= {at for at in markers if drawn.random() < 0.7}
+    emptied = {at for at in gone if drawn.random() < 0.05}
+    return frozenset(gone - emptied), frozenset(emptied)

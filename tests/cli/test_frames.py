@@ -186,7 +186,7 @@ def test_bytes_that_begin_with_their_length_get_a_hint(run: Run) -> None:
     for command in ("decode", "explain"):
         ran = run(command, "MetadataRequest", _framed(_request()), "-V", "12")
         assert ran.code == 1
-        assert "these bytes begin with their own length, as a frame does: try --frame" in ran.err
+        assert "these bytes begin with a length, as a frame does: try --frame" in ran.err
 
 
 @pytest.mark.parametrize("command", ["decode", "explain"])

@@ -92,7 +92,7 @@ def test_a_length_alone_takes_no_memory() -> None:
 
 
 def test_a_broker_that_speaks_tls_is_known_by_its_alert() -> None:
-    with pytest.raises(CallError, match="it speaks TLS"):
+    with pytest.raises(CallError, match="a TLS alert"):
         ask(sends(bytes.fromhex("15030300020250"), stays=True))
 
 

@@ -11,15 +11,30 @@ from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol import parse_request, read_request
 from flexwire.protocol.frames import begins_with_length
-from flexwire.protocol.whole_frames import (
-    explain_frame,
-    read_request_frame,
-    read_response_frame,
-)
+from flexwire.protocol.given_frames import given_requests, given_responses
+from flexwire.protocol.whole_frames import WholeFrame, explain_frame
 from tests.each import each
 from tests.protocol.payloads import make, request_payload, response_payload
 
 METADATA, FETCH = 3, 1
+
+
+def _request(data: bytes) -> WholeFrame:
+    [found] = given_requests(data)
+    assert found.whole is not None
+    return found.whole
+
+
+def _response(data: bytes, key: int, version: int) -> WholeFrame:
+    [found] = given_responses(data, lambda _: (key, version))
+    assert found.whole is not None
+    return found.whole
+
+
+def _captured(payload: bytes) -> WholeFrame:
+    """A frame as a capture has it, of which nobody knows yet whether its body decodes."""
+    header = read_request(payload)
+    return WholeFrame(payload, True, header, header.api_version)
 
 
 def _framed(payload: bytes) -> bytes:
@@ -31,7 +46,7 @@ def test_a_request_is_read_with_its_length_and_without(version: int) -> None:
     body = make("MetadataRequest")
     payload = request_payload(METADATA, version, body, correlation_id=9)
     for data, had_length in ((payload, False), (_framed(payload), True)):
-        found = read_request_frame(data)
+        found = _request(data)
         assert (found.payload, found.had_length, found.kind) == (payload, had_length, "request")
         assert (found.header.message_name, found.version) == ("MetadataRequest", version)
         assert message("MetadataRequest").decode(found.body, version) == body
@@ -42,7 +57,7 @@ def test_a_response_is_read_with_its_length_and_without(version: int) -> None:
     body = make("MetadataResponse", cluster_id="c" if version > 1 else None)
     payload = response_payload(METADATA, version, body, correlation_id=9)
     for data, had_length in ((payload, False), (_framed(payload), True)):
-        found = read_response_frame(data, METADATA, version)
+        found = _response(data, METADATA, version)
         assert (found.payload, found.had_length, found.kind) == (payload, had_length, "response")
         assert found.header.correlation_id == 9
         assert message("MetadataResponse").decode(found.body, version) == body
@@ -55,7 +70,7 @@ def test_a_request_that_looks_like_its_own_length_is_a_request() -> None:
     client_id = "c" * (1 + 0x0001_000C + 4 - short)
     payload = request_payload(FETCH, 12, body, client_id=client_id)
     assert begins_with_length(payload)
-    found = read_request_frame(payload)
+    found = _request(payload)
     assert (found.payload, found.had_length) == (payload, False)
     assert (found.header.message_name, found.version) == ("FetchRequest", 12)
     assert parse_request(payload).api_name == "Fetch"
@@ -74,7 +89,7 @@ def test_a_frame_with_its_length_is_not_taken_for_a_version_of_produce() -> None
 
 def test_a_frame_is_explained_to_its_last_byte() -> None:
     payload = request_payload(METADATA, 12, make("MetadataRequest"))
-    header, body = explain_frame(read_request_frame(_framed(payload)))
+    header, body = explain_frame(_request(_framed(payload)))
     assert header.data + body.data == payload
     assert header.title == f"request: a frame of {len(payload)} bytes; RequestHeader v2"
     assert body.title == "MetadataRequest v12"
@@ -83,19 +98,19 @@ def test_a_frame_is_explained_to_its_last_byte() -> None:
 
 def test_what_does_not_decode_is_explained_as_far_as_it_does() -> None:
     payload = request_payload(METADATA, 12, make("MetadataRequest"))[:-1]
-    _, body = explain_frame(read_request_frame(_framed(payload)))
+    _, body = explain_frame(_captured(payload))
     assert body.explanation.error is not None
     assert body.explanation.annotations
 
 
 def test_credentials_are_withheld_where_asked() -> None:
     secret: Any = make("SaslAuthenticateRequest", auth_bytes=b"\0alice\0secret")
-    frame = read_request_frame(request_payload(36, 2, secret))
+    frame = _request(request_payload(36, 2, secret))
     _, shown = explain_frame(frame)
     assert b"secret" in shown.data
     _, hidden = explain_frame(frame, withheld=True)
     assert (hidden.withheld, b"secret" in hidden.data) == (1, False)
-    broken = read_request_frame(request_payload(36, 2, secret)[:-1])
+    broken = _captured(request_payload(36, 2, secret)[:-1])
     _, nothing = explain_frame(broken, withheld=True)
     assert (nothing.withheld, nothing.data) == (1, b"")
 
@@ -109,7 +124,7 @@ def test_no_byte_that_is_damaged_lays_a_credential_open(
     at, value = damage
     damaged[at] = value
     with suppress(FrameError, CodecError):
-        for part in explain_frame(read_request_frame(bytes(damaged)), withheld=True):
+        for part in explain_frame(_captured(bytes(damaged)), withheld=True):
             assert b"secret-" not in part.data
             assert "secret-" not in str(part.explanation)
             assert part.explanation.rest == len(part.data) or part.explanation.error

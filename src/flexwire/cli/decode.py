@@ -11,11 +11,12 @@ import click
 from flexwire.cli.frames import (
     Framing,
     Shown,
+    body_and_version,
+    frames_of,
     framing_options,
     hint,
     named,
-    needed_version,
-    one_frame,
+    raise_first,
     read_frames,
     refuse_for_frames,
     words_argument,
@@ -106,25 +107,32 @@ def decode(
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
         if lines:
-            _print_lines(data, notation, lambda raw: _form(one_frame(raw, notation, how, version)))
+            _print_lines(
+                data,
+                notation,
+                lambda raw: _line(frames_of(raw, notation, how, version)),
+                framed=True,
+            )
             return
-        with how.hinting():
-            for shown in read_frames(data, notation, how, version):
-                _print_frame(_form(shown), output, compact=compact)
+        frames = read_frames(data, notation, how, version)
+        for shown in frames:
+            _print_frame(_form(shown), output, compact=compact)
+        raise_first(frames, how)
         return
     made = find_message(message, release, specs, specs_mode)
-    number = needed_version(made, version)
 
-    def read(raw: bytes) -> Any:
-        value = made.decode(raw, number, lenient=lenient, encoding=encoding)
-        return value.to_json(number) if output is Format.JSON else _named_form(value, number)
+    def read(raw: bytes) -> tuple[Any, int]:
+        body, number = body_and_version(made, raw, version)
+        value = made.decode(body, number, lenient=lenient, encoding=encoding)
+        form = value.to_json(number) if output is Format.JSON else _named_form(value, number)
+        return form, number
 
     if lines:
-        _print_lines(data, notation, read)
+        _print_lines(data, notation, lambda raw: read(raw)[0])
         return
     raw = read_bytes(data, notation)
     try:
-        form = read(raw)
+        form, number = read(raw)
     except DecodeError:
         if told := hint(raw):
             note(told)
@@ -144,6 +152,8 @@ def _form(shown: Shown) -> dict[str, Any]:
     from flexwire.protocol.shown import shown as as_json
 
     frame = shown.frame
+    if frame is None:
+        return _form_of_part(shown)
     header = frame.header
     body = message(header.message_name).decode(frame.body, frame.version)
     withheld = withhold(body) if shown.withheld else 0
@@ -158,6 +168,41 @@ def _form(shown: Shown) -> dict[str, Any]:
         "body": as_json(body, frame.version),
         **({"withheldCredentials": withheld} if withheld else {}),
     }
+
+
+def _form_of_part(shown: Shown) -> dict[str, Any]:
+    """The form of a frame that is cut off or broken: what was read, and why there is no more."""
+    from flexwire.codec import message
+    from flexwire.protocol.shown import shown_form
+
+    part = shown.part
+    if part is None:
+        raise AssertionError  # a frame is whole, or it is a part
+    form: dict[str, Any] = {
+        "frame": part.kind,
+        **({"where": shown.where} if shown.where else {}),
+        "length": part.announced if part.is_cut else len(part.payload),
+    }
+    if part.is_cut:
+        form["present"] = len(part.payload)
+    if part.message_name is not None:
+        form["headerVersion"] = part.header_version
+    if part.header is not None and part.header.form:
+        form["header"] = part.header.form
+    if part.message_name is not None:
+        form |= {"message": part.message_name, "version": part.version}
+        if part.body is not None:
+            form["body"] = shown_form(part.body.form, message(part.message_name), part.version)
+    return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
+
+
+def _line(frames: list[Shown]) -> dict[str, Any]:
+    """What stands on one line, for as many frames as there were on it."""
+    forms = [_form(one) for one in frames]
+    if len(forms) == 1:
+        return forms[0]
+    failed = [one["error"] for one in forms if "error" in one]
+    return {"frames": forms, **({"error": failed[0]} if failed else {})}
 
 
 def _print_message(title: str, form: dict[str, Any], output: Format, *, compact: bool) -> None:
@@ -179,17 +224,24 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
 
     where = f"{form['where']}: " if "where" in form else ""
     withheld = withheld_note(form.get("withheldCredentials", 0))
-    print(f"{where}{form['frame']} of {plural(form['length'], 'byte')}{withheld}")
+    size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
+    here = f", of which {form['present']} are here" if "present" in form else ""
+    print(f"{where}{form['frame']} of {size}{here}{withheld}")
     # What the header's JSON holds has its version beside it, and no name of its own.
-    print_outline(f"header version {form['headerVersion']}", form["header"])
-    print_outline(f"{form['message']} version {form['version']}", form["body"])
+    if "header" in form:
+        version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
+        print_outline(f"header{version}", form["header"])
+    if "body" in form:
+        print_outline(f"{form['message']} version {form['version']}", form["body"])
 
 
 def _print(form: Any, *, compact: bool) -> None:
     print(json.dumps(form, ensure_ascii=False, indent=None if compact else 2))
 
 
-def _print_lines(data: str, notation: Notation, read: Callable[[bytes], Any]) -> None:
+def _print_lines(
+    data: str, notation: Notation, read: Callable[[bytes], Any], *, framed: bool = False
+) -> None:
     """Decode each line; one that does not decode says why in its place, and the command fails."""
     failed = 0
     for _, line in given_lines(data):
@@ -198,6 +250,9 @@ def _print_lines(data: str, notation: Notation, read: Callable[[bytes], Any]) ->
         except FlexwireError as error:
             failed += 1
             form = {"error": f"{type(error).__name__}: {error}"}
+        else:
+            # A frame of which only a part could be read.
+            failed += framed and "error" in form
         print(json.dumps(form, ensure_ascii=False), flush=True)
     if failed:
         print(f"{failed} of the lines did not decode", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,10 +11,11 @@ import click
 from flexwire.cli.frames import (
     Framing,
     Shown,
+    body_and_version,
     framing_options,
     hint,
     named,
-    needed_version,
+    raise_first,
     read_frames,
     refuse_for_frames,
     words_argument,
@@ -38,10 +40,13 @@ from flexwire.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.codec import Annotation, Explanation
+    from flexwire.codec import Annotation, Explanation, Message
+    from flexwire.errors import DecodeError
+    from flexwire.protocol.whole_frames import Part
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
+_ADVICE_WIDTH = 96
 # Eight bytes a line leave room for the path and the value on a screen of 100 columns.
 _WIDTH = 8
 
@@ -56,10 +61,17 @@ _WIDTH = 8
 @notation_option
 @lenient_option
 @format_option
+@click.option(
+    "--size",
+    metavar="N",
+    help="Say what N is, a size from an error in a log: a number, 0x and hex digits, or four "
+    "characters. Nothing else is given then.",
+)
 @takes_standard_input("words", "request", specs=spec_name)
 def explain(
     *,
     words: tuple[str, ...],
+    size: str | None,
     version: int | str | None,
     release: str | None,
     specs: tuple[str, ...],
@@ -82,20 +94,24 @@ def explain(
     flexwire explain MetadataRequest 00010000 --version 12
     flexwire explain --frame response.hex --request request.hex
     flexwire explain capture.pcapng --frame-number 17
+    flexwire explain --size 369295616
     """  # noqa: D301 - click takes the character itself
     how = Framing(**framing)
+    if size is not None:
+        if words or how.is_asked or version is not None:
+            raise click.UsageError("--size explains a number; leave out all else")
+        _explain_size(size, output)
+        return
     message, data = named(words, how)
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
-        with how.hinting():
-            _explain_frames(read_frames(data, notation, how, version), output)
+        frames = read_frames(data, notation, how, version)
+        _explain_frames(frames, output)
+        raise_first(frames, how)
         return
     made = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)
-    number = needed_version(made, version)
-    from flexwire.codec import explain as explain_bytes
-
-    found = explain_bytes(made, raw, number, lenient=lenient, encoding=encoding)
+    found = _explained(made, raw, version, lenient=lenient, encoding=encoding)
     if output is Format.JSON:
         print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
     else:
@@ -107,15 +123,55 @@ def explain(
         raise found.error
 
 
-def _explain_frames(frames: list[Shown], output: Format) -> None:
-    from flexwire.protocol.whole_frames import explain_frame
+def _explained(
+    made: type[Message],
+    raw: bytes,
+    version: int | str | None,
+    *,
+    lenient: bool,
+    encoding: Encoding,
+) -> Explanation:
+    from flexwire.codec import explain as explain_bytes
+    from flexwire.protocol.nested import explain_versioned, with_nested
 
-    error = None
+    body, number = body_and_version(made, raw, version)
+    if len(body) < len(raw):
+        found = explain_versioned(made, raw)
+        if found is not None:
+            return found[0]
+    explained = explain_bytes(made, raw, number, lenient=lenient, encoding=encoding)
+    return with_nested(explained, made.__name__)
+
+
+def _explain_size(text: str, output: Format) -> None:
+    from flexwire.protocol.openings import opening_of, parse_size
+
+    first = parse_size(text)
+    found = opening_of(first)
+    number = int.from_bytes(first, "big", signed=True)
+    if output is Format.JSON:
+        form = {
+            "size": number,
+            "bytes": first.hex(),
+            "isLength": found.is_length,
+            "what": found.what,
+            "advice": found.advice,
+        }
+        print(json.dumps(form, ensure_ascii=False, indent=2))
+        return
+    shown = first.decode("latin-1")
+    told = f' "{printable(shown)}"' if shown.isprintable() and shown.isascii() else ""
+    print(f"{number} is the bytes {first.hex(' ')}{told}: {found.what}")
+    print(textwrap.fill(found.advice, _ADVICE_WIDTH))
+
+
+def _explain_frames(frames: list[Shown], output: Format) -> None:
+    error: DecodeError | None = None
     forms = []
     for shown in frames:
         if shown.where and output is Format.TEXT:
             print(shown.where)
-        for part in explain_frame(shown.frame, withheld=shown.withheld):
+        for part in _parts(shown):
             told = withheld_note(part.withheld)
             if output is Format.TEXT:
                 print(f"{part.title}{told}")
@@ -123,11 +179,21 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
                     print(line)
                 print()
             forms.append({"title": f"{part.title}{told}", **_as_json(part.explanation)})
-            error = error or part.explanation.error
+            if shown.part is None:
+                error = error or part.explanation.error
     if output is Format.JSON:
         print(json.dumps(forms, ensure_ascii=False, indent=2))
     if error is not None:
         raise error
+
+
+def _parts(shown: Shown) -> Iterator[Part]:
+    from flexwire.protocol.whole_frames import explain_frame
+
+    if shown.frame is not None:
+        yield from explain_frame(shown.frame, withheld=shown.withheld)
+    elif shown.part is not None:
+        yield from shown.part.parts()
 
 
 def withheld_note(count: int) -> str:

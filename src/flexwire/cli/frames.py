@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,14 @@ from flexwire.cli.completion import message_names
 from flexwire.cli.loudness import note
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
 from flexwire.cli.standard_input import capture_name, kept_input
-from flexwire.errors import DecodeError, FrameError
+from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
+    from flexwire.protocol.given_frames import GivenFrame
     from flexwire.protocol.whole_frames import WholeFrame
     from flexwire.wire.encoding import Encoding
 
@@ -33,41 +33,69 @@ class Framing:
     api: str | None
     request: str | None
     frame_number: int | None
+    no_length: bool
 
     @property
     def is_asked(self) -> bool:
-        """Whether whole frames are meant, and not the bytes of a message."""
-        return bool(self.frame or self.api or self.request) or self.frame_number is not None
+        """Whether frames are meant, and not the bytes of a message."""
+        given = (self.frame, self.api, self.request, self.no_length)
+        return any(given) or self.frame_number is not None
 
-    @contextmanager
-    def hinting(self) -> Iterator[None]:
-        """Say what to try where a frame inside is not the request that it was taken for."""
-        try:
-            yield
-        except (DecodeError, FrameError):
-            if not (self.api or self.request or self.frame_number is not None):
-                note(
-                    "this was read as a request; of a response name the API, --api API --version "
-                    "N, or give the request that it answers, --request DATA"
-                )
-            raise
+    @property
+    def is_guessed(self) -> bool:
+        """Whether the frame is taken for a request because nothing says what it is."""
+        return not (self.api or self.request) and self.frame_number is None
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A frame to show; ``withheld``: without credentials, as it comes from a capture."""
+    """A frame to show: whole, or the ``part`` of it that could be read.
 
-    frame: WholeFrame
+    With ``withheld`` it is shown without credentials, as it comes from a capture.
+    """
+
+    frame: WholeFrame | None
     withheld: bool = False
     where: str | None = None
+    part: GivenFrame | None = None
+
+    @property
+    def error(self) -> FlexwireError | None:
+        """Why the frame is not whole, and which of several it is."""
+        error = None if self.part is None else self.part.error
+        return error if error is None or not self.where else FrameError(f"{self.where}: {error}")
+
+    @property
+    def is_read(self) -> bool:
+        """Whether there is anything of it to show."""
+        header = None if self.part is None else self.part.header
+        return self.part is None or (header is not None and bool(header.form))
+
+    @property
+    def is_surely_a_request(self) -> bool:
+        """Whether its header and the first fields of its body are those of a request."""
+        return self.part is None or (self.part.is_cut and self.part.body is not None)
+
+
+def raise_first(frames: list[Shown], framing: Framing) -> None:
+    """Raise the error of the first frame that is not whole; say what else it could be."""
+    for one in frames:
+        if one.error is None:
+            continue
+        if framing.is_guessed and not one.is_surely_a_request:
+            note(
+                "this was read as a request; of a response name the API, --api API --version N, or "
+                "give the request that it answers, --request DATA"
+            )
+        raise one.error
 
 
 _OPTIONS = (
     click.option(
         "--frame",
         is_flag=True,
-        help="DATA is a whole frame, header and body, with its length or without: a request, or "
-        "with --api or --request a response.",
+        help="DATA is a frame, header and body, with its length or without: a request, or with "
+        "--api or --request a response. It may be several frames, and the last may be cut off.",
     ),
     click.option(
         "--api",
@@ -79,6 +107,11 @@ _OPTIONS = (
         "--request",
         metavar="DATA",
         help="The frame is the response to this request, given as DATA is.",
+    ),
+    click.option(
+        "--no-length",
+        is_flag=True,
+        help="The frame has no length before its header. By default flexwire finds out.",
     ),
     click.option(
         "--frame-number",
@@ -98,7 +131,7 @@ def framing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 words_argument = click.argument(
-    "words", nargs=-1, required=True, metavar="[MESSAGE] DATA", shell_complete=message_names
+    "words", nargs=-1, metavar="[MESSAGE] DATA", shell_complete=message_names
 )
 
 
@@ -111,7 +144,7 @@ def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
                 "--frame-number N"
             )
         return None, words[0]
-    if len(words) == 1:
+    if len(words) <= 1:
         raise click.UsageError(
             "give MESSAGE and DATA, --frame for a whole frame, or --frame-number N for packet N of "
             "a capture"
@@ -124,67 +157,65 @@ def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
 def read_frames(
     data: str, notation: Notation, framing: Framing, version: int | str | None
 ) -> list[Shown]:
-    """The frames that are meant: one, or those of a packet. Raises `FlexwireError`s."""
+    """The frames that are meant: those of DATA, or of a packet. Raises `FlexwireError`s."""
     if framing.frame_number is not None:
-        if framing.frame or framing.api or framing.request:
+        if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
         with kept_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
             return _of_capture(path, framing.frame_number)
-    raw = read_bytes(data, notation)
-    if not raw:
-        raise InputError("DATA is empty; a frame is a header and a body")
-    return [Shown(_read_frame(raw, notation, framing, version))]
+    frames = frames_of(read_bytes(data, notation), notation, framing, version)
+    if not any(one.is_read for one in frames):
+        raise_first(frames, framing)
+    return frames
 
 
-def one_frame(raw: bytes, notation: Notation, framing: Framing, version: int | str | None) -> Shown:
-    """One frame of bytes, whose kind the options say."""
+def frames_of(
+    raw: bytes, notation: Notation, framing: Framing, version: int | str | None
+) -> list[Shown]:
+    """The frames that bytes are, whose kind the options say."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number is of a capture, and not of --lines")
-    return Shown(_read_frame(raw, notation, framing, version))
+    if not raw:
+        raise InputError("DATA is empty; a frame is a header and a body")
+    found = _given(raw, notation, framing, version)
+    return [
+        Shown(
+            one.whole,
+            where=f"frame {number} of {len(found)}, from byte {one.at}" if found[1:] else None,
+            part=one if one.whole is None else None,
+        )
+        for number, one in enumerate(found, 1)
+    ]
 
 
-def _read_frame(
+def _given(
     raw: bytes, notation: Notation, framing: Framing, version: int | str | None
-) -> WholeFrame:
-    from flexwire.protocol import read_request
-    from flexwire.protocol.whole_frames import read_request_frame, read_response_frame
+) -> list[GivenFrame]:
+    from flexwire.protocol.given_frames import answered_by, given_requests, given_responses
 
+    has_length = not framing.no_length
     if framing.request is not None:
         if framing.api is not None or version is not None:
             raise click.UsageError("--request says API and version; leave out --api and --version")
-        asked = read_request(read_request_frame(read_bytes(framing.request, notation)).payload)
-        found = read_response_frame(raw, asked.api_key, asked.api_version)
-        if found.header.correlation_id != asked.correlation_id:
-            raise InputError(
-                f"the response has correlation id {found.header.correlation_id}, and the request "
-                f"{asked.correlation_id}: it answers another"
-            )
-        return found
+        asked = answered_by(given_requests(read_bytes(framing.request, notation)))
+        return given_responses(raw, asked, has_length=has_length)
     if framing.api is None:
         if version is not None:
             raise click.UsageError("a request says its version; --version goes with --api")
-        return read_request_frame(raw)
-    return read_response_frame(raw, *_api(framing.api, version))
+        return given_requests(raw, has_length=has_length)
+    key_and_version = _api(framing.api, version)
+    return given_responses(raw, lambda _: key_and_version, has_length=has_length)
 
 
 def _api(api: str, version: int | str | None) -> tuple[int, int]:
     """The key and version that ``--api`` and ``--version`` say."""
-    from flexwire.protocol.apis import request_entries
-    from flexwire.schema.catalog import catalog
+    from flexwire.protocol.apis import find_api
 
-    if re.fullmatch(r"\d{1,5}", api):
-        key = int(api)
-        entries = request_entries(key)
-        if not entries:
-            raise InputError(f"--api: no Kafka release in the catalog has api key {key}")
-        entry = entries[0]
-    else:
-        name = re.sub(r"(Request|Response)$", "", api)
-        entry = catalog().entry(f"{name}Request")
+    entry = find_api(api)
     if version is None:
         raise click.UsageError("--api needs --version, that of the request which is answered")
     if entry.api_key is None:
-        raise InputError(f"--api: {entry.name} has no api key")
+        raise AssertionError  # an API has a key
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
 
 
@@ -221,6 +252,34 @@ def needed_version(made: type[Message], version: int | str | None) -> int:
     return version_of(made, version)
 
 
+def body_and_version(
+    made: type[Message], raw: bytes, version: int | str | None
+) -> tuple[bytes, int]:
+    """The bytes of a message, and its version, which the two bytes before it may say.
+
+    Bytes that are a message of the version asked for have no version before them.
+    """
+    from flexwire.protocol.nested import SELF_VERSIONED, VERSION_BYTES, explain_versioned
+
+    if made.__name__ not in SELF_VERSIONED:
+        return raw, needed_version(made, version)
+    asked = None if version is None else version_of(made, version)
+    if asked is not None and _is_message(made, raw, asked):
+        return raw, asked
+    found = explain_versioned(made, raw)
+    if found is not None and asked in {None, found[1]}:
+        return raw[VERSION_BYTES:], found[1]
+    return raw, needed_version(made, version)
+
+
+def _is_message(made: type[Message], raw: bytes, version: int) -> bool:
+    try:
+        made.decode(raw, version)
+    except (CodecError, UnknownMessageError):
+        return False
+    return True
+
+
 def refuse_for_frames(
     release: str | None, specs: tuple[str, ...], encoding: Encoding, *, lenient: bool
 ) -> None:
@@ -233,12 +292,14 @@ def refuse_for_frames(
 
 
 def hint(raw: bytes) -> str | None:
-    """What to try where bytes are no message: they may be a whole frame."""
+    """What to try where bytes are no message: they may be a frame, or the first part of one."""
     from flexwire.protocol.frames import begins_with_length
+    from flexwire.protocol.given_frames import given_requests
 
-    if not begins_with_length(raw):
+    is_request = any(one.announced and (one.whole or one.body) for one in given_requests(raw)[:1])
+    if not (is_request or begins_with_length(raw)):
         return None
     return (
-        "these bytes begin with their own length, as a frame does: try --frame for a request, and "
-        "--frame --api API for a response"
+        "these bytes begin with a length, as a frame does: try --frame for a request, and --frame "
+        "--api API for a response"
     )

@@ -227,10 +227,18 @@ def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def find_message(
     name: str, release: str | None, specs: tuple[str, ...], specs_mode: Mode
 ) -> type[Message]:
-    """Give the class of a bundled message, or of one in the specs given."""
+    """Return the class of a bundled message, or of one in the specs given.
+
+    The name of an API stands for its request, as `flexwire call` takes it.
+    """
     from flexwire.codec import message
+    from flexwire.schema.catalog import catalog
 
     if not specs:
+        names, request = catalog().names(), f"{name}Request"
+        if name not in names and request in names:
+            note(f"{name} is read as {request}; its answer is {name}Response")
+            name = request
         return message(name, release)
     if release is not None:
         raise click.UsageError("--release is for bundled messages; leave it out with --specs")

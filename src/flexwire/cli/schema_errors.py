@@ -7,12 +7,14 @@ import textwrap
 
 import click
 
-from flexwire.cli.options import Format, format_option
+from flexwire.cli.options import Format, InputError, format_option
+from flexwire.errors import short
 
 _MARGIN = " " * 6
 
 
-@click.command("errors")
+# "-1" is an error code, and no option.
+@click.command("errors", context_settings={"ignore_unknown_options": True})
 @click.argument("text", default="")
 @format_option
 def schema_errors(*, text: str, output: Format) -> None:
@@ -22,15 +24,18 @@ def schema_errors(*, text: str, output: Format) -> None:
     "2.4" is for all that 2.4 has.
 
     TEXT narrows the list to one code, or to names that contain it, in any case; what each means is
-    said then.
+    said then. If there is none, the nearest is suggested, with exit code 1.
     """
-    from flexwire.protocol.error_codes import error_codes
+    from flexwire.protocol.error_codes import error_codes, nearest_codes
 
     found = [
         one
         for one in error_codes()
         if text == str(one.code) or text.upper() in f"{one.name} {one.former_name or ''}"
     ]
+    if not found:
+        near = " or ".join(f"{one.code} {one.name}" for one in nearest_codes(text))
+        raise InputError(f"no error code {short(text)}; did you mean {near}?")
     if output is Format.JSON:
         shown = [
             {

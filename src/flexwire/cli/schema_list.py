@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from flexwire.cli.options import Format, format_option
+from flexwire.cli.options import Format, InputError, format_option
+from flexwire.errors import short
 
 if TYPE_CHECKING:
     from flexwire.schema.entry import Entry
@@ -37,10 +38,27 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
         and module in (None, entry.module)
         and (release is None or release in entry.releases)
     ]
+    if not rows:
+        _refuse(name, module)
     if output is Format.JSON:
         print(json.dumps(rows, indent=2))
         return
     _print(rows)
+
+
+def _refuse(name: str, module: str | None) -> NoReturn:
+    """Say that nothing is to be listed, and which module or message is the nearest."""
+    from flexwire.schema.catalog import catalog
+    from flexwire.schema.coerce import nearest
+
+    modules = sorted({catalog().entry(one).module for one in catalog().names()})
+    if module is not None and module not in modules:
+        raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
+    if any(name.lower() in one.lower() for one in catalog().names()):
+        raise InputError(f"{short(name)}: none of these messages is in that module and release")
+    # Its error says which name is the nearest.
+    catalog().entry(name)
+    raise AssertionError(name)
 
 
 def _row(entry: Entry, release: str | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import asdict
 from functools import partial
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.kernels.running import Running
+
+_NOT_KEPT = (
+    "not kept, as this Java makes no archive of them or no directory can be written; Spark starts "
+    "as it did before"
+)
 
 
 @click.command()
@@ -36,7 +42,7 @@ def warmup(*, output: Format) -> None:
     is_text = output is Format.TEXT
     if running.compiled_by != "wheel":
         began = time.monotonic()
-        _compile(running.reason)
+        _compile()
         seconds = time.monotonic() - began
         if is_text:
             print(f"kernels: {seconds:.1f} s")
@@ -49,7 +55,7 @@ def warmup(*, output: Format) -> None:
         kept = make_archive(SMALL_JAVA) is not None
         classes = time.monotonic() - began if kept else None
         if is_text:
-            print(f"Spark's classes: {f'{classes:.1f} s' if classes is not None else 'not kept'}")
+            print(f"Spark's classes: {_NOT_KEPT if classes is None else f'{classes:.1f} s'}")
     if not is_text:
         print(json.dumps(_as_json(kernels(), seconds, classes), indent=2))
 
@@ -68,9 +74,9 @@ def _as_json(running: Running, seconds: float | None, classes: float | None) -> 
     }
 
 
-def _compile(reason: str) -> None:
+def _compile() -> None:
     from flexwire.cli.progress import progress_bar
-    from flexwire.errors import FlexwireError, remedy
+    from flexwire.errors import FlexwireError
     from flexwire.kernels import cache, engine
 
     # The kernels of a module are compiled together, and so are all those over objects.
@@ -82,8 +88,22 @@ def _compile(reason: str) -> None:
         for done, step in enumerate(steps):
             hear("compiling kernels", done, len(steps))
             if step() is None:
-                raise FlexwireError(
-                    f"there are no kernels here: they need numba ({remedy('fast')}), or "
-                    "a wheel that brings them, CPython on a 64-bit machine, room on the disk, and "
-                    f"neither FLEXWIRE_KERNELS=off nor NUMBA_DISABLE_JIT ({reason})"
-                )
+                raise FlexwireError(f"no kernels can be compiled: {_remedy()}")
+
+
+def _remedy() -> str:
+    """Why there are no kernels, and what to do about that; one sentence."""
+    from flexwire.errors import remedy
+    from flexwire.kernels.cache import lacking
+
+    if (reason := lacking()) is None:
+        return (
+            "no directory can be written; free the disk, or set XDG_CACHE_HOME to one that can be"
+        )
+    if os.environ.get("FLEXWIRE_KERNELS") == "off":
+        return "unset FLEXWIRE_KERNELS, which is off"
+    if "NUMBA_DISABLE_JIT" in reason:
+        return "unset NUMBA_DISABLE_JIT, which keeps numba from compiling"
+    if "not installed" in reason:
+        return f"numba is not installed: {remedy('fast')}"
+    return reason

@@ -29,7 +29,9 @@ class Annotation:
     value: Any
 
 
-class _ExplainingReader(Reader):
+class ExplainingReader(Reader):
+    """Keeps what it hears of each value that is read."""
+
     __slots__ = ("annotations",)
 
     def __init__(self, data: bytes, *, lenient: bool) -> None:
@@ -37,6 +39,7 @@ class _ExplainingReader(Reader):
         self.annotations: list[Annotation] = []
 
     def annotate(self, start: int, label: str, value: object) -> None:
+        """Keep a value that ends where the reader stands."""
         path = format_path(self.path)
         self.annotations.append(Annotation(start, self.position - start, path, label, value))
 
@@ -69,7 +72,7 @@ def explain(
     lenient, encoding = to_flag(lenient, "lenient"), to_kind(encoding, "encoding", Encoding)
     if not hasattr(message, "definition"):
         raise refuse("message", "a message class", message)
-    reader = _ExplainingReader(data, lenient=lenient)
+    reader = ExplainingReader(data, lenient=lenient)
     error: DecodeError | None = None
     try:
         message.definition.read_mapping(reader, version, encoding)
@@ -79,6 +82,11 @@ def explain(
             error.within(message.entry.name, version)
     except DecodeError as caught:
         error = caught
+    return explained(reader, error)
+
+
+def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanation:
+    """Return the explanation of what a reader read, with the batches within fields of records."""
     covered = max((one.offset + one.length for one in reader.annotations), default=0)
     found = tuple(part for one in reader.annotations for part in _parts(one))
     return Explanation(found, covered, error)

@@ -66,14 +66,15 @@ def _write_scalar(value: Any, kind: Type) -> Any:
     if isinstance(kind, Uuid):
         return uuid_text(value)
     if isinstance(kind, Float64):
-        return _write_double(float(value))
+        return double_form(float(value))
     if isinstance(kind, Boolean):
         return bool(value)
     # As the wire types take an integer: True is 1, and another library's integer is one.
     return operator.index(value) if isinstance(kind, Integer) else str(value)
 
 
-def _write_double(number: float) -> float | str:
+def double_form(number: float) -> float | str:
+    """Return the JSON form of a double; NaN and the infinities are words."""
     if math.isfinite(number):
         return number
     return next(text for text, known in _NOT_FINITE.items() if str(known) == str(number))

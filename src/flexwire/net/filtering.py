@@ -20,7 +20,7 @@ from flexwire.codec import message
 from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
 from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import parse_response
-from flexwire.protocol.apis import api_name
+from flexwire.protocol.apis import find_api
 from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import is_sasl
@@ -86,16 +86,17 @@ class TopicNames:
 
 
 def parse_api(text: str) -> str:
-    """The name of an API that is given by name or api key; `ArgumentError` for others.
+    """Return the name of an API that is given by name or api key.
+
+    Raises `ArgumentError` for others, with the nearest name.
 
     >>> parse_api("0"), parse_api("produce")
     ('Produce', 'Produce')
     """
-    known = {str(key): api_name(key) for key in catalog().api_keys()}
-    known |= {name.lower(): name for name in known.values()}
-    if text.lower() not in known:
-        raise ArgumentError(f"expected an API by name or key, as Produce or 0, got {text!r}")
-    return known[text.lower()]
+    try:
+        return find_api(text).name.removesuffix("Request")
+    except UnknownMessageError as error:
+        raise ArgumentError(f"expected an API by name or key: {error}") from None
 
 
 class FrameFilter:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from flexwire.errors import UnknownMessageError
+from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.coerce import nearest
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
@@ -60,6 +62,36 @@ def api_name(api_key: int) -> str:
     if not entries:
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
     return entries[0].name.removesuffix("Request")
+
+
+def find_api(text: str) -> Entry:
+    """Return the newest request of the API that a person means.
+
+    ``text`` is an api key, or a name in any case, with "Request" or "Response" behind it or not.
+    An old name stands for the API that has its key. Raises `UnknownMessageError`, with the nearest
+    name.
+
+    >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
+    ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')
+    >>> find_api("Metadta")
+    Traceback (most recent call last):
+    flexwire.errors.UnknownMessageError: no API 'Metadta'; did you mean 'Metadata'?
+    """
+    keys = {str(key): key for key in catalog().api_keys()}
+    names = {
+        one.name.removesuffix("Request"): key
+        for key in keys.values()
+        for one in request_entries(key)
+    }
+    by_name = {name.lower(): key for name, key in names.items()}
+    stem = re.sub(r"(?i)(request|response)$", "", text)
+    key = keys.get(text, by_name.get(text.lower(), by_name.get(stem.lower())))
+    if key is not None:
+        return request_entries(key)[0]
+    hint = nearest(stem, names)
+    if hint.startswith("known"):
+        hint = "'flexwire schema list Request' lists them"
+    raise UnknownMessageError(f"no API {short(text)}; {hint}")
 
 
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:

@@ -8,6 +8,8 @@ Kafka's specs have no other sign of it.
 
 from __future__ import annotations
 
+import re
+from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from flexwire.protocol.error_meanings import MEANINGS
@@ -20,6 +22,9 @@ MEMBER_ID_REQUIRED: Final = 79
 _FIELD: Final = ("ErrorCode", "int16")
 
 _LOWEST: Final = -1
+_NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
+# Names whose likeness is so little below the best are suggested too.
+_AS_NEAR: Final = 0.02
 # By the release that brought them, in the order of their codes; those of 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
@@ -150,6 +155,35 @@ def error_name(code: int) -> str | None:
     ('NOT_LEADER_OR_FOLLOWER', None)
     """
     return ERROR_NAMES.get(code)
+
+
+def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
+    """Return the error codes that somebody may have meant, the nearest first; at least one.
+
+    A number has the nearest code. Other text has up to three names, or parts of names, like it.
+
+    >>> [one.name for one in nearest_codes("NOT_LEADR")]
+    ['NOT_LEADER_OR_FOLLOWER']
+    >>> [one.code for one in nearest_codes("-7")]
+    [-1]
+    """
+    every = error_codes()
+    if _NUMBER.fullmatch(text):
+        return (min(every, key=lambda one: abs(one.code - int(text))),)
+    wanted = text.upper()[:80].replace("-", "_").replace(" ", "_")
+    likeness = {one: _likeness(wanted, one) for one in every}
+    best = max(likeness.values())
+    found = sorted(every, key=lambda one: -likeness[one])
+    return tuple(one for one in found if likeness[one] >= best - _AS_NEAR)[:3]
+
+
+def _likeness(wanted: str, one: ErrorCode) -> float:
+    """How like a text is to a name, or to a part of it that begins with a word; 1 is equal."""
+    parts = []
+    for name in (one.name, one.former_name or ""):
+        words = name.split("_")
+        parts += ["_".join(words[at:])[: len(wanted) + 1] for at in range(len(words))]
+    return max(SequenceMatcher(None, wanted, part).ratio() for part in (*parts, one.name))
 
 
 def is_error_code(name: str, kind: str) -> bool:

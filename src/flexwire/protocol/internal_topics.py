@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
+from flexwire.protocol.nested import GROUP_MESSAGES
 from flexwire.protocol.record_types import (
     framed_messages,
     other_layouts,
@@ -145,10 +146,7 @@ def state_names(message: str) -> tuple[str, ...]:
 
 
 _CONSUMER_PROTOCOL = "consumer"
-_CONSUMER_PROTOCOL_MESSAGES = {
-    "subscription": "ConsumerProtocolSubscription",
-    "assignment": "ConsumerProtocolAssignment",
-}
+_CONSUMER_PROTOCOL_MESSAGES = GROUP_MESSAGES[_CONSUMER_PROTOCOL]._asdict()
 
 
 def decode_key(

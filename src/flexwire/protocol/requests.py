@@ -85,10 +85,7 @@ def read_request(payload: bytes) -> RequestFrame:
             f"a request header has at least {_HEAD.size} bytes, got a frame of {len(payload)}"
         )
     api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
-    if not request_entries(api_key):
-        raise FrameError(f"not a request: no Kafka release in the catalog has api key {api_key}")
-    if api_version < 0:
-        raise FrameError(f"not a request: version {api_version} of api key {api_key} is negative")
+    check_request(api_key, api_version)
     header_version = request_header_version(api_key, api_version)
     header, body_offset = message("RequestHeader").decode_prefix(payload, header_version)
     fields: Any = header
@@ -102,6 +99,14 @@ def read_request(payload: bytes) -> RequestFrame:
         body_offset=body_offset,
         message_name=request_name(api_key, api_version),
     )
+
+
+def check_request(api_key: int, api_version: int) -> None:
+    """Raise `FrameError` if no request has these two numbers in front."""
+    if not request_entries(api_key):
+        raise FrameError(f"not a request: no Kafka release in the catalog has api key {api_key}")
+    if api_version < 0:
+        raise FrameError(f"not a request: version {api_version} of api key {api_key} is negative")
 
 
 @per_catalog

@@ -16,6 +16,8 @@ from flexwire.protocol.headers import response_header_version
 from flexwire.protocol.requests import request_name
 
 UNSUPPORTED_VERSION: Final = 35
+FALLING_BACK: Final = "ApiVersionsResponse"
+"""The response that a broker gives in version 0 to a request of a version that it does not have."""
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 
@@ -44,8 +46,8 @@ def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFr
     correlation_id = parse_correlation_id(payload)
     header_version = response_header_version(api_key, api_version)
     header, body_offset = message("ResponseHeader").decode_prefix(payload, header_version)
-    name = request_name(api_key, api_version).removesuffix("Request") + "Response"
-    fell_back = name == "ApiVersionsResponse" and _is_fallback(payload[body_offset:], api_version)
+    name = response_name(api_key, api_version)
+    fell_back = name == FALLING_BACK and _is_fallback(payload[body_offset:], api_version)
     return ResponseFrame(
         correlation_id=correlation_id,
         header_version=header_version,
@@ -54,6 +56,11 @@ def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFr
         body_version=0 if fell_back else api_version,
         message_name=name,
     )
+
+
+def response_name(api_key: int, version: int) -> str:
+    """The newest name of the response with an api key that has the version, or the newest."""
+    return request_name(api_key, version).removesuffix("Request") + "Response"
 
 
 def parse_correlation_id(payload: bytes) -> int:
@@ -72,7 +79,7 @@ def _is_fallback(body: bytes, api_version: int) -> bool:
     # first byte of the int32 count reads as a null array, which the field does not allow.
     if api_version == 0:
         return False
-    kind = message("ApiVersionsResponse")
+    kind = message(FALLING_BACK)
     try:
         kind.decode(body, api_version)
     except (DecodeError, UnknownMessageError):

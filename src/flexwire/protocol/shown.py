@@ -24,8 +24,23 @@ def shown(
     ``records`` the batches of a field are JSON (`records_form`), where they can be read and do not
     inflate beyond bounds.
     """
-    form = message.to_json(version)
-    kind = type(message)
+    return shown_form(
+        message.to_json(version), type(message), version, names=names, records=records
+    )
+
+
+def shown_form(
+    form: dict[str, Any],
+    kind: type[Message],
+    version: int,
+    *,
+    names: bool = True,
+    records: bool = True,
+) -> dict[str, Any]:
+    """The JSON form of a message of this class, or of its first part, as `shown` returns it.
+
+    The form that was given is altered.
+    """
     schema = kind.definition.schema(version)
     fields = records_names(kind, version) if records else frozenset()
     room = Room()

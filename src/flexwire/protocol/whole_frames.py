@@ -1,29 +1,22 @@
-"""One frame as somebody has it: with its length or without, its header and its body together.
-
-A request says what it is. A response does not: its api key and version are given, or the request
-that it answers is. Whether the first four bytes are the frame's length is seen by reading both
-ways, as `00 00 00 2b` begins a frame of 43 bytes as well as a Produce request of version 43.
-"""
+"""One frame whose header was read: its header and its body, and what each byte of them means."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.codec import Explanation, Message, explain, message
-from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
-from flexwire.protocol.apis import is_released
+from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.protocol.credentials import hides_credentials, withhold
-from flexwire.protocol.frames import begins_with_length
-from flexwire.protocol.requests import RequestFrame, decodes, read_request
-from flexwire.protocol.responses import ResponseFrame, parse_response
-from flexwire.wire.segment_layout import PREFIX_LENGTH
+from flexwire.protocol.nested import with_nested
+from flexwire.protocol.requests import RequestFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from flexwire.protocol.responses import ResponseFrame
+
 # An api key, a version and a correlation id take so many bytes.
 _NUMBERS = 8
-_UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
 
 class WholeFrame(NamedTuple):
@@ -59,38 +52,6 @@ class Part(NamedTuple):
     data: bytes
     explanation: Explanation
     withheld: int
-
-
-def read_request_frame(data: bytes) -> WholeFrame:
-    """Read a request, with or without the frame's length. Raises what `parse_request` raises."""
-    for payload, had_length in _readings(data):
-        try:
-            found = read_request(payload)
-        except _UNREADABLE:
-            continue
-        body = payload[found.body_offset :]
-        if decodes(found.message_name, body, found.api_version):
-            return WholeFrame(payload, had_length, found, found.api_version)
-    payload, had_length = _likely(data)
-    found = read_request(payload)
-    return WholeFrame(payload, had_length, found, found.api_version)
-
-
-def read_response_frame(data: bytes, api_key: int, api_version: int) -> WholeFrame:
-    """Read a response to a request of that api key and version.
-
-    Raises what `parse_response` raises.
-    """
-    for payload, had_length in _readings(data):
-        try:
-            found = parse_response(payload, api_key, api_version)
-        except _UNREADABLE:
-            continue
-        if decodes(found.message_name, payload[found.body_offset :], found.body_version):
-            return WholeFrame(payload, had_length, found, found.body_version)
-    payload, had_length = _likely(data)
-    found = parse_response(payload, api_key, api_version)
-    return WholeFrame(payload, had_length, found, found.body_version)
 
 
 def explain_frame(frame: WholeFrame, *, withheld: bool = False) -> Iterator[Part]:
@@ -140,19 +101,5 @@ def _body(kind: type[Message], frame: WholeFrame, *, withheld: bool) -> Part:
         else:
             count = withhold(shown)
             data = shown.encode(version) if count else data
-    return Part(f"{kind.__name__} v{version}", data, explain(kind, data, version), count)
-
-
-def _readings(data: bytes) -> list[tuple[bytes, bool]]:
-    """The payloads that the bytes may be, the likeliest first."""
-    if not begins_with_length(data):
-        return [(data, False)]
-    return [(data[PREFIX_LENGTH:], True), (data, False)]
-
-
-def _likely(data: bytes) -> tuple[bytes, bool]:
-    """The payload of what decodes in no way, whose error is the one to tell."""
-    if not begins_with_length(data):
-        return data, False
-    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
-    return (data, False) if is_released(key, version) else (data[PREFIX_LENGTH:], True)
+    found = with_nested(explain(kind, data, version), kind.__name__)
+    return Part(f"{kind.__name__} v{version}", data, found, count)

@@ -268,10 +268,18 @@ class Catalog:
 
 def _nearest(word: str, words: Sequence[str]) -> str:
     lowered = {one.lower(): one for one in words}
-    begun = [one for one in lowered if word and one.startswith(word.lower())]
-    close = begun[:3] or get_close_matches(word.lower(), lowered, n=3, cutoff=0.8)
-    if close:
-        return f"did you mean {' or '.join(lowered[one] for one in close)}?"
+    begun = [one for one in lowered if word and one.startswith(word.lower())][:3]
+    close = begun or get_close_matches(word.lower(), lowered, n=3, cutoff=0.8)
+    found = [lowered[one] for one in close] or _of_stem(word, words)
+    if found:
+        return f"did you mean {' or '.join(found)}?"
     if len(words) <= 20:  # noqa: PLR2004 - what a person reads in a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
+
+
+def _of_stem(word: str, words: Sequence[str]) -> list[str]:
+    """The request and the response of the API that is nearest to a word."""
+    stems = {one: one.removesuffix("Request").removesuffix("Response").lower() for one in words}
+    near = get_close_matches(word.lower(), stems.values(), n=1, cutoff=0.75)
+    return [one for one, stem in stems.items() if stem in near]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from flexwire.errors import CallError, FrameError
 from flexwire.net.handshakes import why
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.protocol.openings import foreign
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ DEFAULT_SECONDS: Final = 30.0
 """How long a broker may take for one answer, and to be reached; Kafka's ``request.timeout.ms``."""
 
 _CHUNK_BYTES: Final = 256 * 1024
-# What a TLS listener answers to plain bytes, as the start of a frame's length: an alert of TLS 1.x.
-_TLS_ALERT: Final = b"\x15\x03"
 
 
 class Closing:
@@ -149,5 +148,5 @@ class Connection:
     def _hint(self) -> str:
         if isinstance(self._socket, ssl.SSLSocket):
             return ""
-        is_tls = self._splitter.peek(0, len(_TLS_ALERT)) == _TLS_ALERT
-        return "; it speaks TLS" if is_tls else ""
+        found = foreign(self._splitter.peek(0, PREFIX_LENGTH))
+        return "" if found is None else f"; its first {PREFIX_LENGTH} bytes are {found.what}"

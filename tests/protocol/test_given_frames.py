@@ -1,0 +1,189 @@
+"""Bytes that somebody pastes are the frames that they are: whole, several, or cut off anywhere."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.codec.explain_cut import explain_cut
+from flexwire.errors import FrameError
+from flexwire.protocol.given_frames import (
+    GivenFrame,
+    answered_by,
+    given_requests,
+    given_responses,
+)
+from flexwire.protocol.requests import request_name
+from flexwire.protocol.responses import response_name
+from flexwire.schema.catalog import catalog
+from flexwire.schema.spec import MessageType
+from tests.codec.vectors import class_of, has_changed, load
+from tests.each import each
+from tests.protocol.payloads import frame, make, request_payload, response_payload
+
+METADATA, HEARTBEAT = 3, 12
+# Every prefix of all frames takes a minute; of the longer ones so many are taken besides the ends.
+WHOLLY, OTHERS = 80, 8
+# A response without its length that is no longer than this may be the first part of one with it.
+SHORT = 32
+
+
+class Made(NamedTuple):
+    """A frame of one of Kafka's own vectors."""
+
+    is_request: bool
+    key: int
+    version: int
+    name: str
+    payload: bytes
+
+    def given(self, data: bytes) -> list[GivenFrame]:
+        """What the bytes are, for somebody who knows what this frame is."""
+        if self.is_request:
+            return given_requests(data)
+        return given_responses(data, lambda _: (self.key, self.version))
+
+
+@cache
+def frames() -> tuple[Made, ...]:
+    made = []
+    for name, vectors in load().items():
+        entry = catalog().entry(name)
+        if entry.type not in {MessageType.REQUEST, MessageType.RESPONSE} or entry.api_key is None:
+            continue
+        is_request = entry.type is MessageType.REQUEST
+        for one in vectors:
+            if has_changed(one):
+                # Its bytes are those of an older release, which no frame says.
+                continue
+            key, version, body = entry.api_key, one["version"], bytes.fromhex(one["hex"])
+            payload = (request_payload if is_request else response_payload)(key, version, body)
+            newest = (request_name if is_request else response_name)(key, version)
+            made.append(Made(is_request, key, version, newest, payload))
+    return tuple(made)
+
+
+def _cuts(size: int) -> list[int]:
+    ends = {*range(1, min(size, 64)), *range(max(1, size - 8), size)}
+    whole = range(1, size) if size <= WHOLLY else range(64, size, max(1, size // OTHERS))
+    return sorted(ends | {*whole})
+
+
+@each("api_key", sorted({one.key for one in frames()}))
+def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(api_key: int) -> None:
+    for made in frames():
+        if made.key != api_key:
+            continue
+        data = frame(made.payload)
+        for cut in _cuts(len(data)):
+            [found] = made.given(data[:cut])
+            assert found.is_cut
+            assert found.whole is None
+            assert found.message_name in {None, made.name}
+            if cut < 4:
+                told = f"a frame begins with a length of 4 bytes, {cut} are here"
+            else:
+                told = f"its first 4 bytes announce {len(made.payload)} bytes, {cut - 4} follow"
+                assert found.payload == made.payload[: cut - 4]
+                assert found.announced == len(made.payload)
+            assert told in str(found.error)
+
+
+@each("api_key", sorted({one.key for one in frames() if one.is_request}))
+def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(api_key: int) -> None:
+    for made in frames():
+        if made.key != api_key or not made.is_request or made.key == 0:
+            continue
+        # The key and the version of the bytes are another message's length, but for what follows.
+        for cut in _cuts(len(made.payload)):
+            [found] = given_requests(made.payload[:cut], has_length=False)
+            assert found.is_cut
+            assert found.message_name in {None, made.name}
+            if cut > 40:
+                assert given_requests(made.payload[:cut])[0].message_name == made.name
+
+
+def test_every_frame_is_read_whole_with_its_length_and_without() -> None:
+    for made in frames():
+        found = made.given(frame(made.payload))
+        if made.is_request or len(made.payload) > SHORT:
+            found += made.given(made.payload)
+        for one, had_length in zip(found, (True, False), strict=False):
+            assert one.whole is not None
+            assert one.whole.payload == made.payload
+            assert one.whole.had_length == had_length
+
+
+@each("seed", range(20))
+def test_any_concatenation_of_frames_is_these_frames(seed: int) -> None:
+    choice = random.Random(seed)
+    chosen = choice.choices([one for one in frames() if one.is_request], k=choice.randint(2, 9))
+    last = frame(chosen[-1].payload)
+    for cut in (len(last), choice.randrange(1, len(last)), 2):
+        data = b"".join(frame(one.payload) for one in chosen[:-1]) + last[:cut]
+        found = given_requests(data)
+        assert len(found) == len(chosen)
+        for one, made in zip(found[:-1], chosen, strict=False):
+            assert one.whole is not None
+            assert one.whole.payload == made.payload
+        assert found[-1].is_cut == (cut < len(last))
+        assert sum(4 + len(one.payload) for one in found[:-1]) == found[-1].at
+
+
+def test_responses_in_a_row_are_paired_by_their_correlation_ids() -> None:
+    asked = [
+        request_payload(METADATA, 12, make("MetadataRequest"), correlation_id=1),
+        request_payload(HEARTBEAT, 4, make("HeartbeatRequest"), correlation_id=2),
+    ]
+    answers = [
+        response_payload(HEARTBEAT, 4, make("HeartbeatResponse", error_code=16), correlation_id=2),
+        response_payload(METADATA, 12, make("MetadataResponse"), correlation_id=1),
+    ]
+    requests = given_requests(b"".join(map(frame, asked)))
+    found = given_responses(b"".join(map(frame, answers)), answered_by(requests))
+    assert [one.message_name for one in found] == ["HeartbeatResponse", "MetadataResponse"]
+    other = response_payload(HEARTBEAT, 4, make("HeartbeatResponse"), correlation_id=3)
+    [lost] = given_responses(frame(other), answered_by(requests))
+    assert "correlation id 3, and the request 1 or 2: it answers another" in str(lost.error)
+
+
+def test_a_short_response_that_could_be_two_things_says_both() -> None:
+    """A heartbeat's response with a large correlation id begins as a long frame does."""
+    answer = response_payload(HEARTBEAT, 0, make("HeartbeatResponse"), correlation_id=1000)
+    [found] = given_responses(answer, lambda _: (HEARTBEAT, 0))
+    assert "announce 1000 bytes, 2 follow" in str(found.error)
+    assert "without a length before it, it would be a whole HeartbeatResponse" in str(found.error)
+    [bare] = given_responses(answer, lambda _: (HEARTBEAT, 0), has_length=False)
+    assert bare.whole is not None
+
+
+def test_what_is_read_of_a_whole_message_is_its_json_form() -> None:
+    for name, vectors in load().items():
+        for one in vectors:
+            kind, version, data = class_of(one), one["version"], bytes.fromhex(one["hex"])
+            found = explain_cut(kind, data, version, 0)
+            assert found.explanation.error is None, name
+            assert found.form == kind.decode(data, version).to_json(version)
+
+
+def test_a_length_that_the_frame_has_no_room_for_is_wrong_and_not_cut_off() -> None:
+    kind, body = message("HeartbeatRequest"), bytes.fromhex("0008 6162")
+    cut, wrong = (explain_cut(kind, body, 0, missing) for missing in (6, 5))
+    assert (cut.is_cut, wrong.is_cut) == (True, False)
+    assert "declared length 8 but 7 bytes remain" in str(wrong.explanation.error)
+    # Where nobody knows the end, no length goes beyond it.
+    assert explain_cut(kind, body, 0, None).is_cut
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"])
+def test_what_is_not_kafka_is_named(data: bytes) -> None:
+    [found] = given_requests(data)
+    assert isinstance(found.error, FrameError)
+    assert "not Kafka's protocol: the first 4 bytes are" in str(found.error)
+    assert found.payload == data
+    after = given_requests(frame(request_payload(METADATA, 12, make("MetadataRequest"))) + data)
+    assert [one.is_sound for one in after] == [True, False]

@@ -75,7 +75,7 @@ def answers(
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    for told in notes_of(out):
+    for told in dict.fromkeys((*notes_of(out), *(told for one in given for told in one.notes))):
         note(told)
     part = part_columns(sampled_in(out))
     given = [to_send(one, part) for one in given]

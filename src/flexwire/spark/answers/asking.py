@@ -116,11 +116,15 @@ def _labelled(found: Sequence[Answer], labels: str | Path) -> tuple[Answer, ...]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an answer gave: its first rows, the most important first, of ``count`` in all."""
+    """What an answer gave: its first rows, the most important first, of ``count`` in all.
+
+    ``notes`` are sentences that a reader of the rows should know.
+    """
 
     answer: Answer
     rows: pa.Table
     count: int
+    notes: tuple[str, ...] = ()
 
     def csv(self) -> str:
         """The rows as CSV."""

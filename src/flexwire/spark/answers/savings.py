@@ -13,12 +13,14 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
@@ -42,22 +44,29 @@ COLUMNS = (
     Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
+    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1"),
+    Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
+           "in its best way; the same in each row"),
 )  # fmt: skip
 _WAY = ("compression", "level", "batch_size")
 
 
 def savings(tables: AnalysisTables) -> DataFrame:
-    """Give a row a topic and way of writing it: what a sample of it took, and what all would take.
+    """A row for each topic and way of writing it: what a sample took, and what all would take.
 
     The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
     topics only. The time that a codec takes is not measured, nor what a producer could not collect
-    into such a batch within its linger.ms.
+    into such a batch within its linger.ms. Internal topics have no row: brokers write them, and no
+    producer's setting changes how.
     """
     logs = tables.logs
     if logs is None:
         return no_rows(tables.frames, COLUMNS)
+    is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
     batches = (
-        logs.batches.where("not is_control").groupBy("topic").agg(F.sum("size").alias("bytes"))
+        logs.batches.where(~F.col("is_control") & is_own)
+        .groupBy("topic")
+        .agg(F.sum("size").alias("bytes"))
     )
     sums = ("sampled_bytes", "sampled_records", "written_bytes")
     ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
@@ -72,14 +81,40 @@ def savings(tables: AnalysisTables) -> DataFrame:
             "sampled_share": F.col("sampled_bytes") / F.col("bytes"),
         }
     )
+    best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
+    found = found.withColumns(
+        {
+            "advice": F.when(F.col("rank") == 1, _advice()),
+            # Topics are few, and Spark orders nothing here.
+            "total_saved_bytes": F.sum(best).over(Window.partitionBy()),
+        }
+    )
     return found.select(*(one.name for one in COLUMNS))
+
+
+def _advice() -> SparkColumn:
+    """Say of a topic's best way what it is and what it saves; that of most may be none."""
+    level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
+    kibibytes = F.format_number(F.col("batch_size") / 1024, "#,##0.#")
+    saved = F.col("saved_bytes") / F.lit(1e6)
+    percent = F.format_number(F.col("saved_share") * 100, "0.#")
+    way = F.concat(
+        F.lit("write "), F.col("topic"), F.lit(" with "), F.col("compression"),
+        F.coalesce(level, F.lit("")), F.lit(" in batches of up to "), kibibytes,
+        F.lit(" KiB of records: saves "), F.format_number(saved, "#,##0.###"), F.lit(" MB ("),
+        percent, F.lit(" %)"),
+    )  # fmt: skip
+    leave = F.concat(
+        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves")
+    )
+    return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
 
 
 ANSWER = Answer(
     "savings",
     "What would another codec or batch size save?",
-    "A row a topic and way of writing it, from a sample that was really written so; each topic's "
-    "best way comes first.",
+    "A row for each topic and way of writing it, from a sample that was really written so. Each "
+    "topic's best way comes first and says what to do. Internal topics are left out.",
     "Set compression.type, its level and batch.size in the producers of a topic that would save "
     "much, and look at their processors: what a codec takes of these was not measured.",
     "a topic and a way of writing it",
@@ -95,6 +130,8 @@ ANSWER = Answer(
         ShownColumn("saved_bytes", "Saved", "bytes"),
         ShownColumn("saved_share", "Saved", "share"),
         ShownColumn("sampled_share", "Sample", "share"),
+        ShownColumn("total_saved_bytes", "All topics", "bytes"),
+        ShownColumn("advice", "What to do"),
     ),
     savings,
     Picture("What the best ways would save", "saved_bytes"),

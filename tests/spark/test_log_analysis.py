@@ -137,6 +137,12 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         assert 0 < row["sampled_share"] <= 1
         share = row["written_bytes"] / row["sampled_bytes"]
         assert row["estimated_bytes"] == round(row["bytes"] * share)
+    # One sentence for each topic says what to do, and each row the sum over topics.
+    assert [row["rank"] for row in rows if row["advice"]] == [1]
+    level = "" if best["level"] is None else f" at level {best['level']}"
+    assert best["advice"].startswith(f"write orders with {best['compression']}{level} in batches")
+    assert f"saves {best['saved_bytes'] / 1e6:,.3f}".rstrip("0") in best["advice"]
+    assert {row["total_saved_bytes"] for row in rows} == {best["saved_bytes"]}
     plain = next(row for row in rows if row["compression"] == "none")
     assert plain["rank"] == len(rows)
     assert plain["saved_bytes"] < 0 < best["saved_bytes"]

@@ -346,10 +346,10 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, 
         ]
         # A log scale has no zero; a nanosecond stands for it.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
-        quantiles = {"p50": max(item.p50_ms, 1e-6)}
-        if item.count >= least_of(99):
-            quantiles["p99"] = max(item.p99_ms, 1e-6)
+        known = {"p50": item.p50_ms} | ({"p99": item.p99_ms} if item.count >= least_of(99) else {})
+        quantiles = {name: max(value, 1e-6) for name, value in known.items()}
         marks.append({"row": row, **ends, **quantiles})
+    of_many = [one for one in marks if "p99" in one]
     low = min(entry["low"] for entry in cells + marks)
     high = max(entry["high"] for entry in cells + marks)
     scale = {
@@ -385,12 +385,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, 
                     },
                 },
             },
-            _quantile(
-                "p99",
-                {"type": "tick", "thickness": 2, "size": 17},
-                [one for one in marks if "p99" in one],
-                place,
-            ),
+            _quantile("p99", {"type": "tick", "thickness": 2, "size": 17}, of_many, place),
             _quantile("p50", {"type": "point", **_DOT}, marks, place),
             _labels(size, [label for label, _ in rows]),
         ],

@@ -85,8 +85,8 @@ def savings(tables: AnalysisTables) -> DataFrame:
     found = found.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
-            # Topics are few, and Spark orders nothing here.
-            "total_saved_bytes": F.sum(best).over(Window.partitionBy()),
+            # No topic is null: Spark warns of a window without a key.
+            "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
     return found.select(*(one.name for one in COLUMNS))

@@ -121,6 +121,9 @@ def consumed(traffic: Traffic, connection: Any) -> None:
     traffic.send(connection, "request", request(asked, 15, 5))
     traffic.now_us += 9_000
     traffic.send(connection, "response", response(empty, 15, 5))
+    # A version that Kafka 4.0 does not read, of a client that names a topic.
+    old = nested("FetchRequest", "FetchTopic", topic="orders", partitions=[])
+    traffic.exchange(connection, made("FetchRequest", topics=[old]), made("FetchResponse"), 3, 8)
     commits = fetched(COMMITS, topic="__consumer_offsets")
     traffic.exchange(connection, made("FetchRequest"), commits, 12, 6)
     partition = nested(
@@ -213,7 +216,7 @@ def test_an_audit_of_grown_tables_is_that_of_one_analysis(
         for out in (tables.alone, tables.out)
     )
     assert found == expected
-    assert len(expected) > 2
+    assert any("topics=['orders']" in one for one in expected)
 
 
 def test_what_a_boundary_cost_is_counted(cut: AnalysisTables, tables: Grown) -> None:

@@ -95,13 +95,13 @@ def savings(tables: AnalysisTables) -> DataFrame:
 def _advice() -> SparkColumn:
     """Say of a topic's best way what it is and what it saves; that of most may be none."""
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
-    kibibytes = F.format_number(F.col("batch_size") / 1024, "#,##0.#")
+    kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
     saved = F.col("saved_bytes") / F.lit(1e6)
-    percent = F.format_number(F.col("saved_share") * 100, "0.#")
+    percent = F.format_number(F.col("saved_share") * 100, 1)
     way = F.concat(
         F.lit("write "), F.col("topic"), F.lit(" with "), F.col("compression"),
         F.coalesce(level, F.lit("")), F.lit(" in batches of up to "), kibibytes,
-        F.lit(" KiB of records: saves "), F.format_number(saved, "#,##0.###"), F.lit(" MB ("),
+        F.lit(" KiB of records: saves "), F.format_number(saved, 3), F.lit(" MB ("),
         percent, F.lit(" %)"),
     )  # fmt: skip
     leave = F.concat(

@@ -381,11 +381,13 @@ def test_a_capture_of_one_instant_can_be_drawn() -> None:
 @pytest.mark.parametrize("count", [1, 2, 9, 10, 99, 100, 101])
 def test_a_percentile_is_another_than_the_greatest_or_not_told(count: int) -> None:
     ranked = range(1, count + 1)
-    at = [ranked[math.ceil(share * count) - 1] for share in (0.5, 0.9, 0.99)]
-    api = ApiFacts(3, "Metadata", count, count, 1, 1, latency=Latency(count, 1, *at, count))
+    p50, p90, p99 = (ranked[math.ceil(share * count) - 1] for share in (0.5, 0.9, 0.99))
+    api = ApiFacts(
+        3, "Metadata", count, count, 1, 1, latency=Latency(count, 1, p50, p90, p99, count)
+    )
     facts = dataclasses.replace(EMPTY, apis=(api,))
     [row] = tables.latency_table(facts).rows
-    for percent, cell, value in zip((90, 99), row[4:6], at[1:], strict=True):
+    for percent, cell, value in zip((90, 99), row[4:6], (p90, p99), strict=True):
         assert (cell.text == units.DASH) == (value == count) == (count < least_of(percent))
     chart = charts.latency_chart(facts)
     assert chart is not None
@@ -396,7 +398,7 @@ def test_apis_that_may_wait_for_records_come_after_all_others() -> None:
     """However slow they are, and however many pairs they have."""
     apis = [
         ApiFacts(
-            key, name, 9, 9, 1, 1, latency=Latency(count, 1, *[slow] * 4), may_wait=may_wait
+            key, name, 9, 9, 1, 1, latency=Latency(count, 1, slow, slow, slow, slow), may_wait=may_wait
         )
         for key, name, count, slow, may_wait in (
             (1, "Fetch", 999, 500, True), (78, "ShareFetch", 998, 900, True),

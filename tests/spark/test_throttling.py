@@ -117,8 +117,8 @@ def test_clients_that_are_throttled_and_those_that_do_not_wait(spark: SparkSessi
     tables = told.tables(spark)
     rows = {one.client_id: one.asDict() for one in throttling(tables).collect()}
     assert rows.keys() == {*KINDS, None, "logged"}
-    for name, (exchanges, waits) in (*KINDS.items(), (None, KINDS["slow"])):
-        row, times = rows[name], [one for *_, one in exchanges if one]
+    for who, (exchanges, waits) in (*KINDS.items(), (None, KINDS["slow"])):
+        row, times = rows[who], [one for *_, one in exchanges if one]
         assert (row["responses"], row["throttled"]) == (len(exchanges), len(times))
         assert row["throttled_share"] == len(times) / len(exchanges)
         assert (row["throttle_us"], row["max_throttle_us"]) == (sum(times) * MS, max(times) * MS)

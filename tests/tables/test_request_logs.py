@@ -16,6 +16,7 @@ from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.capture.request_log.reading import LogFile
 from flexwire.codec import message
 from flexwire.protocol.requests import request_name
+from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
 from flexwire.storage.source import Source
 from flexwire.tables import request_log_bodies, request_log_columns
@@ -100,13 +101,13 @@ def test_the_size_of_records_is_what_the_broker_says_and_else_not_known(
 ) -> None:
     """Whichever message carries them: a broker writes a size, or an empty text for any bytes."""
     made = message(place.message)
-    version = max(made.entry.current_versions)
+    version = max(catalog().entry(place.message).current_versions)
     partitions = [{place.records: b""}, {place.records: b""}]
     whole = made.of(**{place.topics: [{place.partitions: partitions}]}).to_json(version)
     [topic] = whole[camel_case(place.topics)]
     name = camel_case(place.records)
     ways = {"size": ({f"{name}SizeInBytes": 700}, 700), "text": ({name: ""}, None)}
-    fields = (one for spec in made.entry.all_specs() for one in spec.walk())
+    fields = (one for spec in catalog().entry(place.message).all_specs() for one in spec.walk())
     if any(one.attribute == place.records and version in one.nullable_versions for one in fields):
         ways["null"] = ({name: None}, None)
     for chosen in itertools.product(ways.values(), repeat=2):

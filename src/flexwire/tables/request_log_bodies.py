@@ -142,7 +142,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
     return filled
 
 
-def _takes_size(filled: dict[str, Any], name: str, kind: Bytes, body: Body) -> bool:
+def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: Body) -> bool:
     """Take the size of a field's records from a structure's JSON form; False if it has none."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:

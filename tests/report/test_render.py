@@ -396,15 +396,13 @@ def test_a_percentile_is_another_than_the_greatest_or_not_told(count: int) -> No
 
 def test_apis_that_may_wait_for_records_come_after_all_others() -> None:
     """However slow they are, and however many pairs they have."""
-    apis = [
-        ApiFacts(
-            key, name, 9, 9, 1, 1, latency=Latency(count, 1, slow, slow, slow, slow), may_wait=may_wait
-        )
-        for key, name, count, slow, may_wait in (
-            (1, "Fetch", 999, 500, True), (78, "ShareFetch", 998, 900, True),
-            (0, "Produce", 300, 7, False), (3, "Metadata", 200, 8, False),
-        )
-    ]  # fmt: skip
+    apis = []
+    for key, name, count, slow, may_wait in (
+        (1, "Fetch", 999, 500, True), (78, "ShareFetch", 998, 900, True),
+        (0, "Produce", 300, 7, False), (3, "Metadata", 200, 8, False),
+    ):  # fmt: skip
+        latency = Latency(count, 1, slow, slow, slow, slow)
+        apis.append(ApiFacts(key, name, 9, 9, 1, 1, latency=latency, may_wait=may_wait))
     for order in itertools.permutations(apis):
         facts = dataclasses.replace(EMPTY, apis=order)
         names = [row[0].text for row in tables.latency_table(facts).rows]

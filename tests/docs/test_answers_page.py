@@ -38,8 +38,12 @@ beyond that is counted. The report leaves out a column of texts that no row has.
 and on the terminal, and all else is as it would be; where it was named, the exit code is 1. One
 that is named and asks of logs that were not given fails so too. With Delta tables both are in the
 directory of the run, the table as answers/NAME.parquet: they are about
-its input alone. Of internal topics `flexwire answers` prints what the analysis answered: their logs
-are in no table. `--as-of` asks what they said at an earlier moment
+its input alone. `flexwire answers OUT` asks Delta tables as a whole, all analyses together, and
+says what was cut between them ([boundaries](#boundaries-what-was-cut-between-analyses)). Of
+internal topics `flexwire answers` prints what the analysis answered: their logs
+are in no table. Text on a terminal has the columns and units of the report, in lines of up to 120
+characters; `--format csv` and `--format json` have all columns. `--as-of` asks what they said at an
+earlier moment
 ([internal-topics.md](internal-topics.md#in-an-analysis)).
 
 ```
@@ -49,7 +53,9 @@ flexwire answers OUT NAME --format csv
 ```
 
 Each is one function of tables in one file of plain DataFrame code, which is
-`flexwire/spark/answers/NAME.py`. It gives a DataFrame that can be filtered and joined further:
+`flexwire/spark/answers/NAME.py`. It returns a DataFrame that can be filtered and joined further.
+Spark gives its rows in no order: `ANSWER.ordered` puts the most important row first, as the table,
+the CSV and the report have it.
 ```python
 from pyspark.sql import SparkSession
 from flexwire.spark.answers.reading import open_tables
@@ -59,6 +65,10 @@ tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyse
 tables.frames.groupBy("client_id").count().show()
 ```
 The blocks below take `spark` and `open_tables` from here.
+Tables that grow hold several analyses, each of which counts frames from 0. Join and group by
+`frame_key(table.columns)` and `connection_key(table.columns)` of `flexwire.tables.keys`: these have
+the column `analysis` where a table has it.
+
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
 `analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
 report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
@@ -98,11 +108,11 @@ def section(answer: Answer) -> str:
         "",
         f"**What to do:** {code(answer.advice)}{of_state(answer)}",
         "```python",
-        f"from flexwire.spark.answers.{answer.name} import {answer.name}",
+        f"from flexwire.spark.answers.{answer.name} import ANSWER, {answer.name}",
         "",
-        f'{answer.name}(open_tables(spark, "OUT")).show()',
+        f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",
-        f"One row {answer.row.removeprefix('One row ').removesuffix('.')}, in the order of "
+        f"One row {answer.row.removeprefix('One row ').removesuffix('.')}, ordered by "
         + ", ".join(f"`{one}`" for one in answer.order) + ".",
         "",
         "| column | type | what | null |",
@@ -126,6 +136,13 @@ def test_what_answers_the_same_of_logs_is_an_answer_of_internal_topics() -> None
 
 def test_the_page_is_what_the_answers_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_block_of_the_page_is_in_the_order_that_the_page_promises() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for answer in ANSWERS:
+        assert f"ANSWER.ordered({answer.name}(" in text
+        assert f", ordered by {', '.join(f'`{one}`' for one in answer.order)}." in text
 
 
 def test_no_two_answers_have_one_name_and_each_can_be_imported() -> None:

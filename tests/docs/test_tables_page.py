@@ -14,9 +14,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.capture.columns.turns_paired import PAIRED
 from flexwire.report.audit_files import COLUMNS
-from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.spark.by_objects.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES
+from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.log_schema import LOG_SCHEMAS, LOG_TABLES
 from flexwire.tables.schema import (
     AUDIT_TABLE,

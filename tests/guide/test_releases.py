@@ -14,6 +14,8 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import released_editions
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
+from flexwire.versions import Versions
+from tests.each import each
 from tests.guide.built import messages, page_of, site
 from tests.guide.specs import edition
 
@@ -21,6 +23,13 @@ pytestmark = pytest.mark.slow
 
 NAMES = catalog().names()
 RELEASES = catalog().releases
+# Keys of internal topics once had their type as the version, so a higher one is not new.
+CURRENT = [
+    name
+    for name in NAMES
+    if (valid := catalog().entry(name).releases.get(RELEASES[-1]))
+    and max(valid) == max(catalog().entry(name).versions)
+]
 
 
 def spread(told: str) -> set[str]:
@@ -115,6 +124,29 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     page = unescape(render(made, "t", RELEASES)["api/Heartbeat.html"])
     assert "no release in flexwire's catalog has HeartbeatRequest v0 with these bytes" in page
     assert f"Laid out otherwise in {RELEASES[0]} to {RELEASES[-1]}" in page
+
+
+@each("message", CURRENT)
+def test_a_version_above_those_of_the_newest_release_will_come_after_it(message: str) -> None:
+    """Of every message that the newest release has, so of every kind of message."""
+    given = released_editions(RELEASES[-1])[message]
+    valid = given.spec.valid_versions
+    raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))
+    (told,) = given_messages({message: replace(given, spec=raised, by_version={})})
+    *released, new = told.versions
+    assert new.support.latest == f"none yet, first after {RELEASES[-1]}"
+    for one in released:
+        assert one.support.after == ""
+        assert one.support.latest == RELEASES[-1]
+
+
+def test_pages_say_which_release_will_be_the_first() -> None:
+    given = released_editions(RELEASES[-1])["HeartbeatRequest"]
+    raised = replace(given.spec, valid_versions=Versions(0, 5))
+    pages = render(given_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
+    assert f"none yet, first after {RELEASES[-1]}" in unescape(pages["index.html"])
+    page = unescape(pages["api/Heartbeat.html"])
+    assert f"none yet: {RELEASES[-1]} has no HeartbeatRequest v5, so the first will be" in page
 
 
 def test_messages_without_versions_are_left_out() -> None:

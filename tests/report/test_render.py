@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import re
 from collections import Counter
 from functools import cache
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.parties import Client, Party
-from flexwire.report import Facts, render
+from flexwire.report import Facts, charts, render, tables, units
 from flexwire.report.audit_facts import (
     Audit,
     NewestShare,
@@ -35,6 +36,7 @@ from flexwire.report.facts import (
     TopicFacts,
     UnreadableFile,
     VersionUse,
+    least_of,
 )
 from flexwire.report.sampled_facts import Sampled
 from tests.report.page import Page
@@ -178,7 +180,7 @@ def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
 # what is shown less those that are named.
 UNNUMBERED = {
     "api_key", "version", "versions", "tag", "magic", "releases", "utf8_share", "is_id",
-    "asked", "topic_count",
+    "asked", "topic_count", "may_wait",
 }  # fmt: skip
 PICTURED = {"timeline", "histogram"}
 
@@ -376,9 +378,56 @@ def test_a_capture_of_one_instant_can_be_drawn() -> None:
     assert "NaN" not in render(instant)
 
 
+@pytest.mark.parametrize("count", [1, 2, 9, 10, 99, 100, 101])
+def test_a_percentile_is_another_than_the_greatest_or_not_told(count: int) -> None:
+    ranked = range(1, count + 1)
+    p50, p90, p99 = (ranked[math.ceil(share * count) - 1] for share in (0.5, 0.9, 0.99))
+    api = ApiFacts(
+        3, "Metadata", count, count, 1, 1, latency=Latency(count, 1, p50, p90, p99, count)
+    )
+    facts = dataclasses.replace(EMPTY, apis=(api,))
+    [row] = tables.latency_table(facts).rows
+    for percent, cell, value in zip((90, 99), row[4:6], (p90, p99), strict=True):
+        assert (cell.text == units.DASH) == (value == count) == (count < least_of(percent))
+    chart = charts.latency_chart(facts)
+    assert chart is not None
+    assert (" at most" in chart.summary) == (count < 100)
+
+
+def test_apis_that_may_wait_for_records_come_after_all_others() -> None:
+    """However slow they are, and however many pairs they have."""
+    apis = []
+    for key, name, count, slow, may_wait in (
+        (1, "Fetch", 999, 500, True), (78, "ShareFetch", 998, 900, True),
+        (0, "Produce", 300, 7, False), (3, "Metadata", 200, 8, False),
+    ):  # fmt: skip
+        latency = Latency(count, 1, slow, slow, slow, slow)
+        apis.append(ApiFacts(key, name, 9, 9, 1, 1, latency=latency, may_wait=may_wait))
+    for order in itertools.permutations(apis):
+        facts = dataclasses.replace(EMPTY, apis=order)
+        names = [row[0].text for row in tables.latency_table(facts).rows]
+        assert [name.split()[0] for name in names] == ["Metadata", "Produce", "ShareFetch", "Fetch"]
+        chart = charts.latency_chart(facts)
+        assert chart is not None
+        assert re.findall(r"[A-Z]\w+(?= [\d.]+ ms and)", chart.summary) == [
+            "Produce", "Metadata", "Fetch", "ShareFetch",
+        ]  # fmt: skip
+
+
 def test_traffic_without_sizes_is_drawn_in_frames() -> None:
     buckets = tuple(TimelineBucket(START + second * 1_000_000, 0, 0, second) for second in (1, 9))
-    page = render(dataclasses.replace(EMPTY, timeline=Timeline(1_000_000, buckets)))
+    client = dataclasses.replace(SAMPLE.clients[0], bytes_sent=0, bytes_received=0)
+    api = dataclasses.replace(SAMPLE.apis[0], request_bytes=0, response_bytes=0)
+    source = dataclasses.replace(SAMPLE.sources[0], bytes=0)
+    unsized = dataclasses.replace(EMPTY, clients=(client,), apis=(api,), sources=(source,))
+    facts = dataclasses.replace(unsized, timeline=Timeline(1_000_000, buckets))
+    # What a request log does not say is not zero.
+    for table in (tables.api_table(facts), tables.client_table(facts), tables.source_table(facts)):
+        [row] = table.rows
+        told = [cell.text for cell in row]
+        assert units.DASH in told
+        assert "0 B" not in told
+    page = render(facts)
     assert "Frames over time in 2 slices of " in page
     assert "Bytes over time" not in page
     assert "<strong>Frames</strong>" in page

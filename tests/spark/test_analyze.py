@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.spark.by_objects.record_facts import message_of_source
+from flexwire.tables.keys import FRAME_KEY
 from tests.spark.traffic import (
     BROKER,
     CONNECTION,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 from flexwire.errors import CaptureError
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record, decode_batches
 from flexwire.report import render
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
 from flexwire.spark.answers.savings import ANSWER as SAVINGS
+from flexwire.spark.answers.savings import savings
 from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.log_analysis import planning
@@ -186,10 +189,50 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         ratio = (row["written_bytes"] - headers) / plain_bytes
         held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)
         assert abs(held - row["batch_size"]) <= 2 * size
+    # One sentence for each topic says what to do, and each row the sum over topics.
+    assert [row["rank"] for row in rows if row["advice"]] == [1]
+    level = "" if best["level"] is None else f" at level {best['level']}"
+    assert best["advice"].startswith(f"write orders with {best['compression']}{level} in batches")
+    saved = f"saves {best['saved_bytes'] / 1e6:,.3f} MB ({best['saved_share'] * 100:,.1f} %)"
+    assert best["advice"].endswith(saved)
+    assert {row["total_saved_bytes"] for row in rows} == {best["saved_bytes"]}
+    plain = next(row for row in rows if row["compression"] == "none")
     assert plain["rank"] == len(rows)
     assert plain["saved_bytes"] < 0 < best["saved_bytes"]
     assert 0 <= plain["producer_batch_size"] - plain["batch_size"] - 61 <= 1
     assert best["producer_batch_size"] < plain["producer_batch_size"]
+
+
+def test_savings_advise_on_every_topic_but_the_internal_ones(spark: SparkSession) -> None:
+    internal = [one.topic for one in InternalTopic]
+    topics = {name: number for number, name in enumerate(["a", "b", "c", *internal], 1)}
+    batches = [
+        {"topic": name, "size": 1000 * number, "is_control": False}
+        for name, number in topics.items()
+    ]
+    # One topic gains nothing, and every other one by the second way most.
+    written = {"gzip": 900, "zstd": 600, "none": 1000}
+    ways = [
+        {"topic": name, "compression": codec, "batch_size": 16384, "sampled_bytes": 1000,
+         "sampled_records": 9, "written_bytes": 1100 if name == "b" else size}
+        for name in topics for codec, size in written.items()
+    ]  # fmt: skip
+    made = [
+        spark.createDataFrame(pa.Table.from_pylist(rows, LOG_SCHEMAS[table]))
+        for table, rows in (("log_batches", batches), ("log_rewrites", ways))
+    ]
+    empty = made[0].where("false")
+    logs = LogTables(made[0], empty, empty, made[1])
+    rows = savings(AnalysisTables(empty, empty, empty, lambda _: None, logs)).collect()
+    best = {row.topic: row for row in rows if row.rank == 1}
+    assert {row.topic for row in rows} == best.keys() == {"a", "b", "c"}
+    assert [row.topic for row in rows if row.advice is not None] == [*best]
+    assert best["a"].advice == (
+        "write a with zstd in batches of up to 16 KiB of records: saves 0.000 MB (40.0 %)"
+    )
+    assert best["b"].advice == "leave b as it is: no way that was tried saves anything"
+    saved = [max(row.saved_bytes, 0) for row in best.values()]
+    assert {row.total_saved_bytes for row in rows} == {sum(saved)} == {400 + 1200}
 
 
 def test_the_tables_are_whole_and_the_facts_are_theirs(done: Analysis) -> None:

@@ -140,6 +140,29 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
 
 
 @pytest.mark.spark
+def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession) -> None:
+    """Whatever carries records: a size that is said counts, one that is not makes a sum unknown."""
+    told, log = Told(), (None, None)
+    produced = {"a": 300, "b": None}
+    for name, size in produced.items():
+        told.exchange(("app", APP), "Produce", 0, 9, _produce((name, None, [size])), {}, sizes=log)
+    told.exchange(("app", APP), "Fetch", 0, 9, {}, _fetched(("a", None, [70, 5])), sizes=log)
+    told.exchange(("app", APP), "Fetch", 0, 9, {}, _fetched(("c", None, [70, None])), sizes=log)
+    shared = _fetched((None, ORDERS_ID, [None]))
+    for _ in range(3):
+        told.exchange(("app", APP), "ShareFetch", 0, 9, {}, shared, sizes=log)
+    told.exchange(("app", APP), "Heartbeat", 0, 9, sizes=log)
+    found = _rows(chargeback(told.tables(spark)), "topic", "topic_id", *COUNTED, "bytes")
+    assert found == sorted([
+        ("a", None, 2, 300, 75, 375),
+        ("b", None, 1, None, 0, None),
+        ("c", None, 1, 0, None, None),
+        (None, ORDERS_ID, 3, 0, None, None),
+        (None, None, 1, None, None, None),
+    ], key=repr)  # fmt: skip
+
+
+@pytest.mark.spark
 def test_error_codes_are_counted_wherever_a_spec_has_them(tables: AnalysisTables) -> None:
     found = _rows(
         errors(tables), "client_id", "api_name", "topic", "error_code", "error_name",
@@ -165,7 +188,7 @@ def test_latencies_are_those_that_were_told_and_a_wait_is_none_of_them(
     assert (fetch.responses, fetch.p50_us, fetch.max_us) == (5, 1_000, 600_000)
     assert (fetch.slowest_connection, fetch.slowest_frame_index) == (f"{APP}>10.0.0.1:9092", 5)
     assert fetch.slowest_time.timestamp() * SECOND == START_US + 1_300_000
-    assert (waited.responses, waited.p99_us) == (1, 500_000)
+    assert (waited.responses, waited.p99_us, waited.max_us) == (1, None, 500_000)
     assert found["SaslHandshake", None, False].address == "[2001:db8::1]"
     assert sum(one.responses for one in found.values()) == 15
     first = slowest(tables, 2).where("api_name = 'Fetch' and not waited").orderBy("rank").collect()

@@ -55,7 +55,7 @@ class Told:
         asked: dict[str, Any] | None = None,
         answer: dict[str, Any] | None = None,
         *,
-        sizes: tuple[int, int] = (100, 50),
+        sizes: tuple[int | None, int | None] = (100, 50),
     ) -> None:
         """A request of a client id at an end, and its response unless ``latency_us`` is None."""
         is_answered = latency_us is not None
@@ -70,7 +70,7 @@ class Told:
         message: str,
         at_us: int,
         body: dict[str, Any] | None,
-        size: int,
+        size: int | None,
         **more: Any,
     ) -> None:
         client_id, client = who

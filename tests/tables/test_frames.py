@@ -12,8 +12,8 @@ from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.by_objects.frames import FRAMES
 from flexwire.spark.by_objects.outcomes import SOFTWARE, frames_table
-from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.tables.frames import BODY_OUTCOMES, DECODED, LENIENT, frame_rows
+from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import resource
@@ -15,8 +16,11 @@ from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.capture.request_log.reading import LogFile
 from flexwire.codec import message
 from flexwire.protocol.requests import request_name
+from flexwire.schema.catalog import catalog
+from flexwire.schema.spec import camel_case
 from flexwire.storage.source import Source
 from flexwire.tables import request_log_bodies, request_log_columns
+from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
 from flexwire.tables.request_log_bodies import (
     MOST_STRUCTURES,
     MOST_VALUES,
@@ -28,6 +32,7 @@ from flexwire.tables.request_log_listeners import LONGEST_NAME, MOST_LISTENERS, 
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import Placed, RequestLogRows, Told
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +93,34 @@ def test_values_are_those_that_kafka_wrote(release: str) -> None:
                 value = getattr(expected, one.attribute)
                 if isinstance(value, int | str | None):
                     assert found[one.attribute] == value
+
+
+@each("place", {one.message: one for one in RECORDS_FIELDS})
+def test_the_size_of_records_is_what_the_broker_says_and_else_not_known(
+    place: RecordsField,
+) -> None:
+    """Whichever message carries them: a broker writes a size, or an empty text for any bytes."""
+    made = message(place.message)
+    version = max(catalog().entry(place.message).current_versions)
+    partitions = [{place.records: b""}, {place.records: b""}]
+    whole = made.of(**{place.topics: [{place.partitions: partitions}]}).to_json(version)
+    [topic] = whole[camel_case(place.topics)]
+    name = camel_case(place.records)
+    ways = {"size": ({f"{name}SizeInBytes": 700}, 700), "text": ({name: ""}, None)}
+    fields = (one for spec in catalog().entry(place.message).all_specs() for one in spec.walk())
+    if any(one.attribute == place.records and version in one.nullable_versions for one in fields):
+        ways["null"] = ({name: None}, None)
+    for chosen in itertools.product(ways.values(), repeat=2):
+        for partition, (said, _) in zip(topic[camel_case(place.partitions)], chosen, strict=True):
+            partition.pop(name, None)
+            partition.pop(f"{name}SizeInBytes", None)
+            partition.update(said)
+        texts = [json.dumps(whole).encode()] * 8
+        for rows in (rows_by_objects, body_rows):
+            for body in rows(place.message, version, texts).columns["body"].to_pylist():
+                partitions = body[place.topics][0][place.partitions]
+                found = [one[f"{place.records}_size"] for one in partitions]
+                assert found == [size for _, size in chosen]
 
 
 def test_a_line_is_a_request_and_a_response_as_long_after_it_as_it_took() -> None:

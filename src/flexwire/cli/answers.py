@@ -17,14 +17,11 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
-from flexwire.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.spark.answers.asking import Given
-
-_WIDEST = 48
 
 
 @click.command()
@@ -35,7 +32,8 @@ _WIDEST = 48
     type=click.Choice(["text", "csv", "json", "table"]),
     default="text",
     show_default=True,
-    help="Tables for the terminal, or all rows as CSV or JSON; text was called table.",
+    help="Text has the report's columns and units, up to 120 characters a line. CSV and JSON have "
+    "all rows and columns. Text was called table.",
 )
 @click.option(
     "--rows",
@@ -87,7 +85,7 @@ def answers(
     given = answers_of(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    for told in notes_of(out):
+    for told in dict.fromkeys((*notes_of(out), *(told for one in given for told in one.notes))):
         note(told)
     part = part_columns(sampled_in(out))
     if reset_plan is not None:
@@ -161,15 +159,11 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _print(given: Given, most: int) -> None:
-    from flexwire.report.spreadsheet import text_of
+    from textwrap import fill
+
+    from flexwire.report.answer_text import WIDTH, lines
     from flexwire.report.units import plural
 
-    shown = given.rows.slice(0, most)
-    columns = [
-        [name, *(_fitting(text_of(value)) for value in column.to_pylist())]
-        for name, column in zip(shown.column_names, shown.columns, strict=True)
-    ]
-    widths = [max(map(len, column)) for column in columns]
     if not given.count:
         print(given.answer.question)
         of_state = given.answer.of_state
@@ -178,15 +172,15 @@ def _print(given: Given, most: int) -> None:
         print(f"  Nothing was seen of it{elsewhere}.\n")
         return
     row = given.answer.row.removeprefix("One row ").removesuffix(".")
-    print(f"{given.answer.question} A row for each {re.sub('^an? ', '', row)}.")
-    for line in zip(*columns, strict=True):
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        )
-    more = given.count - len(shown)
-    print(f"… and {plural(more, 'more row')}\n" if more else "")
-
-
-def _fitting(text: str) -> str:
-    told = printable(text)
-    return told if len(told) <= _WIDEST else f"{told[: _WIDEST - 1]}…"
+    row = re.sub("^an? ", "", row)
+    print(fill(f"{given.answer.question} A row for each {row}.", WIDTH))
+    columns, rows = given.first(most)
+    told, left_out = lines(columns, rows)
+    for line in told:
+        print(line)
+    more = given.count - len(rows)
+    if more:
+        print(f"… and {plural(more, 'more row')}")
+    if left_out:
+        print(fill(f"Not shown: {', '.join(left_out)}. --format csv has all columns.", WIDTH))
+    print()

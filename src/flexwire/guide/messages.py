@@ -47,16 +47,26 @@ class Layout:
 class Support:
     """The releases that have a version, oldest first, those that know more than one in a row.
 
-    ``otherwise`` are releases whose version of this number has other bytes or names.
+    ``otherwise`` are releases whose version of this number has other bytes or names. ``after`` is
+    the newest release, if it has the message and no release has a version of this number or above:
+    a later release will be the first. Otherwise it is empty.
     """
 
     runs: tuple[tuple[str, ...], ...]
     otherwise: tuple[Layout, ...] = ()
+    after: str = ""
 
     @property
     def releases(self) -> tuple[str, ...]:
         """All of them."""
         return tuple(one for run in self.runs for one in run)
+
+    @property
+    def latest(self) -> str:
+        """The latest of them in words: also where none has it, or none has it yet."""
+        if self.runs:
+            return self.runs[-1][-1]
+        return f"none yet, first after {self.after}" if self.after else "none known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,4 +311,13 @@ def _given(known: Sequence[Entry], laid: _Laid, number: int) -> Support:
             else:
                 otherwise.append(laid.layout(spec, number, releases))
     modules = {module for entry in known for module in (entry.module, *entry.former_modules)}
-    return Support(_in_a_row(_knowing(catalog(), modules), having), tuple(otherwise))
+    runs = _in_a_row(_knowing(catalog(), modules), having)
+    return Support(runs, tuple(otherwise), _after(known, number))
+
+
+def _after(known: Sequence[Entry], number: int) -> str:
+    """The newest release, if it has one of these messages in lower versions only, as all do."""
+    newest = catalog().newest_release
+    has_lower = any(number > max(entry.versions) for entry in known if newest in entry.releases)
+    is_new = all(number not in entry.versions for entry in known)
+    return newest if has_lower and is_new else ""

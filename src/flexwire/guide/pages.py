@@ -159,11 +159,14 @@ def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tupl
 
 
 def came(message: Message, row: FieldRow, oldest: str) -> str:
-    """The version that brought a field, with the first release that has it.
+    """Return the version that brought a field, with the first release that has it.
 
-    "" where the ``oldest`` release that is known has it already, or none has.
+    "" where the ``oldest`` release that is known has it already, or none has. A version that is
+    above those of the newest release will come after it.
     """
     first = next(one for one in message.versions if message.has(one.number, row.path))
+    if first.support.after:
+        return f"v{first.number}, after {first.support.after}"
     release = next(iter(first.support.releases), oldest)
     return "" if release == oldest else f"v{first.number}, in {release}"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.extras import needed_by
 from flexwire.report import units
+from flexwire.report.facts import least_of
 from flexwire.report.matrix import api_label, client_name
 
 if TYPE_CHECKING:
@@ -227,15 +228,20 @@ def latency_chart(facts: Facts) -> Chart | None:
     ]
     if not found:
         return None
-    found.sort(key=lambda item: (-item[1].count, item[0]))
+    waits = {api_label(api.api_key, api.name) for api in facts.apis if api.may_wait}
+    found.sort(key=lambda item: (item[0] in waits, -item[1].count, item[0]))
     shown, more = found[:BAR_LIMIT], len(found) - BAR_LIMIT
-    words = "; ".join(
-        f"{label} {units.duration_ms(item.p50_ms)} and {units.duration_ms(item.p99_ms)}"
-        for label, item in shown
-    )
+    words = "; ".join(f"{label} {_middle_and_end(item)}" for label, item in shown)
     rest = f"; {units.plural(more, 'more API')} in the table" if more > 0 else ""
     summary = f"Latencies per API, p50 and p99: {words}{rest}."
     return draw(summary, "latency", lambda size: _latency_spec(shown, size))
+
+
+def _middle_and_end(latency: Latency) -> str:
+    """Return the median and, of enough latencies, the p99; otherwise the greatest."""
+    is_known = latency.count >= least_of(99)
+    end = units.duration_ms(latency.p99_ms if is_known else latency.max_ms)
+    return f"{units.duration_ms(latency.p50_ms)} and {end}{'' if is_known else ' at most'}"
 
 
 def draw(
@@ -340,8 +346,10 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, 
         ]
         # A log scale has no zero; a nanosecond stands for it.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
-        quantiles = {"p50": max(item.p50_ms, 1e-6), "p99": max(item.p99_ms, 1e-6)}
+        known = {"p50": item.p50_ms} | ({"p99": item.p99_ms} if item.count >= least_of(99) else {})
+        quantiles = {name: max(value, 1e-6) for name, value in known.items()}
         marks.append({"row": row, **ends, **quantiles})
+    of_many = [one for one in marks if "p99" in one]
     low = min(entry["low"] for entry in cells + marks)
     high = max(entry["high"] for entry in cells + marks)
     scale = {
@@ -377,7 +385,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, 
                     },
                 },
             },
-            _quantile("p99", {"type": "tick", "thickness": 2, "size": 17}, marks, place),
+            _quantile("p99", {"type": "tick", "thickness": 2, "size": 17}, of_many, place),
             _quantile("p50", {"type": "point", **_DOT}, marks, place),
             _labels(size, [label for label, _ in rows]),
         ],

@@ -103,6 +103,15 @@ class Timeline:
     buckets: tuple[TimelineBucket, ...] = ()
 
 
+def least_of(percent: int) -> int:
+    """Return how many values a percentile needs so that it is not simply the greatest of them.
+
+    >>> least_of(50), least_of(90), least_of(99)
+    (2, 10, 100)
+    """
+    return -(-100 // (100 - percent))
+
+
 @dataclass(frozen=True, slots=True)
 class LatencyBucket:
     """How many latencies lay in ``[low_ms, high_ms)``; see `LATENCY_EDGES_MS`."""
@@ -114,7 +123,10 @@ class LatencyBucket:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From the request's last byte to the response's last byte, of ``count`` pairs."""
+    """From the request's last byte to the response's last byte, of ``count`` pairs.
+
+    Of fewer than `least_of` pairs a percentile is simply the greatest latency.
+    """
 
     count: int
     min_ms: float
@@ -131,6 +143,7 @@ class ApiFacts:
 
     ``failures`` counts the requests and responses whose body did not decode, ``versions`` the
     api versions seen. ``latency`` is None when no request was paired with its response.
+    ``may_wait`` is true of an API whose requests say how long a broker may wait for records.
     """
 
     api_key: int
@@ -142,6 +155,7 @@ class ApiFacts:
     failures: int = 0
     versions: tuple[int, ...] = ()
     latency: Latency | None = None
+    may_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)

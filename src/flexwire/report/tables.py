@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from flexwire.report import units
+from flexwire.report.charts import has_sizes
+from flexwire.report.facts import least_of
 from flexwire.report.matrix import api_label, client_label
 
 if TYPE_CHECKING:
@@ -90,6 +92,9 @@ def of(facts: Facts, name: str) -> int:
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
+_TOO_FEW = Cell(units.DASH, "too few pairs: it would be the slowest", -1)
+
+
 def number(value: int | None, title: str = "") -> Cell:
     """A count; an en dash where it is unknown."""
     if value is None:
@@ -102,6 +107,11 @@ def size(value: int | None) -> Cell:
     if value is None:
         return Cell(units.DASH, "not measured", -1)
     return Cell(units.human_bytes(value), units.exact_bytes(value), value)
+
+
+def frame_size(facts: Facts, value: int) -> Cell:
+    """Bytes of frames, which are not known where only request logs were given."""
+    return size(value if has_sizes(facts) else None)
 
 
 def latency(value: float) -> Cell:
@@ -130,8 +140,8 @@ def api_table(facts: Facts) -> Table:
             versions(api.versions),
             number(api.requests),
             number(api.responses),
-            size(api.request_bytes),
-            size(api.response_bytes),
+            frame_size(facts, api.request_bytes),
+            frame_size(facts, api.response_bytes),
             number(api.failures),
         ]
 
@@ -176,8 +186,8 @@ def client_table(facts: Facts) -> Table:
             number(entry.connections),
             number(entry.apis),
             number(entry.requests),
-            size(entry.bytes_sent),
-            size(entry.bytes_received),
+            frame_size(facts, entry.bytes_sent),
+            frame_size(facts, entry.bytes_received),
         ],
         total=of(facts, "clients"),
     )
@@ -189,12 +199,12 @@ def latency_table(facts: Facts) -> Table:
     def row(item: tuple[ApiFacts, Latency]) -> list[Cell]:
         api, found = item
         return [
-            text(api_label(api.api_key, api.name)),
+            text(api_label(api.api_key, api.name), "may wait for records" * api.may_wait),
             number(found.count),
             latency(found.min_ms),
             latency(found.p50_ms),
-            latency(found.p90_ms),
-            latency(found.p99_ms),
+            latency(found.p90_ms) if found.count >= least_of(90) else _TOO_FEW,
+            latency(found.p99_ms) if found.count >= least_of(99) else _TOO_FEW,
             latency(found.max_ms),
         ]
 
@@ -203,13 +213,15 @@ def latency_table(facts: Facts) -> Table:
         Column("Pairs", title="requests that were paired with their response"),
         Column("Min"),
         Column("p50", title="half of the latencies are at most this"),
-        Column("p90", title="90 % of the latencies are at most this"),
-        Column("p99", title="99 % of the latencies are at most this"),
+        Column("p90", title="90 % of the latencies are at most this; of 10 pairs or more"),
+        Column("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
         Column("Max"),
     )
     known = [(api, api.latency) for api in facts.apis if api.latency is not None]
-    order = sorted(known, key=lambda item: (-item[1].p99_ms, item[0].api_key))
-    return build("Latencies per API, slowest p99 first", columns, order, row)
+    # A broker that waits for records is slow because it was asked to be.
+    order = sorted(known, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
+    caption = "Latencies per API, the slowest first; those that may wait for records last"
+    return build(caption, columns, order, row)
 
 
 def topic_table(facts: Facts) -> Table:
@@ -425,7 +437,7 @@ def source_table(facts: Facts) -> Table:
             Cell(source.path),
             number(source.packets),
             number(source.frames),
-            size(source.bytes),
+            frame_size(facts, source.bytes),
         ],
         total=facts.source_files,
     )

@@ -48,6 +48,11 @@ RECORDS_FIELDS = (
     ),
 )  # fmt: skip
 
+CARRYING_RESPONSES: Final = tuple(
+    one.message for one in RECORDS_FIELDS if one.message.endswith("Response")
+)
+"""The responses that carry records. A broker may wait for these before it responds."""
+
 # Where the names of topics stand beside their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 

@@ -22,7 +22,14 @@ from flexwire.tables.layouts import body_type
 from flexwire.tables.record_sizes import with_sizes, without_record_bytes
 from flexwire.tables.schema import OUTCOMES
 from flexwire.wire.schema import NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Bytes
+from flexwire.wire.types import (
+    COMPACT_NULLABLE_RECORDS,
+    COMPACT_RECORDS,
+    NULLABLE_RECORDS,
+    RECORDS,
+    Array,
+    Bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
 
 SIZE_SUFFIX: Final = "SizeInBytes"
 """What a broker puts after the name of a field of records, and its size in the field's place."""
+
+_RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
 """So many structures a body may have: a line has 128 bytes for each, at the most that it has."""
@@ -51,8 +60,9 @@ _NOT_JSON: Final = "the body is not JSON"
 class Body:
     """A body, or the reason why there is none.
 
-    ``sizes`` are those of the records of its partitions, in order; ``left_out`` is how many fields
-    that are mandatory in this version the broker left out.
+    ``sizes`` are those of the records of its partitions, in order. One is None where the records
+    are null, and where the broker writes no size of them. ``left_out`` is how many fields that are
+    mandatory in this version the broker left out.
     """
 
     message: Message | None = None
@@ -115,12 +125,9 @@ def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
         if one.presence is Presence.ABSENT:
             continue
         name, kind = one.json_name, one.type
-        sized = f"{name}{SIZE_SUFFIX}"
-        if isinstance(kind, Bytes) and sized in filled:
-            size = filled.pop(sized)
-            body.sizes.append(size if type(size) is int and 0 <= size < 1 << 63 else None)
-            filled.setdefault(name, None)
-        elif filled.get(name) is None:
+        if isinstance(kind, Bytes) and _takes_size(filled, name, kind, body):
+            continue
+        if filled.get(name) is None:
             if one.presence is Presence.INLINE:
                 body.left_out += name not in filled or not one.nullable
                 is_list = isinstance(kind, Array) and not one.nullable
@@ -133,6 +140,21 @@ def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
             inner = kind if isinstance(kind, Schema) else kind.schema
             filled[name] = _filled(filled[name], inner, names, body)
     return filled
+
+
+def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: Body) -> bool:
+    """Take the size of a field's records from a structure's JSON form; False if it has none."""
+    sized = f"{name}{SIZE_SUFFIX}"
+    if sized in filled:
+        size = filled.pop(sized)
+        body.sizes.append(size if type(size) is int and 0 <= size < 1 << 63 else None)
+        filled.setdefault(name, None)
+        return True
+    if kind in _RECORDS and not filled.get(name):
+        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes no
+        # size either, and an empty text instead: no records and many records look alike.
+        body.sizes.append(None)
+    return False
 
 
 @dataclass(frozen=True, slots=True)

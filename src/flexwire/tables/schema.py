@@ -68,7 +68,8 @@ FRAMES = (
     Column(
         "frame_index", _LONG,
         "its place among the frames of its connection and direction, from 0 on, or of a request "
-        "log a number that grows; these three say in all tables which frame it is",
+        "log a number that grows. These three identify a frame in all tables of an analysis; in "
+        "tables that grow, with ``analysis``",
     ),
     Column("message", _STRING, 'what it carries: "FetchRequest"', _UNREAD),
     Column("api_key", _INT, "the api key; a response has its request's", _UNREAD),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.spark.answers.batches import ANSWER as BATCHES
+from flexwire.spark.answers.batches import batches
+from flexwire.spark.answers.boundaries import ANSWER as BOUNDARIES
+from flexwire.spark.answers.boundaries import boundaries
 from flexwire.spark.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
 from flexwire.spark.answers.captured_internal_records import captured_internal_records
 from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
@@ -68,6 +72,8 @@ from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.answers.storage import storage
 from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.answers.tagged_fields import tagged_fields
+from flexwire.spark.answers.throttling import ANSWER as THROTTLING
+from flexwire.spark.answers.throttling import throttling
 from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
 from flexwire.spark.answers.tiered_storage import tiered_storage
 from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
@@ -77,10 +83,11 @@ from flexwire.spark.answers.unused_groups import unused_groups
 from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
 from flexwire.spark.answers.unused_topics import unused_topics
 from flexwire.spark.batches import spark_schema
+from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.reading import MESSAGES, Output, output
+from flexwire.tables.reading import MESSAGES, Output
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -99,6 +106,8 @@ __all__ = [
     "audit",
     "audit_rows",
     "audit_tables",
+    "batches",
+    "boundaries",
     "captured_internal_records",
     "chargeback",
     "client_metrics",
@@ -134,6 +143,7 @@ __all__ = [
     "storage",
     "tables_to_audit",
     "tagged_fields",
+    "throttling",
     "tiered_storage",
     "unread_state",
     "unused_groups",
@@ -170,7 +180,9 @@ LOG_ANSWERS: tuple[Answer, ...] = (STORAGE, SAVINGS)
 ANSWERS: tuple[Answer, ...] = (
     CHARGEBACK,
     LATENCY,
+    THROTTLING,
     ERRORS,
+    BATCHES,
     HEADERS,
     HEADER_TAGS,
     TAGGED_FIELDS,
@@ -181,6 +193,7 @@ ANSWERS: tuple[Answer, ...] = (
     SHARE_DELIVERIES,
     CLIENT_METRICS,
     CAPTURED_INTERNAL_RECORDS,
+    BOUNDARIES,
     *LOG_ANSWERS,
     *STATE_ANSWERS,
 )
@@ -191,12 +204,12 @@ def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ())
     """Who breaks on these releases, and by which evidence, from ``OUT``: a row a finding.
 
     ``OUT`` is an analysis by path or URL; ``OUT/tables`` here will do. It is the same as the table
-    ``audit`` of the analysis, for other releases than that was asked about. Raises
-    `UnknownMessageError` for a release that there is not, `FlexwireError` for tables whose analysis
-    did not finish.
+    ``audit`` of the analysis, for other releases than that was asked about. Tables that grow are
+    audited as a whole, all analyses together. Raises `UnknownMessageError` for a release that there
+    is not, `FlexwireError` for tables whose analysis did not finish.
     """
-    found = output(tables)
-    root = found.place.path
+    found = output_of(tables)
+    root = found.place.path if type(found) is Output else None
     there = found if root is None else Tables(root / "tables")
     findings = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
     rows = audit_rows(findings)
@@ -236,7 +249,11 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
 
     def message(name: str) -> DataFrame | None:
         table = f"{MESSAGES}/{name}"
-        return read_stored(spark, tables, table, table_schema(name)) if name in names else None
+        if name not in names:
+            return None
+        # Those that grow say which analysis a row is of.
+        schema = table_schema(name) if type(tables) is Output else tables.schema(table)
+        return read_stored(spark, tables, table, schema)
 
     frames, connections = (
         read_stored(spark, tables, name, tables.schema(name)) for name in ("frames", "connections")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from flexwire.report.answer_facts import moment_notes
 from flexwire.report.facts import Facts
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
+from flexwire.spark.answers.boundaries import boundary_notes
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.marks import mark_notes
@@ -46,8 +48,9 @@ def answers_of(
 
     What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
     and where the tables have grown since. Of internal topics there is what it has answered: where
-    all is asked, no more. Raises as `open_tables` and `chosen` do, `ArgumentError` for one by name
-    about internal topics that it has not answered, and `AnalysisError` where one fails.
+    all is asked, no more. Of tables that grow, ``notes`` say what was cut between analyses. Raises
+    as `open_tables` and `chosen` do, `ArgumentError` for one by name about internal topics that it
+    has not answered, and `AnalysisError` where one fails.
     """
     wanted, found = chosen(asked, ANSWERS, labels), output_of(out)
     facts = _facts(out)
@@ -72,7 +75,9 @@ def answers_of(
     asking = answering(spark, is_small=is_small)
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found, is_small=is_small)
-        return [kept.get(one.name) or ask(one, tables) for one in wanted]
+        notes = boundary_notes(tables)
+        given = [kept.get(one.name) or ask(one, tables) for one in wanted]
+        return [replace(one, notes=notes) for one in given]
 
 
 def sampled_in(out: str | Path) -> tuple[Sampled, ...]:

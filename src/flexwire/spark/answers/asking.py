@@ -116,11 +116,15 @@ def _labelled(found: Sequence[Answer], labels: str | Path) -> tuple[Answer, ...]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an answer gave: its first rows, the most important first, of ``count`` in all."""
+    """What an answer gave: its first rows, the most important first, of ``count`` in all.
+
+    ``notes`` are sentences that a reader of the rows should know.
+    """
 
     answer: Answer
     rows: pa.Table
     count: int
+    notes: tuple[str, ...] = ()
 
     def csv(self) -> str:
         """The rows as CSV."""
@@ -130,10 +134,7 @@ class Given:
     def facts(self, as_of: str = "") -> AnswerFacts:
         """What the report says of it; state is ``as_of`` a moment, or of the end of logs."""
         answer = self.answer
-        shown = tuple(one for one in answer.shown if self._is_seen(one))
-        names = [one.name for one in shown]
-        first = self.rows.select(names).slice(0, SHOWN_ROWS).to_pydict()
-        rows = zip(*first.values(), strict=True)
+        shown, rows = self.first(SHOWN_ROWS)
         return AnswerFacts(
             answer.name,
             answer.question,
@@ -142,11 +143,22 @@ class Given:
             shown,
             answer.picture,
             self.count,
-            tuple(tuple(map(_told, row)) for row in rows),
+            rows,
             self.count - len(self.rows),
             self._moments(),
             as_of if answer.asks else "",
         )
+
+    def first(self, most: int) -> tuple[tuple[ShownColumn, ...], tuple[tuple[Any, ...], ...]]:
+        """Return the columns that are shown, and the first rows of them as the facts have values.
+
+        A column of texts that no row has is not shown, but for what rows are about.
+        """
+        shown = tuple(one for one in self.answer.shown if self._is_seen(one))
+        names = [one.name for one in shown]
+        first = self.rows.select(names).slice(0, most).to_pydict()
+        rows = zip(*first.values(), strict=True)
+        return shown, tuple(tuple(map(_told, row)) for row in rows)
 
     def _is_seen(self, column: ShownColumn) -> bool:
         """Whether to show a column: not one of texts that no row has, but for what rows are of."""

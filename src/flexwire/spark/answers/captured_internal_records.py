@@ -13,7 +13,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.answers.topic_names import known_name
+from flexwire.spark.answers.topic_names import is_grown, known_name, with_topic_names
 from flexwire.spark.internal_topics import internal_records
 from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
@@ -65,8 +65,10 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame:
     logs. The cluster's metadata is withheld, unless credentials were asked for.
     """
     records = tables.records
-    topic = F.coalesce("topic", known_name(F.col("topic_id")))
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
+    if is_grown(tables):
+        records = with_topic_names(records, tables)
+    topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
     # Most captures have none, and then no process of Python starts.
     found = [row.topic for row in ours.select("topic").distinct().collect()]

@@ -14,8 +14,10 @@ from flexwire.arguments import refuse
 from flexwire.errors import ArgumentError, short
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.carried import ANSWERED_WITH, TOPIC_IDS, carried_topics
+from flexwire.spark.answers.carried import TOPIC_IDS, carried_topics
 from flexwire.spark.answers.topic_names import with_topic_names
+from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.record_places import CARRYING_RESPONSES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 LABELS_HEADER: Final = ("client_id", "team")
 """The header of a file of labels."""
 
+_NOT_SAID: Final = "where a request log does not say the size of some of them"
 COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured"),
     Column(
@@ -53,13 +56,12 @@ COLUMNS: Final = (
         "requests", pa.int64(), "the requests that carried records of the topic or were answered "
         "with some; without a topic those that carried no record and were answered with none",
     ),
-    Column("sent_bytes", pa.int64(), "bytes that the client sent"),
-    Column("received_bytes", pa.int64(), "bytes that the client was sent"),
-    Column("bytes", pa.int64(), "both together"),
+    Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID),
+    Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID),
+    Column("bytes", pa.int64(), "both together", "where one of them is"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
-_FRAME: Final = ("connection", "direction", "frame_index")
 
 
 def chargeback(
@@ -77,7 +79,10 @@ def chargeback(
     "*" stands for any characters and "?" for one, and the first that fits says the team.
 
     It does not know what repeated segments took, and of withheld records no topic. Request logs
-    do not say the size of frames: of what has no topic there are but requests then.
+    do not say the size of frames, so the bytes of what has no topic are null. They say the size of
+    records that were produced or fetched, but not of those that share consumers got (ShareFetch):
+    these topics have null, and their requests are all that were answered for the topic. A broker
+    of 2.7 or earlier does not say the size of what was produced.
     """
     teams = read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
     who = ["client_id", _PRINCIPAL]
@@ -89,15 +94,12 @@ def chargeback(
     summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
         "day", *who, "topic", "topic_id"
     )
-    # Of a request log only bytes of records are known, and none is left of frames without them.
     totals = summed.agg(
         F.sum("requests").alias("requests"),
-        *(
-            F.greatest(F.sum(name), F.lit(0).cast("bigint")).alias(name)
-            for name in ("sent_bytes", "received_bytes")
-        ),
+        *(_known_sum(F.col(name)).alias(name) for name in ("sent_bytes", "received_bytes")),
     )
-    return totals.where("requests > 0 or sent_bytes > 0 or received_bytes > 0").select(
+    is_nothing = "requests = 0 and sent_bytes <=> 0 and received_bytes <=> 0"
+    return totals.where(f"not ({is_nothing})").select(
         "day",
         _team(teams).alias("team"),
         *who,
@@ -110,6 +112,11 @@ def chargeback(
     )
 
 
+def _known_sum(numbers: SparkColumn) -> SparkColumn:
+    """Return the sum of numbers, null where one of them is: a part is not the whole."""
+    return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
+
+
 def _with_principal(tables: AnalysisTables) -> DataFrame:
     """The frames with the principal of their connection, null where it is not known."""
     frames, connections = tables.frames, tables.connections
@@ -118,15 +125,16 @@ def _with_principal(tables: AnalysisTables) -> DataFrame:
     nobody = frames.withColumn(_PRINCIPAL, F.lit(None).cast("string"))
     if _PRINCIPAL not in connections.columns:
         return nobody
-    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select("connection", _PRINCIPAL)
+    key = connection_key(frames.columns)
+    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
     # Frames of captures, of which there may be very many, are not to be joined for nothing.
-    return nobody if known.isEmpty() else frames.join(known, "connection", "left")
+    return nobody if known.isEmpty() else frames.join(known, [*key], "left")
 
 
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
     """All that a client sent and was sent, by day."""
     is_request = F.col("direction") == "request"
-    answers = [name.removesuffix("Response") for name in ANSWERED_WITH]
+    answers = [name.removesuffix("Response") for name in CARRYING_RESPONSES]
     # Of these the response carries the records, and so it is counted where it is.
     is_late = F.coalesce(F.col("api_name").isin(answers), F.lit(False))
     is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
@@ -136,20 +144,21 @@ def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
         F.lit(None).cast("string").alias("topic"),
         F.lit(None).cast("string").alias("topic_id"),
         F.count_if(F.coalesce(is_counted, is_request)).alias("requests"),
-        F.sum(F.when(is_request, F.col("size")).otherwise(0)).alias("sent_bytes"),
-        F.sum(F.when(~is_request, F.col("size")).otherwise(0)).alias("received_bytes"),
+        _known_sum(F.when(is_request, F.col("size")).otherwise(0)).alias("sent_bytes"),
+        _known_sum(F.when(~is_request, F.col("size")).otherwise(0)).alias("received_bytes"),
     )
 
 
 def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
     """What of it is in record batches: added to the topic, and taken from what has none."""
-    carried = carried.join(frames.select(*_FRAME, _PRINCIPAL), list(_FRAME))
+    key = frame_key(frames.columns)
+    carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"
     bytes_ = F.col("record_bytes")
     by: list[SparkColumn | str] = [_day().alias("day"), *who]
     sums = (
-        F.sum(F.when(is_request, bytes_).otherwise(0)).alias("sent_bytes"),
-        F.sum(F.when(~is_request, bytes_).otherwise(0)).alias("received_bytes"),
+        _known_sum(F.when(is_request, bytes_).otherwise(0)).alias("sent_bytes"),
+        _known_sum(F.when(~is_request, bytes_).otherwise(0)).alias("received_bytes"),
     )
     requests = F.count("*").alias("requests")
     first = F.count_if("is_first").alias("first")

@@ -12,6 +12,7 @@ from flexwire.arguments import to_int
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.clients import address
+from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ def _sums(short_us: int) -> list[SparkColumn]:
 
 def _known(tables: AnalysisTables) -> DataFrame:
     """The connections that are Kafka, with what their frames say of each."""
+    key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(
-        "connection",
+        *key,
         "broker",
         address(F.col("client")),
         F.unix_micros("first_time").alias("first_us"),
@@ -135,8 +137,8 @@ def _known(tables: AnalysisTables) -> DataFrame:
         "reset",
     )
     sent = _frames(tables)
-    found = of_kafka.join(sent, "connection", "left")
-    found = found.join(_handshakes(tables), "connection", "left")
+    found = of_kafka.join(sent, [*key], "left")
+    found = found.join(_handshakes(tables), [*key], "left")
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
     # The pauses before the first frame and after the last; of a silent connection there is one.
     before = F.col("first_frame_us") - F.col("first_us")
@@ -161,17 +163,18 @@ def _frames(tables: AnalysisTables) -> DataFrame:
     is_other = is_request & ~F.col("api_name").isin(*OPENING)
     # A pause of a second ends in another second than it began in: the first and the last frame of
     # each second are enough, and need not be put in order.
-    seconds = tables.frames.groupBy("connection", F.floor(moment / PAUSE_US).alias("second")).agg(
+    key = connection_key(tables.frames.columns)
+    seconds = tables.frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
         F.min(moment).alias("first"),
         F.max(moment).alias("last"),
         F.min("client_id").alias("client_id"),
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
         F.min(F.when(is_other, F.col("frame_index"))).alias("first_other"),
     )
-    before = F.lag("last").over(Window.partitionBy("connection").orderBy("second"))
+    before = F.lag("last").over(Window.partitionBy(*key).orderBy("second"))
     pause = F.col("first") - before
     paused = seconds.withColumn("pause", F.when(pause >= PAUSE_US, pause))
-    return paused.groupBy("connection").agg(
+    return paused.groupBy(*key).agg(
         F.min("client_id").alias("client_id"),
         F.min("first").alias("first_frame_us"),
         F.max("last").alias("last_frame_us"),
@@ -186,7 +189,8 @@ def _handshakes(tables: AnalysisTables) -> DataFrame:
     """Where each connection has SASL handshakes, which are few."""
     is_one = (F.col("direction") == "request") & (F.col("api_name") == HANDSHAKE)
     places = F.collect_list("frame_index").alias("handshakes")
-    return tables.frames.where(is_one).groupBy("connection").agg(places)
+    key = connection_key(tables.frames.columns)
+    return tables.frames.where(is_one).groupBy(*key).agg(places)
 
 
 def _busiest(known: DataFrame) -> DataFrame:

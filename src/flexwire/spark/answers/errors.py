@@ -20,6 +20,7 @@ from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.error_places import error_places
+from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
     }
     found = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
     about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
-    by_response = found.groupBy("connection", "frame_index", *about).agg(
-        F.count("*").alias("times")
-    )
+    by_response = found.groupBy(*frame_key(found.columns), *about).agg(F.count("*").alias("times"))
     each = by_response.groupBy(*about).agg(
         F.sum("times").alias("errors"), F.count("*").alias("responses")
     )
@@ -104,8 +103,8 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     whole = tables.message(message)
     if whole is None:
         return None
-    columns = ("connection", "frame_index", "client_id", "time")
-    table = tables.narrowed(message, columns_of(whole, message, columns))
+    key = frame_key(whole.columns)
+    table = tables.narrowed(message, columns_of(whole, message, (*key, "client_id", "time")))
     if table is None:
         return None
     body = body_of(table, message)
@@ -114,7 +113,8 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     found = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(
-        *columns[:3],
+        *key,
+        "client_id",
         (F.floor(F.unix_micros("time") / width) * width).alias("us"),
         F.lit(api_name).alias("api_name"),
         F.inline(found),

@@ -37,6 +37,7 @@ from flexwire.spark.conducts import (
     evidence_of,
 )
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.tables.keys import connection_key
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class AuditTables:
         nobody = F.lit(None).cast("string")
         principal = F.col("principal") if "principal" in is_kafka.columns else nobody
         return is_kafka.select(
-            "connection",
+            *connection_key(is_kafka.columns),
             F.regexp_replace("client", PORT, "").alias("address"),
             "broker",
             F.col("seen_from_start").alias("from_start"),
@@ -82,7 +83,7 @@ class AuditTables:
         if "principal" in said.columns:
             known = known.drop("principal")
         # Both tables have the addresses.
-        return said.drop("client", "broker").join(known, "connection")
+        return said.drop("client", "broker").join(known, [*connection_key(said.columns)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class TableEvidence:
 
     def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
         """Which groups and topics these clients named, from the tables of their requests."""
-        connections = self.sent.select("connection", *KEY).distinct()
+        connections = self.sent.select(*connection_key(self.sent.columns), *KEY).distinct()
         return gather_touched(self.tables.message, self.messages, connections, parties)
 
 
@@ -144,7 +145,8 @@ def _offers(tables: AuditTables) -> DataFrame | None:
         return None
     # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
     told = responses.where("body.error_code = 0")
-    told = told.join(tables.known_connections().select("connection", "broker"), "connection")
+    key = connection_key(told.columns)
+    told = told.join(tables.known_connections().select(*key, "broker"), [*key])
     each = told.select("broker", F.explode("body.api_keys").alias("one"))
     return each.groupBy("broker", F.col("one.api_key").cast("int").alias("api_key")).agg(
         F.max("one.min_version").cast("int").alias("lowest"),
@@ -154,8 +156,9 @@ def _offers(tables: AuditTables) -> DataFrame | None:
 
 def _sent(tables: AuditTables) -> DataFrame:
     """How often each client sent each version on each connection, and how often it was answered."""
-    of_connection = ("connection", "broker", "from_start", "closed_by_broker")
     requests = tables.requests()
+    key = connection_key(requests.columns)
+    of_connection = (*key, "broker", "from_start", "closed_by_broker")
     return requests.groupBy(*of_connection, *_SENT).agg(
         F.count("*").alias("requests"),
         F.unix_micros(F.min("time")).alias("first_us"),
@@ -169,7 +172,8 @@ def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
     # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
     is_asking = (F.col("api_key") == API_VERSIONS) | F.col(SOFTWARE[0]).isNotNull()
     asks = F.max(is_asking).alias("asked")
-    sent = sent.join(sent.groupBy("connection").agg(asks), "connection")
+    key = connection_key(sent.columns)
+    sent = sent.join(sent.groupBy(*key).agg(asks), [*key])
     sent = sent.withColumn("closed", _closed())
     if offers is None:
         nothing = F.lit(None).cast("int")
@@ -193,7 +197,7 @@ def _closed() -> Column:
 
 def _clients(sent: DataFrame, tables: AuditTables) -> DataFrame:
     """What is known of each client besides its requests."""
-    each = sent.select(*KEY, "connection", "from_start").distinct()
+    each = sent.select(*KEY, *connection_key(sent.columns), "from_start").distinct()
     mechanisms = F.collect_set("body.mechanism")
     each = _joined(each, tables.message(MECHANISMS_MESSAGE), mechanisms, "mechanisms")
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id") >= 0
@@ -241,4 +245,5 @@ def _joined(rows: DataFrame, table: DataFrame | None, told: Column, name: str) -
     if table is None:
         kind = "boolean" if name == "is_replica" else "array<string>"
         return rows.withColumn(name, F.lit(None).cast(kind))
-    return rows.join(table.groupBy("connection").agg(told.alias(name)), "connection", "left")
+    key = connection_key(table.columns)
+    return rows.join(table.groupBy(*key).agg(told.alias(name)), [*key], "left")

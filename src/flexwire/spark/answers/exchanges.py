@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.tables.keys import connection_key, frame_key
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,14 +33,15 @@ class Wanted:
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
     """The requests of an API that were answered, with their responses; None where there are none.
 
-    A row has ``connection``, ``client_id``, ``asked`` and ``answered`` (when), and the bodies as
-    ``request`` and ``response``.
+    A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
+    the bodies as ``request`` and ``response``.
     """
     return exchanges_of(tables, [Wanted(api_name, F.col("body"), F.col("body"))])
 
 
 def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame | None:
     """The same of several APIs, each table read once; what is wanted of them has the same types."""
+    connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for one in wanted:
         request = tables.message(f"{one.api_name}Request")
@@ -53,14 +56,14 @@ def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame 
         requests.append(
             request.select(
                 F.lit(one.api_name).alias("api_name"),
-                "connection",
+                *connection,
                 "correlation_id",
                 F.col("time").alias("asked"),
                 "client_id",
                 one.asked.alias("request"),
             )
         )
-        responses.append(response.select("connection", "frame_index", one.told.alias("response")))
+        responses.append(response.select(*frame, one.told.alias("response")))
     if not names:
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
@@ -68,14 +71,13 @@ def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame 
     # A correlation id may come again on a connection; at that moment it does not.
     pairs = frames.select(
         "api_name",
-        "connection",
-        "frame_index",
+        *frame,
         "correlation_id",
         F.timestamp_micros(F.unix_micros("time") - F.col("latency_us")).alias("asked"),
         F.col("time").alias("answered"),
     )
     answers = reduce(DataFrame.unionByName, responses)
-    found = answers.join(pairs, ["connection", "frame_index"])
+    found = answers.join(pairs, [*frame])
     asked = reduce(DataFrame.unionByName, requests)
-    found = found.join(asked, ["api_name", "connection", "correlation_id", "asked"])
-    return found.select("connection", "client_id", "asked", "answered", "request", "response")
+    found = found.join(asked, ["api_name", *connection, "correlation_id", "asked"])
+    return found.select(*connection, "client_id", "asked", "answered", "request", "response")

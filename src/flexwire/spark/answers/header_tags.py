@@ -16,6 +16,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.spec import MessageType
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.tagged_fields import software
+from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -61,21 +62,20 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
     # A connection without tags costs no more than a count.
+    key = connection_key(tables.frames.columns)
     frames = tables.frames.where(F.col("header_version") >= fits).select(
-        "connection",
+        *key,
         F.when(is_request, "client").otherwise("broker").alias("sender"),
         "client_id",
         "api_name",
         "time",
         F.col("header_unknown_tagged_fields").alias("tags"),
     )
-    connections = frames.groupBy("connection", "sender", "client_id").agg(
-        F.count("*").alias("each")
-    )
+    connections = frames.groupBy(*key, "sender", "client_id").agg(F.count("*").alias("each"))
     told = software(tables.frames)
-    by_client = connections.join(told, "connection", "left").groupBy(*_WHOSE)
+    by_client = connections.join(told, [*key], "left").groupBy(*_WHOSE)
     every = by_client.agg(F.sum("each").alias("all_messages"))
-    tagged = frames.where(F.size("tags") > 0).join(told, "connection", "left")
+    tagged = frames.where(F.size("tags") > 0).join(told, [*key], "left")
     each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
     found = each.groupBy("tag", *_WHOSE).agg(

@@ -17,6 +17,7 @@ from flexwire.records.conventions.utf8 import CONTROL, Utf8
 from flexwire.records.typed import Typed, ValueType
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.topic_names import is_grown, with_topic_names
 from flexwire.tables.header_sums import ADDED, READ, SUMS, add_up
 from flexwire.tables.schema import Column
 
@@ -80,6 +81,10 @@ def headers(tables: AnalysisTables) -> DataFrame:
     does not know records that did not read, nor control records.
     """
     added = tables.of_records(READ, add_up, ADDED)
+    if is_grown(tables):
+        unnamed = added.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
+        named = with_topic_names(unnamed, tables)
+        added = named.withColumn("topic", F.coalesce("topic", "topic_id")).drop("topic_id")
     found = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
     key_bytes = F.octet_length("header").cast("bigint") * F.col("headers")
     found = found.withColumns(

@@ -13,9 +13,13 @@ from pyspark.sql.window import Window
 from flexwire.arguments import to_int
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.facts import least_of
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.carried import ANSWERED_WITH, record_bytes_of
+from flexwire.spark.answers.carried import record_bytes_of
 from flexwire.spark.answers.clients import address
+from flexwire.spark.answers.throttles import throttled_waits, throttles
+from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.record_places import CARRYING_RESPONSES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -38,21 +42,32 @@ COLUMNS: Final = (
     ),
     Column("responses", pa.int64(), "how many responses"),
     Column("p50_us", pa.int64(), "half of them took no longer, in microseconds"),
-    Column("p90_us", pa.int64(), "90 in a hundred took no longer"),
-    Column("p99_us", pa.int64(), "99 in a hundred took no longer"),
+    *(
+        Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
+               f"of fewer than {least_of(percent)} responses: it would be the slowest")
+        for percent in (90, 99)
+    ),
     Column("max_us", pa.int64(), "the slowest one"),
     Column("slowest_connection", pa.string(), "the connection of the slowest"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there"),
     Column("slowest_time", MOMENT, "when its response was captured"),
+    Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
+           "throttled the client on their connection"),
+    Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
+           "here includes"),
+    Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
+           "came; their latency includes the wait for that response"),
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
     *COLUMNS[:5],
     Column("rank", pa.int32(), "1 for the slowest of its row in `latency`"),
-    Column("latency_us", pa.int64(), "how long it took, in microseconds"),
+    Column("latency_us", pa.int64(), "how long it took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
     Column("frame_index", pa.int64(), "the response's frame_index there"),
     Column("time", MOMENT, "when its response was captured"),
-)
+    Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
+           "throttled the client; 0 where it did not"),
+)  # fmt: skip
 
 _BY: Final = tuple(one.name for one in COLUMNS[:5])
 
@@ -60,30 +75,47 @@ _BY: Final = tuple(one.name for one in COLUMNS[:5])
 def latency(tables: AnalysisTables) -> DataFrame:
     """How long requests took, a row for each API, broker and client.
 
-    It is from the request's last byte to the response's, where the capture was made. Percentiles
-    are latencies that were seen; the rank of each is off by at most one in `ACCURACY`, and count
-    and most are exact. Requests for records that a broker held for all of their max wait, because
-    there were not enough, are in rows of their own (``waited``). It does not know of others how
-    long the broker held them on purpose: a fetch that got its records late, a JoinGroup that
-    waits for other members, a Produce that waits for replicas.
+    A latency is from the request's last byte to the response's, where the capture was made.
+    Percentiles are latencies that were seen. The rank of each is off by at most one in `ACCURACY`;
+    count and maximum are exact. A percentile that would be the slowest response is null.
+
+    Requests for records that a broker held for all of their max wait, because there were not
+    enough records, have rows of their own (``waited``). The answer does not know how long a broker
+    held other requests on purpose: a fetch that got its records late, a JoinGroup that waits for
+    other members, a Produce that waits for replicas.
+
+    A broker that throttles a client responds at once, and then reads nothing from the connection
+    for the time that it said. A request that comes in that time waits. Its latency is told without
+    this wait, which is in ``throttled_us``.
     """
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
     percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
     each = _responses(tables).groupBy(*_BY)
     found = each.agg(
-        F.count("*").alias("responses"), percentiles.alias("at"), slowest.alias("slowest")
+        F.count("*").alias("responses"),
+        percentiles.alias("at"),
+        slowest.alias("slowest"),
+        F.count_if(F.col("throttled_us") > 0).alias("throttled"),
+        F.sum("throttled_us").alias("throttled_us"),
+        F.count_if("is_pipelined").alias("pipelined"),
     )
     return found.select(
         *_BY,
         "responses",
+        F.col("at")[0].alias("p50_us"),
         *(
-            F.col("at")[place].alias(name)
-            for place, name in enumerate(("p50_us", "p90_us", "p99_us"))
+            F.when(F.col("responses") >= least_of(percent), F.col("at")[place + 1]).alias(
+                f"p{percent}_us"
+            )
+            for place, percent in enumerate((90, 99))
         ),
         F.col("slowest.latency_us").alias("max_us"),
         F.col("slowest.connection").alias("slowest_connection"),
         F.col("slowest.frame_index").alias("slowest_frame_index"),
         F.col("slowest.time").alias("slowest_time"),
+        "throttled",
+        "throttled_us",
+        "pipelined",
     )
 
 
@@ -97,15 +129,19 @@ def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """The responses whose requests are known, with `_BY`."""
+    """The responses whose requests are known, with `_BY`, and how long the requests waited."""
+    key = frame_key(tables.frames.columns)
     told = tables.frames.where(
         "direction = 'response' and latency_us is not null and api_name is not null"
     )
+    # A correlation id may come again on a connection; at that moment it does not.
+    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
     told = told.select(
-        "api_name", "broker", "client_id", "client", "message",
-        "latency_us", "connection", "frame_index", "time", "correlation_id",
+        *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
+        "correlation_id", asked.alias("asked"),
     )  # fmt: skip
-    waiting = [one for one in ANSWERED_WITH if tables.message(one) is not None]
+    told = _without_throttling(told, tables)
+    waiting = [one for one in CARRYING_RESPONSES if tables.message(one) is not None]
     parts = [
         told.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
         *(_fetches(told.where(F.col("message") == one), tables, one) for one in waiting),
@@ -114,27 +150,38 @@ def _responses(tables: AnalysisTables) -> DataFrame:
     return every.withColumn("address", address(F.col("client")))
 
 
+def _without_throttling(told: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """The responses with ``throttled_us``, which their ``latency_us`` leaves out."""
+    throttled = throttles(tables)
+    nothing = F.lit(0).cast("bigint")
+    if throttled is None:
+        return told.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
+    waits = throttled_waits(tables, throttled).drop("cause")
+    found = told.join(waits, [*frame_key(told.columns)], "left")
+    throttled_us = F.coalesce("throttled_us", nothing)
+    return found.withColumns(
+        {"throttled_us": throttled_us, "latency_us": F.col("latency_us") - throttled_us}
+    )
+
+
 def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
     """The responses of an API that carries records, and whether the broker waited all of it."""
     requests = tables.message(message.removesuffix("Response") + "Request")
     responses = tables.message(message)
     if requests is None or responses is None:
         return told.withColumn("waited", F.lit(col=False))
+    connection, key = connection_key(told.columns), frame_key(told.columns)
     asked = requests.select(
-        "connection",
+        *connection,
         "correlation_id",
         F.col("time").alias("asked"),
         F.col(f"body.{MAX_WAIT}").cast("bigint").alias("max_wait_ms"),
         F.col(f"body.{MIN_BYTES}").alias("min_bytes"),
     )
     got = record_bytes_of(message, responses).alias("record_bytes")
-    answers = responses.select("connection", "frame_index", got)
-    # A correlation id may come again on a connection; at that moment it does not.
-    moment = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
-    joined = told.withColumn("asked", moment).join(
-        asked, ["connection", "correlation_id", "asked"], "left"
-    )
-    joined = joined.join(answers, ["connection", "frame_index"], "left")
+    answers = responses.select(*key, got)
+    joined = told.join(asked, [*connection, "correlation_id", "asked"], "left")
+    joined = joined.join(answers, [*key], "left")
     waited = (F.col("latency_us") >= F.col("max_wait_ms") * 1000) & (
         F.col("record_bytes") < F.col("min_bytes")
     )
@@ -145,8 +192,9 @@ def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame
 ANSWER: Final = Answer(
     "latency",
     question="Which requests are slow, and whose?",
-    meaning="From the request's last byte to the response's, where the capture was made; fetches "
-    "that waited for records as they were told to are in rows of their own.",
+    meaning="From the request's last byte to the response's, where the capture was made. Fetches "
+    "that waited for records as they were told to have rows of their own. Time in which a request "
+    "waited because its client was throttled is left out.",
     advice="Compare brokers for the same API and client; look up the slowest response by its "
     "connection and frame in the table of frames.",
     row="an API, broker and client",
@@ -164,7 +212,9 @@ ANSWER: Final = Answer(
         ShownColumn("max_us", "Slowest", "us"),
         ShownColumn("slowest_connection", "Its connection"),
         ShownColumn("slowest_frame_index", "Its frame", "count"),
+        ShownColumn("throttled", "Throttled", "count"),
+        ShownColumn("throttled_us", "Waited for that", "us"),
     ),
     ask=latency,
-    picture=Picture("Where 99 in a hundred responses are in time", "p99_us"),
+    picture=Picture("The slowest response", "max_us"),
 )

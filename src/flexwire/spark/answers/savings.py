@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.attributes import Compression
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
@@ -49,6 +50,9 @@ COLUMNS = (
     Column("producer_batch_size", _LONG, "the batch.size of a Java producer whose batches hold "
            "about as many records: it bounds the bytes that a batch is estimated to have after "
            "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN),
+    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1"),
+    Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
+           "in its best way; the same in each row"),
 )  # fmt: skip
 # What a Java producer adds to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
@@ -60,13 +64,17 @@ def savings(tables: AnalysisTables) -> DataFrame:
 
     The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
     topics only. The time that a codec takes is not measured, nor what a producer could not collect
-    into such a batch within its linger.ms.
+    into such a batch within its linger.ms. Internal topics have no row: brokers write them, and no
+    producer's setting changes how.
     """
     logs = tables.logs
     if logs is None:
         return no_rows(tables.frames, COLUMNS)
+    is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
     batches = (
-        logs.batches.where("not is_control").groupBy("topic").agg(F.sum("size").alias("bytes"))
+        logs.batches.where(~F.col("is_control") & is_own)
+        .groupBy("topic")
+        .agg(F.sum("size").alias("bytes"))
     )
     sums = ("sampled_bytes", "sampled_records", "written_bytes", "written_batches")
     ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
@@ -80,6 +88,14 @@ def savings(tables: AnalysisTables) -> DataFrame:
             "saved_share": 1 - F.col("estimated_bytes") / F.col("bytes"),
             "sampled_share": F.col("sampled_bytes") / F.col("bytes"),
             "producer_batch_size": _producer_batch_size(),
+        }
+    )
+    best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
+    found = found.withColumns(
+        {
+            "advice": F.when(F.col("rank") == 1, _advice()),
+            # No topic is null: Spark warns of a window without a key.
+            "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
     return found.select(*(one.name for one in COLUMNS))
@@ -101,11 +117,29 @@ def _producer_batch_size() -> SparkColumn:
     return F.ceil(HEADER_SIZE + before * ratio + record).cast("bigint")
 
 
+def _advice() -> SparkColumn:
+    """Say of a topic's best way what it is and what it saves; that of most may be none."""
+    level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
+    kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
+    saved = F.col("saved_bytes") / F.lit(1e6)
+    percent = F.format_number(F.col("saved_share") * 100, 1)
+    way = F.concat(
+        F.lit("write "), F.col("topic"), F.lit(" with "), F.col("compression"),
+        F.coalesce(level, F.lit("")), F.lit(" in batches of up to "), kibibytes,
+        F.lit(" KiB of records: saves "), F.format_number(saved, 3), F.lit(" MB ("),
+        percent, F.lit(" %)"),
+    )  # fmt: skip
+    leave = F.concat(
+        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves")
+    )
+    return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
+
+
 ANSWER = Answer(
     "savings",
     "What would another codec or batch size save?",
-    "A row a topic and way of writing it, from a sample that was really written so; each topic's "
-    "best way comes first.",
+    "A row for each topic and way of writing it, from a sample that was really written so. Each "
+    "topic's best way comes first and says what to do. Internal topics are left out.",
     "In the producers of a topic that would save much, set compression.type, its level and "
     "batch.size, which is producer_batch_size here, and linger.ms so that batches fill. Watch "
     "their processors: the time that a codec takes was not measured.",
@@ -123,6 +157,8 @@ ANSWER = Answer(
         ShownColumn("saved_bytes", "Saved", "bytes"),
         ShownColumn("saved_share", "Saved", "share"),
         ShownColumn("sampled_share", "Sample", "share"),
+        ShownColumn("total_saved_bytes", "All topics", "bytes"),
+        ShownColumn("advice", "What to do"),
     ),
     savings,
     Picture("What the best ways would save", "saved_bytes"),

@@ -15,6 +15,7 @@ from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
+from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import Column
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _FIELD: Final = ("path", "tag", "name")
 _BODIES: Final = "tagged_fields"
-_READ: Final = ("direction", "connection", "client_id", "size", "body_version", _BODIES)
+_READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"'),
@@ -62,12 +63,13 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     messages; it does not know messages that do not decode.
     """
     frames = tables.frames.where("outcome = 'decoded' or outcome = 'lenient'")
+    key = connection_key(frames.columns)
     told = [_in_headers(frames)]
-    with_uses = tables.of_messages(_READ, _with_uses, _uses_schema())
+    with_uses = tables.of_messages((*key, *_READ), _with_uses, _uses_schema(key))
     if with_uses is not None:
         told.append(_in_bodies(with_uses))
     known = software(tables.frames)
-    uses = reduce(DataFrame.unionByName, told).join(known, "connection", "left")
+    uses = reduce(DataFrame.unionByName, told).join(known, [*key], "left")
     found = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
         F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
         F.count("*").alias("messages"),
@@ -97,10 +99,11 @@ def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
             yield some.append_column("message", pa.repeat(message, some.num_rows))
 
 
-def _uses_schema() -> pa.Schema:
+def _uses_schema(key: tuple[str, ...]) -> pa.Schema:
     # All tables of messages have these columns.
     table = table_schema(next(iter(catalog().names())))
-    return pa.schema([*map(table.field, _READ), ("message", pa.string())])
+    names = [(name, pa.string()) for name in key]
+    return pa.schema([*names, *map(table.field, _READ), ("message", pa.string())])
 
 
 def _in_bodies(table: DataFrame) -> DataFrame:
@@ -128,7 +131,7 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
         "message",
         F.lit(is_header).alias("is_header"),
         F.when(is_request, "client").otherwise("broker").alias("sender"),
-        "connection",
+        *connection_key(rows.columns),
         "client_id",
         "size",
         F.col(version).alias("version"),
@@ -139,14 +142,16 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
 def software(frames: DataFrame) -> DataFrame:
     """What software the client of each connection is."""
     told = frames.where("client_software_name is not null")
-    found = told.groupBy("connection").agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
-    return F.broadcast(found.select("connection", "one.*"))
+    key = connection_key(frames.columns)
+    found = told.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
+    return F.broadcast(found.select(*key, "one.*"))
 
 
 def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
     """How many messages there are of each name and software."""
-    each = frames.groupBy("connection", "message").agg(F.count("*").alias("each"))
-    each = each.join(known, "connection", "left")
+    key = connection_key(frames.columns)
+    each = frames.groupBy(*key, "message").agg(F.count("*").alias("each"))
+    each = each.join(known, [*key], "left")
     counted = each.groupBy("message", *_SOFTWARE).agg(F.sum("each").alias("messages"))
     return counted.select(*(F.col(one).alias(f"all_{one}") for one in counted.columns))
 

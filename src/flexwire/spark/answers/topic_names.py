@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.record_places import KNOWN_TOPICS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ def known_name(topic_id: Column) -> Column:
     for one, name in KNOWN_TOPICS.items():
         found = F.when(topic_id == one, name).otherwise(found)
     return found
+
+
+def is_grown(tables: AnalysisTables) -> bool:
+    """Return whether the tables hold several analyses, of which one may know a name for another.
+
+    An analysis fills in the names of the table of records by its own Metadata responses.
+    """
+    return ANALYSIS in tables.records.columns
 
 
 def with_topic_names(

@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from flexwire.spark.conducts import KEY, SHOWN, Touched, key_of
 from flexwire.tables.entities import entity_paths
+from flexwire.tables.keys import connection_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -46,8 +47,9 @@ def gather_touched(
     ).alias("wanted")
     same = [connections[name].eqNullSafe(F.col(f"wanted.{name}")) for name in KEY]
     theirs = connections.join(F.broadcast(wanted), same, "left_semi")
+    key = connection_key(connections.columns)
     # The few connections of those who are accused come to the rows, and not the other way about.
-    rows = reduce(DataFrame.unionByName, named).join(F.broadcast(theirs), "connection")
+    rows = reduce(DataFrame.unionByName, named).join(F.broadcast(theirs), [*key])
     names = rows.select(*KEY, F.inline("named")).where("name is not null")
     counted = names.groupBy(*KEY, "kind").agg(
         F.slice(F.array_sort(F.collect_set("name")), 1, SHOWN).alias("names"),
@@ -75,7 +77,7 @@ def _named(table_of: Tables, message: str) -> DataFrame | None:
         return None
     nothing = F.array().cast(_NAMES)
     every = F.concat(*[F.coalesce(one, nothing) for one in some])
-    return table.select("connection", every.alias("named"))
+    return table.select(*connection_key(table.columns), every.alias("named"))
 
 
 def _of_kind(values: Column, kind: str) -> Column:

@@ -18,7 +18,7 @@ from flexwire.report.facts import (
 )
 from flexwire.spark.sums.frames import CLIENT
 from flexwire.spark.sums.latencies import BUCKETS, edges
-from flexwire.spark.sums.traffic import name_of
+from flexwire.spark.sums.traffic import may_wait, name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -91,6 +91,7 @@ def _api(row: Row, histogram: dict[int, int]) -> ApiFacts:
         failures=row.failures,
         versions=tuple(sorted(row.versions)),
         latency=_latency(row, histogram) if row.pairs else None,
+        may_wait=may_wait(row.api_key),
     )
 
 

@@ -23,7 +23,6 @@ from flexwire.report.facts import (
 )
 from flexwire.spark.by_objects.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.by_objects.connections import gather_connections, kafka_only
-from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.spark.by_objects.record_facts import (
     gather_record_headers,
     gather_topics,
@@ -37,6 +36,7 @@ from flexwire.spark.sums.frames import CLIENT
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS
 from flexwire.spark.sums.timeline import bucket_us
 from flexwire.tables.frames import LENIENT
+from flexwire.tables.keys import FRAME_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

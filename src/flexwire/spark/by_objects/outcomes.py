@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.columns.turns_outcomes import FAILED
-from flexwire.spark.by_objects.pairs import FRAME_KEY
 from flexwire.tables.frames import DECODED, LENIENT, OF_BODY
+from flexwire.tables.keys import FRAME_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

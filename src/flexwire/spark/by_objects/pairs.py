@@ -14,11 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.columns.turns_outcomes import NOT_KAFKA, UNPAIRED, UNPAIRED_REASON
 from flexwire.spark.by_objects.connections import judged_frames
 from flexwire.spark.by_objects.frames import FRAME
+from flexwire.tables.keys import FRAME_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FRAME_KEY = ("connection", "direction", "frame_index")
 _PAIR = ("connection", "pair")
 # What a response has from its request.
 _GIVEN = ("api_key", "api_version", "client_id")

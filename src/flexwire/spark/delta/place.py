@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from flexwire.schema.catalog import catalog
 from flexwire.tables import schema
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.reading import MESSAGES, RUNS
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ANALYSIS: Final = "analysis"
 TABLES: Final = "tables"
 ALWAYS: Final = tuple(one.place for one in schema.TABLES if "<" not in one.place)
 """Tables that every analysis has, whatever it found."""

@@ -11,9 +11,10 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ALWAYS, ANALYSIS, TABLES, split, with_logs
+from flexwire.spark.delta.place import ALWAYS, TABLES, split, with_logs
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.reading import LEDGER, RUNS, Output
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse
+from flexwire.tables.record_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -61,6 +62,7 @@ def api_facts(traffic: Iterable[Traffic], latencies: Mapping[int, Latency]) -> t
                 sorted({one.api_version for one in some if one.api_version is not None})
             ),
             latency=latencies.get(api_key),
+            may_wait=may_wait(api_key),
         )
         for api_key, some in _by(traffic, lambda one: one.api_key).items()
         if api_key is not None
@@ -102,6 +104,11 @@ def name_of(api_key: int) -> str | None:
         return api_name(api_key)
     except UnknownMessageError:
         return None
+
+
+def may_wait(api_key: int) -> bool:
+    """Return whether the broker may wait for records before it responds."""
+    return f"{name_of(api_key)}Response" in CARRYING_RESPONSES
 
 
 def _by(traffic: Iterable[Traffic], key: Callable[[Traffic], _Key]) -> dict[_Key, list[Traffic]]:

@@ -1,0 +1,91 @@
+"""An answer as lines of text that fit a terminal, in the units of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.printable import printable
+from flexwire.report import units
+from flexwire.report.answers import cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flexwire.report.answer_facts import ShownColumn
+
+WIDTH: Final = 120
+"""The most characters of a line."""
+
+_GAP: Final = "  "
+# A longer text is cut, and further where the line is too long.
+_LONGEST: Final = 48
+_SHORTEST: Final = 12
+
+
+def lines(
+    columns: Sequence[ShownColumn], rows: Sequence[Sequence[Any]]
+) -> tuple[list[str], list[str]]:
+    """Return a line of headings and one for each row; and the headings that found no room.
+
+    Values are as the facts have them (`AnswerFacts.shown`). No line is longer than `WIDTH`: texts
+    are cut first, then columns are left out from the last on. Columns that say what a row is about
+    are left out last.
+    """
+    cells = [
+        [printable(cell(row[place], one.kind).text) for row in rows]
+        for place, one in enumerate(columns)
+    ]
+    cells = [[one.heading, *values] for one, values in zip(columns, cells, strict=True)]
+    kept = [*range(len(columns))]
+    while _least(cells, columns, kept) > WIDTH and len(kept) > 1:
+        others = [place for place in kept if not columns[place].is_about]
+        kept.remove((others or kept)[-1])
+    widths = _widths(cells, columns, kept)
+    told = [
+        _GAP.join(
+            _set(cells[place][line], width, columns[place])
+            for place, width in zip(kept, widths, strict=True)
+        ).rstrip()
+        for line in range(len(rows) + 1)
+    ]
+    return told, [one.heading for place, one in enumerate(columns) if place not in kept]
+
+
+def _is_text(column: ShownColumn) -> bool:
+    return column.kind == "text"
+
+
+def _widest(values: Sequence[str]) -> int:
+    return min(_LONGEST, max(map(len, values)))
+
+
+def _least(
+    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], kept: Sequence[int]
+) -> int:
+    """Return how long the lines are at least, of these columns."""
+    widths = [_narrowest(cells[place], columns[place]) for place in kept]
+    return sum(widths) + len(_GAP) * (len(kept) - 1)
+
+
+def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
+    """Return how narrow a column may become: only texts are cut, and no heading is."""
+    widest = _widest(values)
+    return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
+
+
+def _widths(
+    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], kept: Sequence[int]
+) -> list[int]:
+    """Return how wide each column is: the widest texts give up room until the line fits."""
+    widths = [_widest(cells[place]) for place in kept]
+    least = [_narrowest(cells[place], columns[place]) for place in kept]
+    room = WIDTH - len(_GAP) * (len(kept) - 1)
+    while sum(widths) > room:
+        wider = [at for at, width in enumerate(widths) if width > least[at]]
+        widths[max(wider, key=lambda at: widths[at])] -= 1
+    return widths
+
+
+def _set(text: str, width: int, column: ShownColumn) -> str:
+    told = text if len(text) <= width else f"{text[: width - 1]}{units.ELLIPSIS}"
+    return told.ljust(width) if _is_text(column) else told.rjust(width)

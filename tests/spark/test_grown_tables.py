@@ -1,0 +1,247 @@
+"""Answers over tables that grow: several analyses say what one says, and what a cut costs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, audit
+from flexwire.spark.answers.boundaries import boundary_notes
+from flexwire.spark.answers.chargeback import chargeback
+from flexwire.spark.answers.latency import latency
+from flexwire.spark.answers.reading import open_tables
+from tests.capture.made_logs import MadeSegment, plain, write_log
+from tests.protocol.test_telemetry import pushed
+from tests.spark.test_inside_captures import COMMITS, fetched, share
+from tests.spark.traffic import (
+    START_US,
+    TOPIC_ID,
+    Traffic,
+    made,
+    nested,
+    record_batch,
+    request,
+    response,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.answers.reading import AnalysisTables
+
+pytestmark = pytest.mark.spark
+
+MINUTE_US = 60_000_000
+OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
+"""All answers that are functions of tables: those of internal topics are of logs alone."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The same captures and logs, analyzed at once and one after the other."""
+
+    whole: AnalysisTables
+    grown: AnalysisTables
+    out: Path
+    alone: Path
+
+
+def capture(directory: Path, part: int) -> Path:
+    """A capture of whole connections: the same ends, correlation ids and clients each time."""
+    traffic = Traffic(directory)
+    traffic.now_us = START_US + part * 10 * MINUTE_US
+    one, other = traffic.connect(), traffic.connect(("10.0.0.9", 50001))
+    software = made(
+        "ApiVersionsRequest", client_software_name="kafka", client_software_version=f"3.{part}"
+    )
+    key = nested("ApiVersionsResponse", "ApiVersion", api_key=0, min_version=3, max_version=8)
+    for connection in (one, other):
+        traffic.exchange(connection, software, made("ApiVersionsResponse", api_keys=[key]), 3, 1)
+    if part == 0:
+        # Of the other analyses none is told the name.
+        share(traffic, one)
+    produced(traffic, one)
+    joined(traffic, one)
+    traffic.send(other, "request", request(made("HeartbeatRequest"), 4, 2, tags={77: b"trace"}))
+    failed = made("HeartbeatResponse", error_code=27)
+    traffic.send(other, "response", response(failed, 4, 2))
+    push = made("PushTelemetryRequest", client_instance_id=UUID(int=7), metrics=pushed())
+    traffic.exchange(other, push, made("PushTelemetryResponse"), 0, 3)
+    consumed(traffic, other)
+    for connection in (one, other):
+        connection.close(timestamp_us=traffic.now_us)
+    # What has no SYN, and what has no end, and is in no other capture.
+    traffic.close()
+    return directory
+
+
+def produced(traffic: Traffic, connection: Any) -> None:
+    """Two batches, of which the first is throttled, and so waits the second."""
+    for number in (1, 2):
+        batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"abcd")]))
+        data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
+        topic = nested(
+            "ProduceRequest", "TopicProduceData", topic_id=TOPIC_ID, partition_data=[data]
+        )
+        asked = made("ProduceRequest", acks=-1, topic_data=[topic])
+        traffic.send(connection, "request", request(asked, 13, number))
+        if number == 2:
+            traffic.now_us += 60_000
+        answer = made("ProduceResponse", throttle_time_ms=50 if number == 1 else 0)
+        traffic.send(connection, "response", response(answer, 13, number))
+
+
+def joined(traffic: Traffic, connection: Any) -> None:
+    """A member that joins a group for the first time, each time anew."""
+    member = f"m-{traffic.now_us}"
+    asked = made("JoinGroupRequest", group_id="g", protocol_type="consumer", session_timeout_ms=9)
+    generation = 1 + (traffic.now_us - START_US) // (10 * MINUTE_US)
+    own = nested("JoinGroupResponse", "JoinGroupResponseMember", member_id=member)
+    answer = made(
+        "JoinGroupResponse", generation_id=generation, leader=member, member_id=member,
+        members=[own], protocol_name="range",
+    )  # fmt: skip
+    traffic.exchange(connection, asked, answer, 3, 20)
+
+
+def consumed(traffic: Traffic, connection: Any) -> None:
+    """Fetches with a tagged field, one of an internal topic, and a commit after them."""
+    asked = made("FetchRequest", max_wait_ms=5, min_bytes=1, cluster_id="cluster")
+    traffic.exchange(connection, asked, fetched([(b"k", b"v")], topic_id=TOPIC_ID), 15, 4)
+    empty = made("FetchResponse")
+    traffic.send(connection, "request", request(asked, 15, 5))
+    traffic.now_us += 9_000
+    traffic.send(connection, "response", response(empty, 15, 5))
+    # A version that Kafka 4.0 does not read, of a client that names a topic.
+    old = nested("FetchRequest", "FetchTopic", topic="orders", partitions=[])
+    traffic.exchange(connection, made("FetchRequest", topics=[old]), made("FetchResponse"), 3, 8)
+    commits = fetched(COMMITS, topic="__consumer_offsets")
+    traffic.exchange(connection, made("FetchRequest"), commits, 12, 6)
+    partition = nested(
+        "OffsetCommitRequest", "OffsetCommitRequestPartition", partition_index=0, committed_offset=9
+    )
+    topic = nested(
+        "OffsetCommitRequest", "OffsetCommitRequestTopic", name="orders", partitions=[partition]
+    )
+    commit = made("OffsetCommitRequest", group_id="g", topics=[topic])
+    traffic.exchange(connection, commit, made("OffsetCommitResponse"), 8, 7)
+
+
+def logs(directory: Path, topic: str) -> Path:
+    """A log of one partition of a topic that no other part has."""
+    segment = MadeSegment(0)
+    for first in range(0, 500, 50):
+        segment.add(plain(first, 50, value=b"a value that is not too short" * 3))
+    write_log(directory / f"{topic}-0", [segment])
+    return directory
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    root = tmp_path_factory.mktemp("grown")
+    parts = [
+        [capture(root / f"c{part}", part), logs(root / f"l{part}", f"topic{part}")]
+        for part in range(2)
+    ]
+    alone, out = root / "alone", root / "out"
+    analyze([*parts[0], *parts[1]], alone, spark=spark, answers=[])
+    for part in parts:
+        analyze(part, out, spark=spark, answers=[], format="delta", append=True)
+    return Grown(open_tables(spark, alone), open_tables(spark, out), out, alone)
+
+
+@pytest.fixture(scope="module")
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> AnalysisTables:
+    """A connection whose files were analyzed one after the other."""
+    root = tmp_path_factory.mktemp("cut")
+    traffic = Traffic(root / "capture")
+    connection, silent = traffic.connect(), traffic.connect(("10.0.0.8", 1))
+    for number in range(9):
+        produced(traffic, connection)
+        asked = request(made("HeartbeatRequest"), 4, number)
+        traffic.send(connection, "request", asked)
+        if number in {3, 6}:
+            traffic.rotate()
+        traffic.send(connection, "response", response(made("HeartbeatResponse"), 4, number))
+    connection.close(timestamp_us=traffic.now_us)
+    silent.close(timestamp_us=traffic.now_us)
+    traffic.close()
+    files = sorted((root / "capture").glob("*.pcapng"))
+    assert len(files) == 3
+    for file in files:
+        analyze([file], root / "out", spark=spark, answers=[], format="delta", append=True)
+    return open_tables(spark, root / "out")
+
+
+@pytest.mark.parametrize("answer", OF_TRAFFIC, ids=lambda one: one.name)
+def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:
+    expected, found = (told(answer, one) for one in (tables.whole, tables.grown))
+    assert found == expected
+    # An answer without a row could not tell.
+    assert expected or answer.name == "boundaries"
+
+
+def told(answer: Answer, tables: AnalysisTables) -> list[str]:
+    """Rows as text. A connection of the same ends has a number where one analysis has several."""
+    rows = [row.asDict(recursive=True) for row in answer.ask(tables).collect()]
+    return sorted(re.sub(r"#\d+'", "'", repr(sorted(row.items()))) for row in rows)
+
+
+@pytest.mark.parametrize("which", ["whole", "grown", "cut"])
+def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
+    which: str, tables: Grown, cut: AnalysisTables
+) -> None:
+    given = cut if which == "cut" else getattr(tables, which)
+    charged = chargeback(given).select("sent_bytes", "received_bytes").groupBy().sum().collect()[0]
+    kafka = given.frames.where("outcome <> 'not Kafka'").groupBy("direction").agg(F.sum("size"))
+    assert dict(zip(("request", "response"), charged, strict=True)) == dict(kafka.collect())
+    # No part of it is less than nothing, and so nothing is taken twice.
+    assert chargeback(given).where("requests < 0 or sent_bytes < 0 or received_bytes < 0").isEmpty()
+
+
+def test_an_audit_of_grown_tables_is_that_of_one_analysis(
+    spark: SparkSession, tables: Grown
+) -> None:
+    expected, found = (
+        sorted(map(repr, audit(spark, out, ["4.0"]).collect()))
+        for out in (tables.alone, tables.out)
+    )
+    assert found == expected
+    assert any("topics=['orders']" in one for one in expected)
+
+
+def test_what_a_boundary_cost_is_counted(cut: AnalysisTables, tables: Grown) -> None:
+    [answer] = [one for one in ANSWERS if one.name == "boundaries"]
+    rows = [row.asDict() for row in answer.ordered(answer.ask(cut)).collect()]
+    said = ("connections", "unanswered_requests", "unpaired_responses", "early_bytes")
+    # Over the silent one nothing was sent.
+    assert [tuple(row[name] for name in said) for row in rows] == [(1, 1, 1, 0)] * 2
+    assert rows[1]["before"] == rows[0]["analysis"]
+    [note] = boundary_notes(cut)
+    assert note.startswith("2 connections go on from one analysis to the next. Cut there: 2 ")
+    assert boundary_notes(tables.grown) == boundary_notes(tables.whole) == ()
+    unpaired = cut.frames.where("outcome = 'unpaired'").count()
+    answered = sum(row.responses for row in latency(cut).collect())
+    assert (answered, unpaired) == (9 * 3 - 2, 2)
+
+
+def test_an_answer_says_what_was_cut(
+    cut: AnalysisTables, tables: Grown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for given, notes in ((cut, boundary_notes(cut)), (tables.grown, ())):
+        monkeypatch.setattr(again, "tables_of", lambda *_, given=given, **__: given)
+        [latencies] = again.answers_of(tables.out, ["latency"])
+        assert latencies.notes == notes
+
+
+def test_answers_of_logs_are_under_the_law_too() -> None:
+    assert {*LOG_ANSWERS} <= {*OF_TRAFFIC}

@@ -309,7 +309,7 @@ AUDIT = (
     Column("requests", _LONG, "the client's requests, of this version if there is one"),
     Column("first_time", MOMENT, "when the first of these was captured"),
     Column("last_time", MOMENT, "when the last of these was captured"),
-    Column("connections", _LONG, "the client's connections"),
+    Column("connections", _LONG, "the connections that count for the client: each counts once"),
     Column("apis", _LONG, "how many apis the client used"),
     Column(
         "offered", _STRING, "the versions that the captured broker offered", "where none was seen"

@@ -227,7 +227,8 @@ def owner_of(sent: list[dict[str, Any]]) -> str | None:
         name = (client_id is None, (client_id or "").encode())
         return -further, not client_id, -len(own), name
 
-    return min({one["client_id"] for one in sent}, key=weight)
+    client_ids: set[str | None] = {one["client_id"] for one in sent}
+    return min(client_ids, key=weight)
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:

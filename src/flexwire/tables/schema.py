@@ -328,6 +328,10 @@ AUDIT = (
     Column("topic_count", _LONG, "how many topics it named"),
     Column("remedy", _STRING, "what to do; empty where there is nothing to do"),
     Column("source", _STRING, "where this is said; empty where nobody else says it"),
+    Column(
+        "team", _STRING, "whose client it is, as the labels say",
+        "without labels, and where none is of this client",
+    ),
 )  # fmt: skip
 
 

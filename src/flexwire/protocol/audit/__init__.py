@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 from flexwire.protocol.audit.evidence import Asked, Conduct, Finding, Use
-from flexwire.protocol.audit.known import PINS, pinning_settings
+from flexwire.protocol.audit.known import (
+    LIBRARIES,
+    PINS,
+    Library,
+    libraries_are_about,
+    pinning_settings,
+)
 from flexwire.protocol.audit.releases import (
     audited_releases,
     fitting_releases,
@@ -21,6 +27,7 @@ from flexwire.protocol.audit.roles import OPENING_APIS, role_of
 from flexwire.protocol.audit.verdicts import judge
 
 __all__ = [
+    "LIBRARIES",
     "OPENING_APIS",
     "PINS",
     "VERDICTS",
@@ -28,12 +35,14 @@ __all__ = [
     "AuditVerdict",
     "Conduct",
     "Finding",
+    "Library",
     "Party",
     "Role",
     "Use",
     "audited_releases",
     "fitting_releases",
     "judge",
+    "libraries_are_about",
     "newest_version",
     "pinning_settings",
     "refusal",

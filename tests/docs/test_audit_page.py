@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from flexwire.protocol import api_name
 from flexwire.protocol.audit import PINS, VERDICTS
+from flexwire.protocol.audit.known import ABSENT, LIBRARIES
 from flexwire.report.audit_files import COLUMNS
 from flexwire.spark.conducts import SHOWN
 from tests.house.test_readme import blocks, check
@@ -41,3 +43,34 @@ def test_it_names_every_column_and_the_settings_that_pin() -> None:
     for pin in PINS:
         assert f"| {pin.client} |" in settings
         assert all(f"`{setting}`" in settings for setting in pin.setting.split(", "))
+
+
+def test_it_lists_what_clients_do_without_an_api() -> None:
+    rows = re.findall(
+        r"^\| (\w[\w, ]+) \| ([\w, -]+) \| (.+) \|$", section("Judging backwards"), re.MULTILINE
+    )
+    listed = {
+        (name, software): told.startswith("fails")
+        for names, clients, told in rows
+        if names != "API"
+        for name in names.split(", ")
+        for software in clients.split(", ")
+    }
+    names = {"apache-kafka-java": "Java", "kgo": "franz-go", "librdkafka": "librdkafka"}
+    known = {
+        (api_name(key), names[software] if software else "every client"): one.outcome == "fails"
+        for one in ABSENT
+        for key in one.api_keys
+        for software in (one.software or ("",))
+    }
+    assert listed == known
+
+
+def test_it_has_the_first_release_of_every_library() -> None:
+    rows = re.findall(
+        r"^\| (.+) \| (\S+) \| (.*) \|$",
+        section("The first releases that work on Kafka 4"),
+        re.MULTILINE,
+    )
+    known = [(one.library, one.works_from or "none", one.remedy or one.note) for one in LIBRARIES]
+    assert rows == [*known]

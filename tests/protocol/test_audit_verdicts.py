@@ -14,7 +14,7 @@ from flexwire.versions import Versions
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, LEADER_AND_ISR, JOIN_GROUP, API_VERSIONS = (
     0, 1, 2, 3, 4, 11, 18,
 )  # fmt: skip
-SHARE_FETCH = 78
+CONSUMER_HEARTBEAT, PUSH_TELEMETRY, SHARE_FETCH = 68, 72, 78
 NAMELESS = Party("billing", "10.0.0.9")
 ALL, OLD = Versions(0, 17), Versions(0, 3)
 
@@ -58,14 +58,20 @@ CASES = [
     (FETCH, 3, {}, (), "cannot say", "range not seen"),
     (FETCH, 3, UNSEEN, (), "cannot say", "range not seen"),
     (FETCH, 99, UNSEEN, (), "cannot say", "asking not seen"),
-    (999, 0, UNSEEN, (), "cannot say", "asking not seen"),
+    # The release lacks the API, and nobody knows what the client does then.
+    (999, 0, UNSEEN, (), "cannot say", "API missing"),
+    (999, 0, {}, (), "cannot say", "API missing"),
+    (999, 0, NEVER, (), "will break", "API missing"),
+    (SHARE_FETCH, 1, {}, (), "will break", "API missing"),
+    (SHARE_FETCH, 0, {}, (), "cannot say", "early access"),
     # What the release reads, and what a client that negotiates lowers.
     (FETCH, 4, NEVER, (), "nothing seen against it", ""),
     (FETCH, 4, {"closed": True, **NEVER}, (), "nothing seen against it", ""),
     (METADATA, 0, NEVER, (), "nothing seen against it", ""),
     (FETCH, 18, {"offered": Versions(4, 18)}, (), "nothing seen against it", ""),
     (FETCH, 18, ELSEWHERE, (), "nothing seen against it", ""),
-    (SHARE_FETCH, 1, {}, (), "nothing seen against it", ""),
+    (CONSUMER_HEARTBEAT, 1, {}, (), "nothing seen against it", ""),
+    (PUSH_TELEMETRY, 0, {}, (), "nothing seen against it", ""),
     (API_VERSIONS, 99, NEVER, (), "nothing seen against it", ""),
     (API_VERSIONS, 99, {"closed": True, **NEVER}, (), "nothing seen against it", ""),
 ]  # fmt: skip

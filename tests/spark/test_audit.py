@@ -167,8 +167,12 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
     traffic = Traffic(directory / "capture")
     _write(traffic)
     traffic.close()
-    out = directory / "out"
-    return Audited(spark, analyze([traffic.directory], out, spark=spark, releases=ASKED))
+    out, teams = directory / "out", directory / "teams.csv"
+    teams.write_text('client_id,team\npin?ed,"Plant, 1"\n"b*",Brokers\n')
+    analysis = analyze(
+        [traffic.directory], out, spark=spark, releases=ASKED, labels=teams, answers="none"
+    )
+    return Audited(spark, analysis)
 
 
 def test_a_client_that_negotiates_has_nothing_against_it(audited: Audited) -> None:
@@ -265,19 +269,30 @@ def test_table_csv_json_and_facts_say_the_same(audited: Audited) -> None:
     line = next(one for one in lines if one["client_id"] == "pinned")
     assert (pinned["topics"], line["topics"]) == (["orders"], "orders")
     assert line["first_time"] == pinned["first_time"].isoformat() + "+00:00"
+    teams = {(row["client_id"], row["team"]) for row in rows}
+    assert teams == {(line["client_id"], line["team"] or None) for line in lines}
+    assert teams == {(one["client_id"], one["team"]) for one in whole["findings"]}
+    assert {team for client_id, team in teams if client_id == "pinned"} == {"Plant, 1"}
+    assert {client_id for client_id, team in teams if team == "Brokers"} == {
+        "broken", "broker-2-fetcher-0",
+    }  # fmt: skip
+    assert "team Plant, 1" in analysis.report.read_text()
 
 
 def test_the_tables_answer_for_other_releases_too(audited: Audited) -> None:
     tables = audited.analysis.tables.root
-    found = audit(audited.session, tables, ["3.9"]).collect()
+    found = audit(audited.session, tables, ["3.9"], {"modern": "Web"}).collect()
     assert {row.release for row in found} == {"3.9.2"}
+    assert {(row.client_id, row.team) for row in found if row.team} == {("modern", "Web")}
     breaks = {row.client_id for row in found if row.verdict in {"broke", "will break"}}
     assert breaks == set()
 
 
 def test_spark_finds_in_the_tables_what_the_sums_of_their_rows_found(audited: Audited) -> None:
     tables = audited.analysis.tables
-    found = audit_tables(tables_to_audit(audited.session, tables), tables.message_names(), ASKED)
+    known = tables_to_audit(audited.session, tables)
+    labels = {"pin?ed": "Plant, 1", "b*": "Brokers"}
+    found = audit_tables(known, tables.message_names(), ASKED, labels=labels)
     assert found == audited.facts.audit
 
 
@@ -329,6 +344,7 @@ def test_the_report_says_who_breaks(audited: Audited) -> None:
     assert "Who breaks on Kafka 4.0.0 and 4.0.2?" in page
     assert "1 of 8 clients broke already: broken (Produce v2)." in page
     assert "3 of 8 clients will break: " in page
+    assert "4 of 8 clients: no problem seen (" in page
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:

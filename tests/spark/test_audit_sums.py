@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
 from flexwire.spark.conducts import SHOWN, Touched
 from flexwire.spark.sums import by_connection
@@ -129,35 +130,34 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     assert (merged._rows._spilled is not None and merged._rows._spilled.is_used) == spills
 
 
-def test_every_request_and_every_name_counts_once(captured: Captured) -> None:
+def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:
     """Beside a loop over plain rows that knows nothing of groups."""
-    frames = captured.table(FRAMES)
-    connections = captured.table(CONNECTIONS)
-    assert frames is not None
-    assert connections is not None
-    kafka = {one["connection"]: one for one in connections.to_pylist() if one["is_kafka"]}
-    sent = [
-        one
-        for one in frames.to_pylist()
-        if one["direction"] == "request"
-        and one["api_key"] is not None
-        and one["connection"] in kafka
-    ]
-    clients: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
+    kafka, sent = sent_on_kafka(captured)
     requests: defaultdict[tuple[Any, ...], int] = defaultdict(int)
-    for one in sent:
-        address, _, _ = kafka[one["connection"]]["client"].rpartition(":")
-        clients[one["client_id"], address].add(one["connection"])
-        requests[one["client_id"], address, one["api_key"], one["api_version"]] += 1
+    owned: Counter[tuple[Any, ...]] = Counter()
+    clients = clients_of(kafka, sent)
+    for connection, own in by_connection_of(sent).items():
+        address, owner = host(kafka[connection]), owner_of(own)
+        owned[owner, address] += 1
+        for one in own:
+            client_id = owner if only_opens(one["client_id"], own) else one["client_id"]
+            requests[client_id, address, one["api_key"], one["api_version"]] += 1
     found: defaultdict[tuple[Any, ...], int] = defaultdict(int)
-    sums = summed(captured)
-    for party, conduct in sums.evidence().conducts.items():
-        own = clients[party.client_id, party.address]
-        assert conduct.connections == len(own)
-        assert conduct.whole == all(kafka[name]["seen_from_start"] for name in own)
+    counted: Counter[tuple[Any, ...]] = Counter()
+    for party, conduct in summed(captured).evidence().conducts.items():
+        names = clients[party.client_id, party.address]
+        counted[party.client_id, party.address] += conduct.connections
+        assert conduct.whole == all(kafka[name]["seen_from_start"] for name in names)
         for use in conduct.uses:
             found[party.client_id, party.address, use.api_key, use.version] += use.requests
     assert found == requests
+    assert +counted == owned
+    # The law: every connection counts once.
+    assert counted.total() == len({one["connection"] for one in sent})
+
+
+def test_every_name_is_told_of_its_clients(captured: Captured) -> None:
+    clients = clients_of(*sent_on_kafka(captured))
     named: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
     for message in (one for one in captured.messages() if one.endswith("Request")):
         table = captured.table(f"{MESSAGES}/{message}")
@@ -167,6 +167,7 @@ def test_every_request_and_every_name_counts_once(captured: Captured) -> None:
                 for key, names in clients.items():
                     if row["connection"] in names:
                         named[*key, kind] |= set(at(row["body"], path))
+    sums = summed(captured)
     touched = sums.touched(everyone(sums))
     for client in clients:
         told = touched.get((*client, None), Touched())
@@ -174,6 +175,60 @@ def test_every_request_and_every_name_counts_once(captured: Captured) -> None:
         assert (told.group_count, told.topic_count) == (len(groups), len(topics))
         assert told.groups == tuple(sorted(groups)[:SHOWN])
         assert told.topics == tuple(sorted(topics)[:SHOWN])
+
+
+def sent_on_kafka(captured: Captured) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The connections that are Kafka by name, and the requests on them that say what they are."""
+    frames, connections = captured.table(FRAMES), captured.table(CONNECTIONS)
+    assert frames is not None
+    assert connections is not None
+    kafka = {one["connection"]: one for one in connections.to_pylist() if one["is_kafka"]}
+    requests = [one for one in frames.to_pylist() if one["direction"] == "request"]
+    said = [one for one in requests if one["api_key"] is not None and one["connection"] in kafka]
+    return kafka, said
+
+
+def host(connection: dict[str, Any]) -> str:
+    address, _, _ = connection["client"].rpartition(":")
+    return str(address)
+
+
+def clients_of(
+    kafka: dict[str, Any], sent: list[dict[str, Any]]
+) -> defaultdict[tuple[Any, ...], set[str]]:
+    """By client id and address the connections on which it sends."""
+    clients: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for connection, own in by_connection_of(sent).items():
+        for one in own:
+            client_id = owner_of(own) if only_opens(one["client_id"], own) else one["client_id"]
+            clients[client_id, host(kafka[connection])].add(connection)
+    return clients
+
+
+def by_connection_of(sent: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for one in sent:
+        found[one["connection"]].append(one)
+    return found
+
+
+def only_opens(client_id: str | None, sent: list[dict[str, Any]]) -> bool:
+    """Whether a client id has nothing on a connection but ApiVersions and SASL."""
+    keys = {one["api_key"] for one in sent if one["client_id"] == client_id}
+    return keys <= OPENING_APIS
+
+
+def owner_of(sent: list[dict[str, Any]]) -> str | None:
+    """The client id that a connection counts for."""
+
+    def weight(client_id: str | None) -> Any:
+        own = [one for one in sent if one["client_id"] == client_id]
+        further = sum(one["api_key"] not in OPENING_APIS for one in own)
+        name = (client_id is None, (client_id or "").encode())
+        return -further, not client_id, -len(own), name
+
+    client_ids: set[str | None] = {one["client_id"] for one in sent}
+    return min(client_ids, key=weight)
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:

@@ -10,9 +10,10 @@ from flexwire.errors import ArgumentError
 from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.chargeback import chargeback, read_labels
+from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.connections import connections
 from flexwire.spark.answers.errors import errors
+from flexwire.spark.answers.labels import read_labels
 from flexwire.spark.answers.latency import SLOWEST_COLUMNS, latency, slowest
 from flexwire.spark.batches import spark_schema
 from flexwire.tables.error_places import error_places

@@ -41,7 +41,7 @@ def request(
     version: int,
     correlation_id: int,
     *,
-    client_id: str = "tests",
+    client_id: str | None = "tests",
     tags: dict[int, bytes] | None = None,
 ) -> bytes:
     """The payload of a request's frame."""

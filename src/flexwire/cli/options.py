@@ -215,7 +215,8 @@ master_option = click.option(
 labels_option = click.option(
     "--labels",
     metavar="FILE",
-    help="A file that maps client ids to teams, for the answers that say whose traffic it is.",
+    help="A CSV with the header client_id,team. The audit of an analysis names the team of each "
+    "client, and so do answers that say whose traffic it is.",
 )
 
 

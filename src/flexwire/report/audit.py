@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from flexwire.parties import Party
-    from flexwire.report.audit_facts import Audit, AuditFinding, NewestShare, PinningSetting
+    from flexwire.report.audit_facts import Audit, AuditFinding, FirstRelease, PinningSetting
     from flexwire.report.facts import Facts, VersionUse
 
 NOTHING, NOT_JUDGED, DOCUMENTED = (
@@ -31,18 +31,19 @@ _SAID: dict[str, tuple[str, str]] = {
     "will break": ("will break", "will break"),
     "known to break": ("is known to break", "are known to break"),
     "cannot say": (
-        "uses what it refuses, and whether that breaks it cannot be said",
-        "use what it refuses, and whether that breaks them cannot be said",
+        "may break, and the capture does not show whether it does",
+        "may break, and the capture does not show whether they do",
     ),
     "will do nothing": (
         "sets what it accepts without effect",
         "set what it accepts without effect",
     ),
-    "documented as unsupported": (
-        "is documented as unsupported, which is a remark and not a verdict",
-        "are documented as unsupported, which is a remark and not a verdict",
-    ),
 }
+# Beside what a client counts for already.
+_REMARKED = (
+    "is documented as unsupported (a remark, not a verdict)",
+    "are documented as unsupported (a remark, not a verdict)",
+)
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
@@ -93,28 +94,39 @@ def _sentences(found: list[AuditFinding]) -> list[tuple[str, str]]:
     if not found:
         return [("cannot say", "No request was decoded, so nothing can be said.")]
     clients = {one.client for one in found if one.role == "client"}
+    of = units.plural(len(clients), "client")
+    # Each client counts once, by its gravest finding, so that the sentences add up.
+    gravest: dict[Party, str] = {}
+    for one in found:
+        gravest.setdefault(one.client, one.verdict)
     told: list[tuple[str, str]] = []
-    for verdict, (one_does, they_do) in _SAID.items():
-        hits = [one for one in found if one.verdict == verdict]
-        whose = {one.client for one in hits}
-        if whose:
-            does = one_does if len(whose) == 1 else they_do
-            of = units.plural(len(clients), "client")
-            told.append((verdict, f"{len(whose):,} of {of} {does}: {_named(hits)}."))
-    told += _about_the_rest(found, len(clients))
-    return told
+    for verdict, does in _SAID.items():
+        hits = [one for one in found if one.verdict == verdict == gravest[one.client]]
+        told += _told(verdict, hits, of, does)
+    remarks = [one for one in found if one.verdict == DOCUMENTED]
+    told += _told(DOCUMENTED, remarks, of, _REMARKED)
+    return told + _about_the_rest(found, of)
 
 
-def _about_the_rest(found: list[AuditFinding], clients: int) -> list[tuple[str, str]]:
+def _told(
+    verdict: str, hits: list[AuditFinding], of: str, does: tuple[str, str]
+) -> list[tuple[str, str]]:
+    whose = {one.client for one in hits}
+    if not whose:
+        return []
+    said = does[0] if len(whose) == 1 else does[1]
+    return [(verdict, f"{len(whose):,} of {of} {said}: {_named(hits)}.")]
+
+
+def _about_the_rest(found: list[AuditFinding], of: str) -> list[tuple[str, str]]:
     told = []
     free = {one.client: one for one in found if one.verdict == NOTHING}
     if free:
         first = min(one.first_time_us for one in free.values())
         last = max(one.last_time_us for one in free.values())
         connections = units.plural(sum(one.connections for one in free.values()), "connection")
-        of = units.plural(clients, "client")
-        said = f"Nothing was seen against {len(free):,} of {of}, on {connections}"
-        told.append((NOTHING, f"{said} in {units.span(last - first)}."))
+        seen = f"{connections}, {units.span(last - first)} of traffic"
+        told.append((NOTHING, f"{len(free):,} of {of}: no problem seen ({seen})."))
     apart = Counter(one.role for one in found if one.verdict == NOT_JUDGED)
     if apart:
         roles = " and ".join(units.plural(apart[role], role) for role in sorted(apart))
@@ -150,8 +162,10 @@ def _api(one: AuditFinding) -> str:
     return one.api_name or f"api key {one.api_key}"
 
 
-def _whose(party: Party) -> Cell:
-    known = (party.address, party.principal, party.software or "software unknown")
+def _whose(one: AuditFinding) -> Cell:
+    party = one.client
+    team = f"team {one.team}" if one.team else None
+    known = (party.address, party.principal, party.software or "software unknown", team)
     return text(client_name(party.client), " · ".join(filter(None, known)))
 
 
@@ -169,7 +183,7 @@ def finding_table(facts: Facts) -> Table:
         where = [*_touched("group", one.groups, one.group_count)]
         where += _touched("topic", one.topics, one.topic_count)
         return [
-            _whose(one.client),
+            _whose(one),
             Cell(one.verdict, note=one.evidence, verdict=one.verdict),
             text(version, f"on {', '.join(releases)}"),
             Cell(one.reason, note=one.source),
@@ -181,7 +195,7 @@ def finding_table(facts: Facts) -> Table:
         ]  # fmt: skip
 
     columns = (
-        Column("Client", "text", "its client id, address, principal and software"),
+        Column("Client", "text", "its client id, address, principal, software and team"),
         Column("Verdict", "verdict"),
         Column("What", "text", "the API and version, and the releases it is about"),
         Column("Why", "reason"),
@@ -214,7 +228,7 @@ def client_table(facts: Facts) -> Table:
 
     def row(one: AuditFinding) -> list[Cell]:
         return [
-            _whose(one.client),
+            _whose(one),
             Cell(one.verdict, note="" if one.role == "client" else one.role, verdict=one.verdict),
             number(one.apis),
             number(one.connections),
@@ -263,17 +277,24 @@ def pin_table(facts: Facts) -> Table:
     return build("Settings that pin versions", columns, facts.audit.pins, row)
 
 
-def newest_sentence(share: NewestShare) -> str:
-    """How many requests and clients are at the newest versions of a release."""
-    if not share.requests:
-        return f"No request is of an API that Kafka {share.release} has."
-    part = units.share(share.requests_at_newest / share.requests)
-    return (
-        f"{part} of {units.plural(share.requests, 'request')} are at the newest version that Kafka "
-        f"{share.release} has of their API, and {share.clients_at_newest:,} of "
-        f"{units.plural(share.clients, 'client')} send nothing older: what a new version brings, "
-        "such as KIP-636, reaches only those at once."
+def library_table(facts: Facts) -> Table:
+    """The first releases of client libraries that work."""
+
+    def row(one: FirstRelease) -> list[Cell]:
+        return [
+            text(one.library),
+            text(one.works_from or units.DASH),
+            Cell(one.remark or units.DASH),
+            Cell(one.source),
+        ]
+
+    columns = (
+        Column("Library", "text"),
+        Column("Works from", "text", "the first release that is known to work on Kafka 4"),
+        Column("Remark", "reason"),
+        Column("Source", "text"),
     )
+    return build("First releases that work on Kafka 4", columns, facts.audit.libraries, row)
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:

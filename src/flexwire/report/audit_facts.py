@@ -17,7 +17,8 @@ class AuditFinding:
     the range in the captured broker's ApiVersions response. A finding without ``api_key`` is about
     the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us`` are of the finding's
     version if it has one, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the
-    client's. Only some groups and topics are named; their counts are of all.
+    client's. Only some groups and topics are named; their counts are of all. ``team`` is whose
+    client it is, if labels say so.
     """
 
     release: str
@@ -43,6 +44,7 @@ class AuditFinding:
     topic_count: int = 0
     remedy: str = ""
     source: str = ""
+    team: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,19 @@ class PinningSetting:
     effect: str
     remedy: str
     sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRelease:
+    """The first release of a client library that works on Kafka 4, and where that is said.
+
+    ``works_from`` is empty where no release is known to be the first; ``remark`` says what to do.
+    """
+
+    library: str
+    works_from: str
+    remark: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,7 @@ class Audit:
     """The audit of one capture.
 
     ``asked``: the releases were asked for, and not chosen here. ``brokers`` are the releases that
-    the captured brokers may be, by what they offer. ``pins`` are there where a
+    the captured brokers may be, by what they offer. ``pins`` and ``libraries`` are there where a
     finding gives reason to look for them. ``cluster`` are the gates of the cluster itself.
     """
 
@@ -154,5 +169,6 @@ class Audit:
     findings: tuple[AuditFinding, ...] = ()
     newest: tuple[NewestShare, ...] = ()
     pins: tuple[PinningSetting, ...] = ()
+    libraries: tuple[FirstRelease, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
     cluster: tuple[ClusterGate, ...] = ()

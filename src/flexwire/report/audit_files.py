@@ -47,6 +47,7 @@ COLUMNS = (
     "topic_count",
     "remedy",
     "source",
+    "team",
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,7 +9,17 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import answers, audit, charts, cluster, connections, matrix, tables, units
+from flexwire.report import (
+    adding_up,
+    answers,
+    audit,
+    charts,
+    cluster,
+    connections,
+    matrix,
+    tables,
+    units,
+)
 from flexwire.report.bounding import FINDINGS
 from flexwire.report.facts import Facts
 
@@ -132,7 +142,13 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
         "further_findings": facts.left_out.get(FINDINGS, 0),
         "chosen": audit.chosen(facts.audit),
         "sentences": audit.sentences(facts),
-        "newest": [audit.newest_sentence(one) for one in facts.audit.newest],
+        "newest": [
+            adding_up.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
+        ],
+        "clients": adding_up.clients(facts),
+        "about_clients": adding_up.about_clients(facts),
+        "about_connections": adding_up.about_connections(facts),
+        "about_versions": adding_up.about_versions(facts),
         "matrix": matrix.build_matrix(facts, room.matrix),
         "symbols": matrix.SYMBOLS,
         "verdicts": _verdict_shares(facts),
@@ -176,6 +192,7 @@ def _tables(facts: Facts) -> dict[str, tables.Table]:
         "findings": audit.finding_table(facts),
         "audited": audit.client_table(facts),
         "pins": audit.pin_table(facts),
+        "libraries": audit.library_table(facts),
         "cluster": cluster.cluster_table(facts),
         "apis": tables.api_table(facts),
         "clients": tables.client_table(facts),

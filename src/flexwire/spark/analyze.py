@@ -45,6 +45,7 @@ from flexwire.spark.answers import (
 )
 from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
+from flexwire.spark.answers.labels import to_labels
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from flexwire.report.log_facts import LogFacts
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.outputs import Writing
@@ -210,8 +212,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
     default those about logs. Each is a table, ``OUT/answers/NAME.csv`` and a part of the report, or
-    in ``facts.unanswered``. ``labels`` (client ids to teams) asks those that it is for. State is
-    that of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
+    in ``facts.unanswered``. ``labels`` (client ids to teams) are for the audit and some answers.
+    State is of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
@@ -219,7 +221,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, to_key_logs(keys))
+    beside = to_key_logs(keys), to_labels(labels)
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside)
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -230,7 +233,9 @@ def _asked(
     if answers is None and labels is None:
         return None, zone
     labelled = [one for one in ANSWERS if one.labelled is not None]
-    return chosen(labelled if answers is None else answers, ANSWERS, labels), zone
+    asked = labelled if answers is None else answers
+    # The audit takes labels too.
+    return chosen(asked, ANSWERS, labels, needs_taker=False), zone
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
@@ -272,6 +277,7 @@ class _How:
     are_named: bool
     as_of: AsOf
     keys: tuple[str, ...]
+    labels: Labels
 
 
 def _run(
@@ -470,7 +476,8 @@ class _Job:
             facts = self._query(made_at_us, brokers)
         else:
             with self._stage("Measuring"):
-                audit = gather_audit(sums.audit, self.how.releases, brokers)
+                labels = self.how.labels
+                audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
                 facts = facts_of(
                     sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
                 )
@@ -557,6 +564,7 @@ class _Job:
                     self.tables.message_names(),
                     self.how.releases,
                     brokers,
+                    labels=self.how.labels,
                 ),
                 given=self.how.brokers,
             )

@@ -82,10 +82,11 @@ class SeenUse(NamedTuple):
 class SeenClient:
     """What is known of a client besides its requests.
 
-    ``whole``: all of its connections were seen from their start.
+    ``connections`` are those that count for it, by the software that it names on them: each
+    connection counts for one client. ``whole``: all on which it sends were seen from their start.
     """
 
-    connections: int = 0
+    connections: Counter[Software] = field(default_factory=Counter)
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
@@ -147,13 +148,15 @@ def evidence_of(
         sent = highest[one.key]
         sent[one.api_key] = max(one.api_version, sent.get(one.api_key, one.api_version))
     conducts = {}
-    for party, own in _uses(seen).items():
+    alone = _named_alone(seen)
+    connections = _connections(clients, alone)
+    for party, own in _uses(seen, alone).items():
         key = key_of(party)
         client = clients[key]
         conducts[party] = Conduct(
             role_of(highest[key], is_replica=client.is_replica, highest=highest[key]),
             tuple(own),
-            connections=client.connections,
+            connections=connections[party],
             mechanisms=frozenset(client.mechanisms),
             whole=client.whole,
             configured=frozenset(map(configured_of, client.configured)),
@@ -195,19 +198,38 @@ def _brokers(offers: Offers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
 
 
-def _uses(seen: list[SeenUse]) -> dict[Party, list[Use]]:
+def _named_alone(seen: Iterable[SeenUse]) -> dict[Key, Software]:
+    """Return the software of each client that names one and no other, on whatever connection."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for one in seen:
         if one.client_software_name is not None:
             named[one.key].add(one.software)
+    return {key: next(iter(some)) for key, some in named.items() if len(some) == 1}
+
+
+def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party:
+    if software[0] is None:
+        # It says so on one of its connections, and is the same client on the others.
+        software = alone.get(key, software)
+    return Party(*key, *software)
+
+
+def _connections(
+    clients: Mapping[Key, SeenClient], alone: Mapping[Key, Software]
+) -> Counter[Party]:
+    found = Counter[Party]()
+    for key, client in clients.items():
+        for software, count in client.connections.items():
+            found[_party(key, software, alone)] += count
+    return found
+
+
+def _uses(seen: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, list[Use]]:
     asking = {one.key for one in seen if one.asked}
     found: defaultdict[Party, list[Use]] = defaultdict(list)
     for one in seen:
-        software = one.software
-        if software[0] is None and len(named[one.key]) == 1:
-            # It says so on one of its connections, and is the same client on the others.
-            (software,) = named[one.key]
-        found[Party(*one.key, *software)].append(_use(one, is_asking=one.key in asking))
+        party = _party(one.key, one.software, alone)
+        found[party].append(_use(one, is_asking=one.key in asking))
     return found
 
 

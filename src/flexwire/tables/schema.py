@@ -312,7 +312,7 @@ AUDIT = (
     Column("requests", _LONG, "the client's requests, of this version if there is one"),
     Column("first_time", MOMENT, "when the first of these was captured"),
     Column("last_time", MOMENT, "when the last of these was captured"),
-    Column("connections", _LONG, "the client's connections"),
+    Column("connections", _LONG, "the connections that count for the client: each counts once"),
     Column("apis", _LONG, "how many apis the client used"),
     Column(
         "offered", _STRING, "the versions that the captured broker offered", "where none was seen"
@@ -331,6 +331,10 @@ AUDIT = (
     Column("topic_count", _LONG, "how many topics it named"),
     Column("remedy", _STRING, "what to do; empty where there is nothing to do"),
     Column("source", _STRING, "where this is said; empty where nobody else says it"),
+    Column(
+        "team", _STRING, "whose client it is, as the labels say",
+        "without labels, and where none is of this client",
+    ),
 )  # fmt: skip
 
 

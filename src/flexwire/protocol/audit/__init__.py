@@ -11,7 +11,13 @@ from __future__ import annotations
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 from flexwire.protocol.audit.cluster import ClusterFinding, ClusterSeen, Named, judge_cluster
 from flexwire.protocol.audit.evidence import Asked, Conduct, Configured, Finding, Use
-from flexwire.protocol.audit.known import PINS, pinning_settings
+from flexwire.protocol.audit.known import (
+    LIBRARIES,
+    PINS,
+    Library,
+    libraries_are_about,
+    pinning_settings,
+)
 from flexwire.protocol.audit.releases import (
     audited_releases,
     fitting_releases,
@@ -22,6 +28,7 @@ from flexwire.protocol.audit.roles import OPENING_APIS, role_of
 from flexwire.protocol.audit.verdicts import judge
 
 __all__ = [
+    "LIBRARIES",
     "OPENING_APIS",
     "PINS",
     "VERDICTS",
@@ -32,6 +39,7 @@ __all__ = [
     "Conduct",
     "Configured",
     "Finding",
+    "Library",
     "Named",
     "Party",
     "Role",
@@ -40,6 +48,7 @@ __all__ = [
     "fitting_releases",
     "judge",
     "judge_cluster",
+    "libraries_are_about",
     "newest_version",
     "pinning_settings",
     "refusal",

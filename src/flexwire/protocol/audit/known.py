@@ -1,6 +1,6 @@
-"""What is known of client software: what breaks, what is documented, and which settings pin.
+"""What is known of client software: what breaks, what is documented, and what to do about it.
 
-`known.json` has the facts, each with its sources, and the date on which they were last looked at.
+`known.json` has the facts. Each has its sources, and a date on which somebody looked at them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flexwire.protocol.audit.releases import read_versions
 from flexwire.schema.catalog import catalog
@@ -49,6 +49,65 @@ PINS = tuple(Pin(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS[
 
 
 @dataclass(frozen=True, slots=True)
+class Library:
+    """A client library, or software built on one, and the first release that works on Kafka 4.
+
+    ``works_from`` is None where no release is known to be the first: then ``remedy`` says what to
+    do. ``client_id`` is a pattern of the client ids that it takes by default. ``software`` is its
+    name in ApiVersions. Either is None where it is not known.
+    """
+
+    library: str
+    software: str | None
+    checked: str
+    sources: tuple[str, ...]
+    client_id: str | None = None
+    works_from: str | None = None
+    note: str = ""
+    remedy: str = ""
+
+    @property
+    def said(self) -> str:
+        """Its sources and the day on which they were looked at, in one line."""
+        return said(self.sources, self.checked)
+
+
+LIBRARIES = tuple(
+    Library(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["libraries"]["rows"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What a client does on a broker that lacks an API, or has no version of it in common.
+
+    "goes on" is a documented fallback; "fails" means that it is known to have none.
+    ``software`` are names in ApiVersions; empty means every client. With ``speaks`` the software
+    speaks no other version than the one that was seen.
+    """
+
+    api_keys: tuple[int, ...]
+    software: tuple[str, ...]
+    outcome: Literal["goes on", "fails"]
+    what: str
+    checked: str
+    sources: tuple[str, ...]
+    remedy: str = ""
+    speaks: str = ""
+
+    @property
+    def said(self) -> str:
+        """Its sources and the day on which they were looked at, in one line."""
+        return said(self.sources, self.checked)
+
+
+ABSENT = tuple(
+    Absent(**{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}})
+    for one in _FACTS["absent"]
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a client on a release; without ``certain`` only if it uses a mechanism."""
 
@@ -78,17 +137,67 @@ def known_of(party: Party, conduct: Conduct, release: str) -> list[Known]:
     ]
 
 
+def said(sources: tuple[str, ...], checked: str) -> str:
+    """Return sources, and the day on which they were looked at, in one line."""
+    return f"{', '.join(sources)}; looked at on {checked}"
+
+
 def pinning_settings(party: Party) -> list[Pin]:
-    """The settings that may pin this client: its software's own, or all where it has no name.
+    """Return the settings that may pin this client: its library's, or all if that is unknown.
 
     >>> from flexwire.protocol.audit import Party
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
     ['Config.Version, Config.ApiVersionsRequest']
     """
-    if party.software_name is None:
-        return list(PINS)
+    library = library_of(party)
+    if library is not None:
+        return [pin for pin in PINS if pin.client == library.library]
+    return list(PINS) if party.software_name is None else []
+
+
+@cache
+def library_of(party: Party) -> Library | None:
+    """Return the library that a client runs, by its default client id or else by its software.
+
+    >>> from flexwire.protocol.audit import Party
+    >>> library_of(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
+    'Telegraf'
+    >>> library_of(Party("billing", None)) is None
+    True
+    """
     name, _ = software_of(party)
-    return [pin for pin in PINS if pin.software == name]
+    for one in LIBRARIES:
+        is_default = one.client_id and re.fullmatch(one.client_id, party.client_id or "")
+        if is_default and name in {None, one.software}:
+            return one
+    return next((one for one in LIBRARIES if name is not None and one.software == name), None)
+
+
+def is_new_enough(party: Party, library: Library) -> bool:
+    """Return whether a client is known to run the first release that works, or a newer one."""
+    name, version = software_of(party)
+    if library.works_from is None or name is None or not version:
+        return False
+    # Telegraf's version is not Sarama's, which is what ApiVersions says.
+    is_own = next(one for one in LIBRARIES if one.software == name) is library
+    return is_own and version >= _numbers(library.works_from)
+
+
+def libraries_are_about(release: str) -> bool:
+    """Return whether the first releases that work are known to work on this release."""
+    releases, told = catalog().releases, _FACTS["libraries"]
+    known = [told["from"], told["to"], release]
+    if not {*known} <= {*releases}:
+        return False
+    first, last, asked = map(releases.index, known)
+    return first <= asked <= last
+
+
+def absent_of(api_key: int, party: Party) -> Absent | None:
+    """Return what is known of this client without an API; None where nothing is."""
+    name, _ = software_of(party)
+    of_api = [one for one in ABSENT if api_key in one.api_keys]
+    return next((one for one in of_api if not one.software or name in one.software), None)
 
 
 @cache

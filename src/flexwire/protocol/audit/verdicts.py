@@ -8,22 +8,28 @@ it was offered and whether it asked, and where neither was seen the verdict is "
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.errors import UnknownMessageError
 from flexwire.parties import VERDICTS
-from flexwire.protocol.apis import api_name
 from flexwire.protocol.audit.configuring import judge_configured
 from flexwire.protocol.audit.evidence import Conduct, Finding, Use
-from flexwire.protocol.audit.known import CHECKED, Known, known_of, pinning_settings
-from flexwire.protocol.audit.releases import read_versions, refusal, returned_in
+from flexwire.protocol.audit.known import CHECKED, Known, known_of, said
+from flexwire.protocol.audit.negotiating import (
+    Told,
+    common_versions,
+    goes_on_without,
+    nothing_in_common,
+    unstable,
+)
+from flexwire.protocol.audit.releases import read_versions, refusal, stable_versions
+from flexwire.protocol.audit.remedies import name_of, remedy_of
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.parties import AuditVerdict, Party
+    from flexwire.parties import Party
 
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
@@ -38,19 +44,6 @@ _UNITS_US = (
 _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What the evidence of one use says."""
-
-    verdict: AuditVerdict
-    evidence: str
-    reason: str
-
-    @property
-    def gravity(self) -> int:
-        return VERDICTS.index(self.verdict)
-
-
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[Finding]:
@@ -62,7 +55,7 @@ def judge(
     release = catalog().release(release)
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
-        return [_whole(conduct, release, _Told("not judged", conduct.role, reason))]
+        return [_whole(conduct, release, Told("not judged", conduct.role, reason))]
     found = [
         *_about_versions(party, conduct, release, brokers),
         *_about_software(party, conduct, release),
@@ -70,18 +63,30 @@ def judge(
     ]
     found.sort(key=lambda one: (VERDICTS.index(one.verdict), -one.requests))
     if not any(VERDICTS.index(one.verdict) <= VERDICTS.index("cannot say") for one in found):
-        found.append(_whole(conduct, release, _nothing(conduct, release)))
+        found.append(_whole(conduct, release, _nothing(party, conduct, release)))
     return found
 
 
-def _nothing(conduct: Conduct, release: str) -> _Told:
+def _nothing(party: Party, conduct: Conduct, release: str) -> Told:
     seen = len(conduct.api_keys)
     apis = "1 API" if seen == 1 else f"{seen} APIs"
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
     seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
     span = f"{spread} in {_lasting(seen_us)}"
-    reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates; {span}"
-    return _Told("nothing seen against it", "versions", reason)
+    lacking = "".join(f"; {one}" for one in _lacking(party, conduct, release))
+    reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates"
+    return Told("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
+
+
+def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
+    """Return what the client is documented to do instead of APIs that the release lacks."""
+    instead: defaultdict[str, list[str]] = defaultdict(list)
+    for use in sorted(conduct.uses, key=lambda one: one.api_key):
+        name = name_of(use.api_key)
+        what = goes_on_without(party, use, release)
+        if what and name not in instead[what]:
+            instead[what].append(name)
+    return [f"without {' and '.join(names)}, {what}" for what, names in instead.items() if names]
 
 
 def _lasting(microseconds: int) -> str:
@@ -107,10 +112,12 @@ def _about_versions(
         uses[use.api_key, use.version].append(use)
     found = []
     for (api_key, version), alike in uses.items():
-        told = [(one, use) for use in alike if (one := classify(use, release, brokers))]
+        told = [(one, use) for use in alike if (one := classify(party, use, release, brokers))]
         if told:
-            gravest, use = min(told, key=lambda pair: pair[0].gravity)
+            gravest, use = min(told, key=lambda pair: VERDICTS.index(pair[0].verdict))
             last, first = refusal(api_key, version, release)
+            is_certain = gravest.verdict != "cannot say"
+            remedy, source = remedy_of(party, use, release, is_certain=is_certain)
             found.append(
                 Finding(
                     release,
@@ -125,32 +132,32 @@ def _about_versions(
                     offered=use.offered,
                     last_accepting=last,
                     first_refusing=first,
-                    remedy=_remedy(party, use, gravest, release),
+                    remedy=remedy,
+                    source=source,
                 )
             )
     return found
 
 
-def classify(use: Use, release: str, brokers: Sequence[str] = ()) -> _Told | None:
-    """What one use says of its client on a release; None where it says nothing against it."""
-    if use.api_key == _API_VERSIONS:
+def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) -> Told | None:
+    """Return what one use says of its client on a release; None if nothing is against it."""
+    if use.api_key == _API_VERSIONS or use.version in stable_versions(use.api_key, release):
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:
-        return None
+        return unstable(party, use, release)
     if use.closed and _refused_here(use, brokers):
-        return _Told(
+        return Told(
             "broke",
             "closed without an answer",
             "the captured broker closed the connection without answering this version",
         )
-    if reads and use.version > reads.highest:
-        return _too_new(use, release)
     last, _ = refusal(use.api_key, use.version, release)
-    if not reads:
-        # An API that came after the release is as unknown to it as a version that did.
-        return _gone(release) if last else _too_new(use, release)
-    return _too_old(use)
+    if last and not reads:
+        return _gone(release)
+    if not common_versions(party, use, release):
+        return nothing_in_common(party, use, release)
+    return _too_new(use, release) if use.version > reads.highest else _too_old(use)
 
 
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
@@ -163,76 +170,47 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
     )
 
 
-def _gone(release: str) -> _Told:
+def _gone(release: str) -> Told:
     reason = f"Kafka {release} does not have this API any more, so there is nothing to negotiate"
-    return _Told("will break", "API removed", reason)
+    return Told("will break", "API removed", reason)
 
 
-def _too_old(use: Use) -> _Told:
+def _too_old(use: Use) -> Told:
     offers = f"; the broker offers {use.offered}" if use.offered else ""
     if use.asked == "never":
         reason = f"it never asked for ApiVersions on connections seen from their start{offers}"
-        return _Told("will break", "never asked", reason)
+        return Told("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
         reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
-        return _Told("will break", "offered more", reason)
+        return Told("will break", "offered more", reason)
     if use.offered is None:
         reason = "no ApiVersions response of the broker was seen, nor a connection from its start"
         if use.asked != "unseen":
             reason = "it asked for ApiVersions, and what the broker offered was not seen"
-        return _Told("cannot say", "range not seen", reason)
+        return Told("cannot say", "range not seen", reason)
     if not use.offered:
         reason = "the broker did not offer this API, and the client sent it nevertheless"
-        return _Told("will break", "not offered", reason)
+        return Told("will break", "not offered", reason)
     reason = f"the broker offered {use.offered} and no more, so the limit may be the broker's"
-    return _Told("cannot say", "offered no more", reason)
+    return Told("cannot say", "offered no more", reason)
 
 
-def _too_new(use: Use, release: str) -> _Told | None:
+def _too_new(use: Use, release: str) -> Told | None:
     if use.asked in {"here", "elsewhere"}:
-        # It sends the lower of both maxima.
+        # It sends the lower of both maxima, and there is a version that both speak.
         return None
     newer = f"the version is newer than Kafka {release}"
     if use.asked == "never":
         reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
-        return _Told("will break", "never asked", reason)
+        return Told("will break", "never asked", reason)
     reason = f"{newer}, and whether the client asks for ApiVersions was not seen"
-    return _Told("cannot say", "asking not seen", reason)
-
-
-def _remedy(party: Party, use: Use, told: _Told, release: str) -> str:
-    if told.verdict == "cannot say":
-        return "capture it from the start of a connection, where it asks for ApiVersions"
-    needed = read_versions(use.api_key, release)
-    api = _name(use.api_key)
-    newer = f"one that speaks {api} {needed}" if needed else f"one that does without {api}"
-    steps = [*_unpinning(party), f"upgrade the client to {newer}"]
-    again = returned_in(use.api_key, use.version, release)
-    if again:
-        steps.append(f"upgrade the brokers to {again} instead, which reads this version again")
-    return ", or ".join(steps)
-
-
-def _unpinning(party: Party) -> list[str]:
-    pins = pinning_settings(party)
-    if party.software_name is not None:
-        return [f"{pin.remedy} ({pin.client})" for pin in pins]
-    # All of each client's settings are in the list that the report shows.
-    settings = ", ".join(f"{pin.setting.partition(',')[0]} of {pin.software}" for pin in pins)
-    return [f"remove the setting that pins the version, if one does ({settings})"]
-
-
-def _name(api_key: int) -> str:
-    try:
-        return api_name(api_key)
-    except UnknownMessageError:
-        return f"api key {api_key}"
+    return Told("cannot say", "asking not seen", reason)
 
 
 def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
     found = []
     for one in judge_configured(conduct.configured, release):
-        told = _Told(one.verdict, one.evidence, one.reason)
+        told = Told(one.verdict, one.evidence, one.reason)
         finding = _whole(conduct, release, told, remedy=one.remedy, source=one.source)
         # Of the API alone: which of its requests set the configuration is not kept.
         own = [use for use in conduct.uses if use.api_key == one.configured.api_key]
@@ -256,13 +234,12 @@ def _known(conduct: Conduct, release: str, one: Known) -> Finding:
     if not one.certain:
         verdict = "cannot say"
         what += "; whether it uses that was not seen"
-    source = f"{', '.join(one.sources)}; looked at on {CHECKED}"
-    told = _Told(verdict, one.id, what)
-    return _whole(conduct, release, told, remedy=one.remedy, source=source)
+    told = Told(verdict, one.id, what)
+    return _whole(conduct, release, told, remedy=one.remedy, source=said(one.sources, CHECKED))
 
 
 def _whole(
-    conduct: Conduct, release: str, told: _Told, *, remedy: str = "", source: str = ""
+    conduct: Conduct, release: str, told: Told, *, remedy: str = "", source: str = ""
 ) -> Finding:
     """A finding about the client as a whole."""
     return Finding(

@@ -11,7 +11,7 @@ from flexwire.spark.answers.boundaries import boundaries
 from flexwire.spark.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
 from flexwire.spark.answers.captured_internal_records import captured_internal_records
 from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
-from flexwire.spark.answers.chargeback import chargeback, read_labels
+from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.client_metrics import ANSWER as CLIENT_METRICS
 from flexwire.spark.answers.client_metrics import client_metrics
 from flexwire.spark.answers.cluster_acls import ANSWER as CLUSTER_ACLS
@@ -56,6 +56,7 @@ from flexwire.spark.answers.header_tags import header_tags
 from flexwire.spark.answers.headers import ANSWER as HEADERS
 from flexwire.spark.answers.headers import headers
 from flexwire.spark.answers.judging import audit_rows, gather_audit
+from flexwire.spark.answers.labels import read_labels, to_labels
 from flexwire.spark.answers.lag import ANSWER as LAG
 from flexwire.spark.answers.lag import lag
 from flexwire.spark.answers.latency import ANSWER as LATENCY
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
 
     from flexwire.report.audit_facts import Audit
     from flexwire.spark.answers.answer import Answer
+    from flexwire.spark.answers.labels import Labels
 
 __all__ = [
     "ANSWERS",
@@ -200,18 +202,27 @@ ANSWERS: tuple[Answer, ...] = (
 """Every answer that `analyze` gives, in the order of the report."""
 
 
-def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()) -> DataFrame:
+def audit(
+    spark: SparkSession,
+    tables: str | Path,
+    releases: Sequence[str] = (),
+    labels: Labels | str | Path | None = None,
+) -> DataFrame:
     """Who breaks on these releases, and by which evidence, from ``OUT``: a row a finding.
 
     ``OUT`` is an analysis by path or URL; ``OUT/tables`` here will do. It is the same as the table
-    ``audit`` of the analysis, for other releases than that was asked about. Tables that grow are
-    audited as a whole, all analyses together. Raises `UnknownMessageError` for a release that there
-    is not, `FlexwireError` for tables whose analysis did not finish.
+    ``audit`` of the analysis, for other releases than that was asked about. ``labels`` map client
+    ids to teams, in a mapping or in a file for `read_labels`. Raises `UnknownMessageError` for a
+    release that there is not, `FlexwireError` for tables whose analysis did not finish, and
+    `ArgumentError` for labels that do not read. Tables that grow are audited as a whole, all
+    analyses together.
     """
+    teams = to_labels(labels)
     found = output_of(tables)
     root = found.place.path if type(found) is Output else None
     there = found if root is None else Tables(root / "tables")
-    findings = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
+    known = tables_to_audit(spark, there)
+    findings = audit_tables(known, there.message_names(), releases, labels=teams)
     rows = audit_rows(findings)
     return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
 
@@ -221,10 +232,12 @@ def audit_tables(
     messages: Collection[str],
     releases: Sequence[str] = (),
     brokers: Sequence[str] = (),
+    *,
+    labels: Labels | None = None,
 ) -> Audit:
     """Audit tables as `gather_audit` does; ``messages`` are those that have one."""
     with table_evidence(tables, messages) as gathered:
-        return gather_audit(gathered, releases, brokers)
+        return gather_audit(gathered, releases, brokers, labels=labels)
 
 
 def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables:

@@ -56,11 +56,13 @@ def chosen(
     asked: str | Iterable[str | Answer],
     known: Sequence[Answer],
     labels: str | Path | None = None,
+    *,
+    needs_taker: bool = True,
 ) -> tuple[Answer, ...]:
     """The answers that are asked for: "all", "none", or names and answers; of ``known`` by name.
 
     A file of ``labels`` is read now, for those that it changes. Raises `ArgumentError` for a name
-    that there is not, for one twice, and for labels that no answer takes.
+    that there is not, for one twice, and, with ``needs_taker``, for labels that no answer takes.
     """
     by_name = {one.name: one for one in known}
     if isinstance(asked, str) and asked in {ALL, NONE}:
@@ -76,7 +78,7 @@ def chosen(
             raise ArgumentError(
                 f"answers: expected each once, got {name!r} {names.count(name)} times"
             )
-    return tuple(found) if labels is None else _labelled(found, labels)
+    return tuple(found) if labels is None else _labelled(found, labels, needs_taker=needs_taker)
 
 
 def are_named(asked: object) -> bool:
@@ -107,9 +109,11 @@ def _named(name: object, by_name: dict[str, Answer]) -> Answer:
     return found
 
 
-def _labelled(found: Sequence[Answer], labels: str | Path) -> tuple[Answer, ...]:
+def _labelled(
+    found: Sequence[Answer], labels: str | Path, *, needs_taker: bool
+) -> tuple[Answer, ...]:
     takers = {one.name: one.labelled(labels) for one in found if one.labelled is not None}
-    if not takers:
+    if needs_taker and not takers:
         raise ArgumentError(f"labels: none of the answers asked for takes labels, got {labels!r}")
     return tuple(replace(one, ask=takers.get(one.name, one.ask)) for one in found)
 

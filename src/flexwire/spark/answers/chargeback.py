@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from functools import partial, reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.arguments import refuse
-from flexwire.errors import ArgumentError, short
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.carried import TOPIC_IDS, carried_topics
+from flexwire.spark.answers.labels import read_labels, team_column, to_labels
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.record_places import CARRYING_RESPONSES
@@ -22,15 +19,13 @@ from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.answer import Ask
     from flexwire.spark.answers.reading import AnalysisTables
-
-LABELS_HEADER: Final = ("client_id", "team")
-"""The header of a file of labels."""
 
 _NOT_SAID: Final = "where a request log does not say the size of some of them"
 COLUMNS: Final = (
@@ -84,7 +79,7 @@ def chargeback(
     these topics have null, and their requests are all that were answered for the topic. A broker
     of 2.7 or earlier does not say the size of what was produced.
     """
-    teams = read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
+    teams = to_labels(labels)
     who = ["client_id", _PRINCIPAL]
     frames = _with_principal(tables)
     parts = [_frames(frames, who)]
@@ -101,7 +96,7 @@ def chargeback(
     is_nothing = "requests = 0 and sent_bytes <=> 0 and received_bytes <=> 0"
     return totals.where(f"not ({is_nothing})").select(
         "day",
-        _team(teams).alias("team"),
+        team_column(teams).alias("team"),
         *who,
         "topic",
         "topic_id",
@@ -181,55 +176,6 @@ def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[Dat
 def _day() -> SparkColumn:
     # Whatever the time zone of the session is.
     return F.date_from_unix_date(F.floor(F.unix_micros("time") / 86_400_000_000).cast("int"))
-
-
-def _team(labels: Mapping[str, str]) -> SparkColumn:
-    """The team of the first label that fits, in their order."""
-    found = F.lit(None).cast("string")
-    for pattern, team in reversed(list(labels.items())):
-        found = F.when(_fits(pattern), F.lit(team)).otherwise(found)
-    return found
-
-
-def _fits(pattern: str) -> SparkColumn:
-    if not {"*", "?"} & {*pattern}:
-        return F.col("client_id") == F.lit(pattern)
-    words = {"*": ".*", "?": "."}
-    return F.col("client_id").rlike(
-        "(?s)^" + "".join(words.get(one) or _literal(one) for one in pattern) + r"\z"
-    )
-
-
-def _literal(one: str) -> str:
-    return one if one.isalnum() or one == "_" else f"\\x{{{ord(one):x}}}"
-
-
-def read_labels(path: str | Path) -> dict[str, str]:
-    """Read a CSV of labels with the header ``client_id,team``: by pattern its team, in their order.
-
-    Raises `ArgumentError` for a file that does not read, and says in which line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        lines = csv.reader(text.splitlines(), strict=True)
-        rows = [(lines.line_num, row) for row in lines if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArgumentError(f"{path}: expected a CSV of labels, got {error}") from None
-    header = ",".join(LABELS_HEADER)
-    if not rows or tuple(name.strip() for name in rows[0][1]) != LABELS_HEADER:
-        got = short(",".join(rows[0][1])) if rows else "an empty file"
-        raise ArgumentError(f"{path}:1: expected the header {header}, got {got}")
-    labels: dict[str, str] = {}
-    for line, row in rows[1:]:
-        if len(row) != len(LABELS_HEADER) or not row[1].strip():
-            raise refuse(f"{path}:{line}", "a client id and its team", ",".join(row))
-        client_id, team = row[0].strip(), row[1].strip()
-        if labels.setdefault(client_id, team) != team:
-            raise ArgumentError(
-                f"{path}:{line}: expected one team of {short(client_id)}, got "
-                f"{short(labels[client_id])} and {short(team)}"
-            )
-    return labels
 
 
 def labelled_chargeback(path: str | Path) -> Ask:

@@ -13,9 +13,10 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers.touched import gather_touched
 from flexwire.spark.cluster_told import (
     CLUSTER_MESSAGES,
@@ -102,16 +103,14 @@ class TableEvidence:
         offers = _offers(self.tables)
         ranges = _ranges(() if offers is None else offers.collect())
         uses = [SeenUse(*row) for row in _uses(self.sent, offers).collect()]
-        clients = {
-            (row.client_id, row.address, row.principal): SeenClient(
-                row.connections,
-                row.whole,
-                {*(row.mechanisms or ())},
-                bool(row.is_replica),
-                {*(row.configured or ())},
-            )
-            for row in _clients(self.sent, self.tables).collect()
-        }
+        clients: defaultdict[Key, SeenClient] = defaultdict(SeenClient)
+        for row in _clients(self.sent, self.tables).collect():
+            client = clients[row.client_id, row.address, row.principal]
+            client.connections[row.client_software_name, row.client_software_version] += row.owned
+            client.whole &= row.whole
+            client.mechanisms |= {*(row.mechanisms or ())}
+            client.is_replica |= bool(row.is_replica)
+            client.configured |= {*(row.configured or ())}
         return evidence_of(uses, clients, ranges, cluster_told(self.tables))
 
     def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
@@ -159,12 +158,58 @@ def _sent(tables: AuditTables) -> DataFrame:
     requests = tables.requests()
     key = connection_key(requests.columns)
     of_connection = (*key, "broker", "from_start", "closed_by_broker")
-    return requests.groupBy(*of_connection, *_SENT).agg(
+    sent = requests.groupBy(*of_connection, *_SENT).agg(
         F.count("*").alias("requests"),
         F.unix_micros(F.min("time")).alias("first_us"),
         F.unix_micros(F.max("time")).alias("last_us"),
         F.count_if("answered").alias("answers"),
     )
+    whose = ("client_id", *SOFTWARE)
+    by_owner = [*(one for one in _SENT if one not in whose), "owner", *whose]
+    united = (
+        _attributed(sent)
+        .groupBy(*of_connection, *by_owner)
+        .agg(
+            F.sum("requests").alias("requests"),
+            F.min("first_us").alias("first_us"),
+            F.max("last_us").alias("last_us"),
+            F.sum("answers").alias("answers"),
+        )
+    )
+    # Of the owner's software it is that of most requests.
+    of_software = Window.partitionBy(*key, "client_id", *SOFTWARE)
+    most = F.sum("requests").over(of_software).alias("most")
+    is_owner = F.col("client_id").eqNullSafe(F.col("owner")).alias("is_owner")
+    names = [F.asc_nulls_last(name) for name in SOFTWARE]
+    order = Window.partitionBy(*key).orderBy(F.desc("is_owner"), F.desc("most"), *names)
+    first = F.dense_rank().over(order) == 1
+    return united.select("*", most, is_owner).withColumn("is_owned", first & F.col("is_owner"))
+
+
+def _attributed(sent: DataFrame) -> DataFrame:
+    """The same with each connection's owner, as `flexwire.spark.sums.owners` has it."""
+    key = connection_key(sent.columns)
+    connection = Window.partitionBy(*key)
+    client = Window.partitionBy(*key, "client_id")
+    opens = F.col("api_key").isin(*OPENING_APIS)
+    sent = sent.withColumns(
+        {
+            "further": F.sum(F.when(opens, 0).otherwise(F.col("requests"))).over(client),
+            "every": F.sum("requests").over(client),
+            "has_name": F.coalesce(F.length("client_id") > 0, F.lit(False)),
+        }
+    )
+    order = connection.orderBy(
+        F.desc("further"), F.desc("has_name"), F.desc("every"), F.asc_nulls_last("client_id")
+    )
+    software = F.struct(*SOFTWARE)
+    named = F.collect_set(F.when(F.col(SOFTWARE[0]).isNotNull(), software)).over(connection)
+    sent = sent.withColumns({"owner": F.first("client_id").over(order), "named": named})
+    is_told = F.col(SOFTWARE[0]).isNull() & (F.size("named") == 1)
+    alone = F.col("named")[0]
+    told = {name: F.when(is_told, alone[name]).otherwise(F.col(name)) for name in SOFTWARE}
+    client_id = F.when(F.col("further") == 0, F.col("owner")).otherwise(F.col("client_id"))
+    return sent.withColumns({"client_id": client_id, **told})
 
 
 def _uses(sent: DataFrame, offers: DataFrame | None) -> DataFrame:
@@ -196,15 +241,16 @@ def _closed() -> Column:
 
 
 def _clients(sent: DataFrame, tables: AuditTables) -> DataFrame:
-    """What is known of each client besides its requests."""
-    each = sent.select(*KEY, *connection_key(sent.columns), "from_start").distinct()
+    """What is known of each client besides its requests, by the software that it names."""
+    of_connection = (*KEY, *SOFTWARE, *connection_key(sent.columns), "from_start")
+    each = sent.groupBy(*of_connection).agg(F.max("is_owned").alias("is_owned"))
     mechanisms = F.collect_set("body.mechanism")
     each = _joined(each, tables.message(MECHANISMS_MESSAGE), mechanisms, "mechanisms")
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id") >= 0
     each = _joined(each, tables.message(REPLICAS_MESSAGE), F.max(replica), "is_replica")
     each = _joined(each, _told(tables, CONFIGURING), F.collect_set("name"), "configured")
-    return each.groupBy(*KEY).agg(
-        F.count("*").alias("connections"),
+    return each.groupBy(*KEY, *SOFTWARE).agg(
+        F.count_if("is_owned").alias("owned"),
         F.min("from_start").alias("whole"),
         F.array_distinct(F.flatten(F.collect_list("mechanisms"))).alias("mechanisms"),
         F.max("is_replica").alias("is_replica"),

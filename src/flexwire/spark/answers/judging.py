@@ -11,24 +11,28 @@ import pyarrow as pa
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
+    LIBRARIES,
     OPENING_APIS,
     PINS,
     VERDICTS,
     audited_releases,
     judge,
     judge_cluster,
+    libraries_are_about,
     newest_version,
 )
 from flexwire.report.audit_facts import (
     Audit,
     AuditFinding,
     ClusterGate,
+    FirstRelease,
     LeftOut,
     NewestShare,
     PinningSetting,
 )
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
+from flexwire.spark.answers.labels import team_of
 from flexwire.spark.conducts import Touched, key_of
 from flexwire.tables.schema import AUDIT_TABLE
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
+    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.conducts import Evidence, Gathered, Key
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
@@ -47,13 +52,18 @@ _Judged = list[tuple["Party", "Conduct", "Finding"]]
 
 
 def gather_audit(
-    gathered: Gathered, releases: Sequence[str] = (), brokers: Sequence[str] = ()
+    gathered: Gathered,
+    releases: Sequence[str] = (),
+    brokers: Sequence[str] = (),
+    *,
+    labels: Labels | None = None,
 ) -> Audit:
     """Audit what was gathered.
 
     ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
     captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
-    what they offer in ApiVersions says it. Raises `UnknownMessageError` for one that there is not.
+    what they offer in ApiVersions says it. ``labels`` say whose team a client is. Raises
+    `UnknownMessageError` for a release that there is not.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
     evidence = gathered.evidence()
@@ -62,7 +72,7 @@ def gather_audit(
     judged, left_out = _judged(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
-    findings = [_finding(*one, touched) for one in judged]
+    findings = [_finding(*one, touched, labels or {}) for one in judged]
     # The same captures should give the same file.
     findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
                                    -one.requests, repr(one)))  # fmt: skip
@@ -73,6 +83,7 @@ def gather_audit(
         findings=tuple(findings),
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
+        libraries=_libraries(judged),
         left_out=LeftOut(
             evidence.clients_left_out,
             evidence.requests_left_out,
@@ -126,6 +137,7 @@ def _finding(
     conduct: Conduct,
     finding: Finding,
     touched: Mapping[Key, Touched],
+    labels: Labels,
 ) -> AuditFinding:
     own = touched.get(key_of(party), Touched())
     return AuditFinding(
@@ -152,6 +164,7 @@ def _finding(
         topic_count=own.topic_count,
         remedy=finding.remedy,
         source=finding.source,
+        team=team_of(labels, party.client_id),
     )
 
 
@@ -183,6 +196,18 @@ def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
         return ()
     return tuple(
         PinningSetting(pin.client, pin.setting, pin.effect, pin.remedy, pin.sources) for pin in PINS
+    )
+
+
+def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
+    if not any(
+        one.verdict in _BREAKS and one.api_key is not None and libraries_are_about(one.release)
+        for _, _, one in judged
+    ):
+        return ()
+    return tuple(
+        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.said)
+        for one in LIBRARIES
     )
 
 

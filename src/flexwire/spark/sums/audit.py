@@ -57,6 +57,7 @@ from flexwire.spark.sums.chosen_clients import (
     hashes,
 )
 from flexwire.spark.sums.groups import Coded, Groups, coded
+from flexwire.spark.sums.owners import attributed, owning
 from flexwire.spark.sums.values import Distinct, hash_of
 from flexwire.tables.entities import KINDS
 from flexwire.versions import Versions
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.protocol.audit import Party
-    from flexwire.spark.conducts import Evidence, Key, Offers
+    from flexwire.spark.conducts import Evidence, Key, Offers, Software
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -216,7 +217,11 @@ class _Part:
             of_logs = kafka_rows(logged_connections(logged))
             self._kafka = pa.concat_batches([self._kafka, of_logs])
         self._told, self._told_at = self._known(rows[TOLD])
-        self._sent, self._sent_at = self._known(rows[SENT])
+        sent, _ = self._known(rows[SENT])
+        self._sent, self._sent_at = self._known(attributed(sent, AUDITED[SENT]))
+        # One row of each connection, of the client that the connection counts for.
+        self._counts = np.zeros(len(self._sent), np.bool_)
+        self._counts[owning(self._sent)] = True
         self._address = self._fact("address")
         # Captures tell no principal.
         self._principal = self._fact("principal")
@@ -232,6 +237,7 @@ class _Part:
         """Forget the other rows of what was sent."""
         kept = pa.array(is_kept)
         self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
+        self._counts = self._counts[is_kept]
         self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
 
     @cached_property
@@ -299,9 +305,9 @@ class _Part:
         from_start = self._kafka["from_start"].to_numpy(zero_copy_only=False)
         every, members = self._groups
         for connection, number in members.tolist():
-            client = clients[every[number]]
-            client.connections += 1
-            client.whole &= bool(from_start[connection])
+            clients[every[number]].whole &= bool(from_start[connection])
+        for key, software, count in self._owned():
+            clients[key].connections[software] += count
         for key, what, name in self.told({MECHANISM, REPLICA, CONFIGURATION}):
             if what == REPLICA:
                 clients[key].is_replica = True
@@ -309,6 +315,20 @@ class _Part:
                 clients[key].configured.add(name)
             else:
                 clients[key].mechanisms.add(name)
+
+    def _owned(self) -> Iterator[tuple[Key, Software, int]]:
+        """Give how many connections count for each client, by the software that it names there."""
+        own = pa.array(self._counts)
+        rows, places = (
+            self._sent.filter(own),
+            (self._address.filter(own), self._principal.filter(own)),
+        )
+        if not len(rows):
+            return
+        columns = rows["client_id"], *places, *(rows[name] for name in SOFTWARE)
+        groups = Groups(*map(coded, columns))
+        for values, count in zip(groups.values(), groups.counts(), strict=True):
+            yield values[:3], values[3:], count
 
     def told(
         self, wanted: Collection[str], keys: Collection[Key] | None = None

@@ -1,0 +1,108 @@
+"""What a person can do about a finding: which setting to change, which release to upgrade to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.errors import UnknownMessageError
+from flexwire.protocol.apis import api_name
+from flexwire.protocol.audit.known import (
+    LIBRARIES,
+    absent_of,
+    is_new_enough,
+    libraries_are_about,
+    library_of,
+    pinning_settings,
+)
+from flexwire.protocol.audit.negotiating import common_versions, first_with_one_in_common
+from flexwire.protocol.audit.releases import read_versions, returned_in, stable_versions
+
+if TYPE_CHECKING:
+    from flexwire.parties import Party
+    from flexwire.protocol.audit.evidence import Use
+
+_CAPTURE = "capture it from the start of a connection, where it asks for ApiVersions"
+
+
+def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
+    """Return what to do about one version of a client, and where that is said.
+
+    Without ``is_certain`` the first step is to find out whether the client breaks.
+    """
+    if not common_versions(party, use, release):
+        return _about_missing(party, use, release)
+    if not is_certain and (use.asked == "unseen" or use.offered is None):
+        return _CAPTURE, ""
+    upgrade, source = _upgrade(party, use, release)
+    first = _unpinning(party, release) if is_certain else [_try(release)]
+    steps = [*first, *upgrade]
+    again = returned_in(use.api_key, use.version, release)
+    if again:
+        steps.append(f"upgrade the brokers to {again} instead, which reads this version again")
+    return ", or ".join(steps), source
+
+
+def _try(release: str) -> str:
+    return f"try it against a broker of Kafka {release}"
+
+
+def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
+    known, first = absent_of(use.api_key, party), first_with_one_in_common(party, use)
+    steps = [known.remedy] if known is not None and known.remedy else []
+    offered = stable_versions(use.api_key, release)
+    if offered:
+        steps.append(
+            f"upgrade the client to a release that speaks {name_of(use.api_key)} {offered}"
+        )
+    elif first is not None:
+        steps.append(f"keep it on brokers of Kafka {first} or newer")
+    if not steps:
+        steps = [_try(release)]
+    return ", or ".join(steps), "" if known is None else known.said
+
+
+def _unpinning(party: Party, release: str) -> list[str]:
+    library = library_of(party)
+    if library is not None and library.remedy and libraries_are_about(release):
+        return []  # it says what to do with the setting
+    pins = pinning_settings(party)
+    if library is not None or party.software_name is not None:
+        return [f"{pin.remedy} ({pin.client})" for pin in pins]
+    # All of each client's settings are in the list that the report shows.
+    settings = ", ".join(f"{pin.setting.partition(',')[0]} of {_short(pin.client)}" for pin in pins)
+    return [f"remove the setting that pins the version, if one does ({settings})"]
+
+
+def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
+    needed, api = read_versions(use.api_key, release), name_of(use.api_key)
+    speaks = f"speaks {api} {needed}" if needed else f"does without {api}"
+    library = library_of(party)
+    if not libraries_are_about(release):
+        return [f"upgrade the client to a release that {speaks}"], ""
+    if library is not None and library.remedy:
+        return [library.remedy], library.said
+    if library is not None:
+        if is_new_enough(party, library):
+            return [], library.said
+        note = f" ({library.note})" if library.note else ""
+        first = f"{_short(library.library)} {library.works_from} or newer"
+        return [f"upgrade to {first}{note}"], library.said
+    if party.software_name is not None:
+        return [f"upgrade {party.software_name} to a release that {speaks}"], ""
+    known = (one for one in LIBRARIES if one.works_from)
+    first = ", ".join(f"{_short(one.library)} {one.works_from}" for one in known)
+    return [
+        f"upgrade the client to one of these or newer: {first}; it has to be one that {speaks}"
+    ], ""
+
+
+def _short(library: str) -> str:
+    return library.partition(" and ")[0]
+
+
+def name_of(api_key: int) -> str:
+    """Return the name of an API, or its key where the catalog has none."""
+    try:
+        return api_name(api_key)
+    except UnknownMessageError:
+        return f"api key {api_key}"

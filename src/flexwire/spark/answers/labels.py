@@ -1,0 +1,95 @@
+"""Whose client it is: labels map patterns of client ids to teams, for answers and the audit."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.arguments import refuse
+from flexwire.errors import ArgumentError, short
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+Labels = Mapping[str, str]
+"""By pattern of client ids its team, in the order in which patterns are tried."""
+LABELS_HEADER: Final = ("client_id", "team")
+"""The header of a file of labels."""
+_WORDS: Final = {"*": ".*", "?": "."}
+
+
+def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
+    """Return labels as a mapping: of a mapping, of a file for `read_labels`, or none."""
+    return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
+
+
+def read_labels(path: str | Path) -> dict[str, str]:
+    """Read a CSV of labels with the header ``client_id,team``: by pattern its team, in their order.
+
+    Raises `ArgumentError` for a file that does not read, and says in which line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        lines = csv.reader(text.splitlines(), strict=True)
+        rows = [(lines.line_num, row) for row in lines if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ArgumentError(f"{path}: expected a CSV of labels, got {error}") from None
+    header = ",".join(LABELS_HEADER)
+    if not rows or tuple(name.strip() for name in rows[0][1]) != LABELS_HEADER:
+        got = short(",".join(rows[0][1])) if rows else "an empty file"
+        raise ArgumentError(f"{path}:1: expected the header {header}, got {got}")
+    labels: dict[str, str] = {}
+    for line, row in rows[1:]:
+        if len(row) != len(LABELS_HEADER) or not row[1].strip():
+            raise refuse(f"{path}:{line}", "a client id and its team", ",".join(row))
+        client_id, team = row[0].strip(), row[1].strip()
+        if labels.setdefault(client_id, team) != team:
+            raise ArgumentError(
+                f"{path}:{line}: expected one team of {short(client_id)}, got "
+                f"{short(labels[client_id])} and {short(team)}"
+            )
+    return labels
+
+
+def team_of(labels: Labels, client_id: str | None) -> str | None:
+    """Return the team of the first pattern that fits a client id; None where none does.
+
+    >>> team_of({"app-?": "Billing", "*": "Ops"}, "app-1"), team_of({"app": "Billing"}, None)
+    ('Billing', None)
+    """
+    if client_id is None:
+        return None
+    fitting = (team for one, team in labels.items() if _compiled(one).fullmatch(client_id))
+    return next(fitting, None)
+
+
+def team_column(labels: Labels) -> Column:
+    """Return the team of the client in the column ``client_id``, as `team_of` says."""
+    found = F.lit(None).cast("string")
+    for pattern, team in reversed(list(labels.items())):
+        found = F.when(_fits(pattern), F.lit(team)).otherwise(found)
+    return found
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    words = (_WORDS.get(one) or re.escape(one) for one in pattern)
+    return re.compile("".join(words), re.DOTALL)
+
+
+def _fits(pattern: str) -> Column:
+    if not set(_WORDS) & {*pattern}:
+        return F.col("client_id") == F.lit(pattern)
+    return F.col("client_id").rlike(
+        "(?s)^" + "".join(_WORDS.get(one) or _literal(one) for one in pattern) + r"\z"
+    )
+
+
+def _literal(one: str) -> str:
+    return one if one.isalnum() or one == "_" else f"\\x{{{ord(one):x}}}"

@@ -136,7 +136,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "", "0", "1\n1\na 0 3\n", "0\n2\na 0 3\n", "0\n1\na 0 -3\n", "0\n1\na 0\n",
+        "\n", "1", "1\n1\na 0 3\n", "0\n2\na 0 3\n", "0\n1\na 0 -3\n", "0\n1\na 0\n",
         "0\n1\na b 0 3\n", "0\n1\na 99999999999 3\n", "\udcff", "0\n1\n\na 0 3\n",
     ],
 )  # fmt: skip
@@ -147,6 +147,16 @@ def test_starts_that_are_damaged_are_left_alone_as_a_broker_does(
     (tmp_path / STARTS).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert read_offsets(tmp_path) == [*range(10)]
     assert "left alone, as it is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "0", "0\n", "0\n0\n"])
+def test_a_fresh_brokers_starts_are_none(
+    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made(0, 10).write(tmp_path / "a-0")
+    (tmp_path / STARTS).write_text(text)
+    assert read_offsets(tmp_path) == [*range(10)]
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("pattern", ["a-*", "a-0", "a-0/*.log", "a-0/00000000000000000000.log"])

@@ -81,12 +81,17 @@ def _offsets(place: Place, name: str) -> dict[Partition, int]:
 def parse_offsets(text: str) -> dict[Partition, int] | None:
     r"""Return the offsets in the text of such a file; None where it is not as a broker writes it.
 
-    A line has 0, one the number of logs, and one for each of them follows.
+    A line has 0, one the number of logs, and one for each of them follows. A broker makes the file
+    empty, and a file that ends after its first line has no entries either, as Kafka reads it.
 
     >>> parse_offsets("0\n1\norders 3 1200\n")
     {Partition(topic='orders', partition=3): 1200}
+    >>> parse_offsets("")
+    {}
     """
     lines = text.splitlines()
+    if lines in ([], [_VERSION]):
+        return {}
     matches = [_LINE.fullmatch(one) for one in lines[2:]]
     if lines[:2] != [_VERSION, str(len(matches))]:
         return None

@@ -69,7 +69,8 @@ def plan_logs(
 
     Of several directories with one partition the one is read that Kafka would go on with
     (`flexwire.capture.logs.choosing`). Where tables grow, ``known`` are the offsets to go on with,
-    and each log is read up to its last whole batch. Raises `CaptureError` where there is no log among them.
+    and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
+    among them.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())

@@ -44,7 +44,7 @@ def value(name: str, version: int = 0) -> bytes:
             setattr(made, attribute, SECRET.encode() if is_bytes else SECRET)
             if one.if_secret:
                 setattr(made, one.if_secret.lower(), "listener.name.a.ssl.keystore.password")
-    return bytes([1, TYPES[name], version]) + made.encode(version)
+    return bytes([1, TYPES[name], version]) + bytes(made.encode(version))
 
 
 VALUES = {name: value(name) for name in sorted({one.message_name for one in SECRETS})}
@@ -62,10 +62,9 @@ def leaks(text: str) -> list[str]:
     data, found = SECRET.encode(), []
     for at in range(len(data) - 8):
         piece = data[at : at + 9]
-        forms = {"text": piece.decode(), "hex": piece.hex(), "base64": base64.b64encode(piece)}
-        for name, form in forms.items():
-            if (form if isinstance(form, str) else form.decode()) in text:
-                found.append(name)
+        encoded = base64.b64encode(piece).decode()
+        forms = {"text": piece.decode(), "hex": piece.hex(), "base64": encoded}
+        found += [name for name, form in forms.items() if form in text]
     return found
 
 

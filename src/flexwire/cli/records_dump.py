@@ -175,11 +175,7 @@ def records_dump(
             named=frozenset(paths),
             hear=hear,
         )
-        told = _all_rows(paths, options)
-        if without:
-            told = (row for row in map(partial(_without, without), told) if row is not None)
-        if findings:
-            told = (row for row in told if row["type"] == "finding")
+        told = _wanted(_all_rows(paths, options), without, is_finding=findings)
         has_findings = _write(told, output, out) > 0
     if has_findings:
         sys.exit(FINDINGS)
@@ -221,6 +217,13 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
 
     for path in paths:
         yield from rows(path, options)
+
+
+def _wanted(rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool) -> Iterator[Row]:
+    """Leave out the parts that are not wanted, and where only findings are, all other rows."""
+    if without:
+        rows = (row for row in map(partial(_without, without), rows) if row is not None)
+    return (row for row in rows if row["type"] == "finding") if is_finding else rows
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:

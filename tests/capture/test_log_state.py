@@ -107,8 +107,8 @@ def test_checkpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "text", "lines"),
     [
-        (EPOCHS, "", [1]),
-        (EPOCHS, "0", [1]),
+        (EPOCHS, "\n", [1]),
+        (EPOCHS, "1", [1]),
         (EPOCHS, "1\n0\n", [1]),
         (EPOCHS, "0\nmany\n", [1]),
         (EPOCHS, "0\n-1\n", [1]),
@@ -130,6 +130,22 @@ def test_a_damaged_checkpoint_is_told_by_its_line(
 ) -> None:
     found = read(read_checkpoint, tmp_path, path, text.encode())
     assert [one.position for one in found if isinstance(one, Damage)] == lines
+
+
+NAMES = (
+    "cleaner-offset-checkpoint",
+    "leader-epoch-checkpoint",
+    "log-start-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0\n", "0\n0\n"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_without_entries_is_sound(name: str, text: str, tmp_path: Path) -> None:
+    assert is_checkpoint(tmp_path / name)
+    assert read(read_checkpoint, tmp_path, name, text.encode()) == []
 
 
 def test_any_bytes_are_read_to_their_end(tmp_path: Path) -> None:

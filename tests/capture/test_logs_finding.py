@@ -9,9 +9,9 @@ import fsspec
 import pytest
 
 from flexwire.capture.logs import LogQuery, plan
+from flexwire.capture.logs.checkpoints import STARTS
 from flexwire.capture.logs.following import LogFollower
 from flexwire.capture.logs.names import Partition
-from flexwire.capture.logs.starts import FILE
 from flexwire.errors import ArgumentError, CaptureError
 from tests.capture.log_vectors import data_of
 from tests.capture.made_logs import MadeSegment, plain, random_log, read_offsets, write_log
@@ -109,7 +109,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
         for base in (0, 10, 20):
             made(base, 10).write(tmp_path / broker / "a-0")
         made(0, 5).write(tmp_path / broker / "a-1")
-    starts = tmp_path / "broker1" / FILE
+    starts = tmp_path / "broker1" / STARTS
     starts.write_text("0\n2\na 0 13\nb 7 90\n")
     expected = [*range(13, 30), *range(5)]
     assert read_offsets(tmp_path) == expected
@@ -136,7 +136,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "", "0", "1\n1\na 0 3\n", "0\n2\na 0 3\n", "0\n1\na 0 -3\n", "0\n1\na 0\n",
+        "\n", "1", "1\n1\na 0 3\n", "0\n2\na 0 3\n", "0\n1\na 0 -3\n", "0\n1\na 0\n",
         "0\n1\na b 0 3\n", "0\n1\na 99999999999 3\n", "\udcff", "0\n1\n\na 0 3\n",
     ],
 )  # fmt: skip
@@ -144,9 +144,19 @@ def test_starts_that_are_damaged_are_left_alone_as_a_broker_does(
     text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made(0, 10).write(tmp_path / "a-0")
-    (tmp_path / FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    (tmp_path / STARTS).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert read_offsets(tmp_path) == [*range(10)]
     assert "left alone, as it is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "0", "0\n", "0\n0\n"])
+def test_a_fresh_brokers_starts_are_none(
+    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made(0, 10).write(tmp_path / "a-0")
+    (tmp_path / STARTS).write_text(text)
+    assert read_offsets(tmp_path) == [*range(10)]
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("pattern", ["a-*", "a-0", "a-0/*.log", "a-0/00000000000000000000.log"])

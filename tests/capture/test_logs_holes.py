@@ -17,7 +17,7 @@ from tests.capture.made_logs import TIME, MadeSegment, write_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.logs.finding import Replica
+    from flexwire.capture.logs.replica import Replica
 
 
 def holes(directory: Path, piece_bytes: int) -> Holes:
@@ -52,8 +52,9 @@ def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[
                 continue
             if len(kept) < len(offsets):
                 doubtful |= {*offsets}
-            bounds = {"base_offset": offsets[0], "last_offset": offsets[-1]}
-            segment.data += encode_batch(records(kept), **bounds)
+            segment.data += encode_batch(
+                records(kept), base_offset=offsets[0], last_offset=offsets[-1]
+            )
     return made, there, doubtful
 
 

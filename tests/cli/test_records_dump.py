@@ -212,7 +212,7 @@ def test_the_directory_names_the_decoder(run: Run, root: Path) -> None:
 
 
 def test_what_does_not_decode_is_shown_and_told(run: Run, root: Path) -> None:
-    rows = run.rows(root / TX, "--decode", "metadata")
+    rows = run.rows(root / TX, "--decode", "metadata", "--show-credentials")
     record, finding = of(rows, "record")[0], of(rows, "finding")[0]
     assert record["value"]["base64"] == "djA="
     assert record["value"]["reason"] in finding["reason"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -42,7 +42,7 @@ def told(address: str, version: str) -> dict[str, int]:
 
 
 def delete_within_a_transaction(address: str) -> None:
-    own = {"bootstrap.servers": address, "log_level": 2}
+    own: dict[str, Any] = {"bootstrap.servers": address, "log_level": 2}
     admin = AdminClient(own)
     [created] = admin.create_topics([NewTopic(TOPIC, 1, 1)]).values()
     created.result(MOST_SECONDS)

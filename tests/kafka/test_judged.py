@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs.starts import FILE
+from flexwire.capture.logs.checkpoints import STARTS
 from tests.kafka.filling import INTERNAL, TOPICS, Broker, consumed, delete_before, write_typed
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def test_records_before_the_log_start_offset_are_hidden_as_the_broker_does(
     assert [row.offset for row in shown] == [*range(30, 100)]
     # Written down once in so many seconds: see SETTINGS.
     end = time.monotonic() + 60
-    while "cut 0 30" not in (kafka.logs / FILE).read_text() and time.monotonic() < end:
+    while "cut 0 30" not in (kafka.logs / STARTS).read_text() and time.monotonic() < end:
         time.sleep(0.2)
     assert rows(by_log(spark, kafka, "cut")) == shown
     every = rows(by_log(spark, kafka, "cut", includeDeleted="true"))

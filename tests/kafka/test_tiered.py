@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.capture.logs.starts import FILE
+from flexwire.capture.logs.checkpoints import STARTS
 from flexwire.spark.internal_topics import open_log, remote_segments, unreadable
 from flexwire.spark.internal_topics.remote_segments import RECORDS
 from tests.kafka.asking import ask
@@ -127,7 +127,7 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
         # What is deleted lies in the tier.
         for deleted in admin.delete_records([TopicPartition(TOPIC, 0, 30)]).values():
             assert deleted.result(MOST_SECONDS).low_watermark == 30
-        wait(lambda: f"{TOPIC} 0 30" in (kafka.logs / FILE).read_text(), "it is not written down")
+        wait(lambda: f"{TOPIC} 0 30" in (kafka.logs / STARTS).read_text(), "it is not written down")
         found = same(by_files(), by_broker(spark, kafka, TOPIC))
         assert [row.offset for row in found if row.partition == 0] == [*range(30, 300)]
         # Segments of which nothing is left are deleted in the tier, and forgotten.

@@ -91,12 +91,15 @@ def is_checkpoint(path: Path) -> bool:
 def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
     """Read a checkpoint: its version, the count of entries, and an entry a line.
 
-    The position of damage is a line. Those of leader epochs must ascend in both columns. Raises
-    `CaptureError`.
+    A broker makes the file empty, and writes entries when it has some, so a file without a line has
+    none, nor has one that ends after its version (Kafka's `CheckpointFile`). The position of damage
+    is a line. Those of leader epochs must ascend in both columns. Raises `CaptureError`.
     """
     by_epoch = plain_name(checkpoint.path) == _EPOCHS_NAME
     columns = _EPOCH_COLUMNS if by_epoch else _OFFSET_COLUMNS
     lines = _read_whole(checkpoint).decode("utf-8", "backslashreplace").splitlines()
+    if lines in ([], [str(_CHECKPOINT_VERSION)]):
+        return
     version, count = (_number(lines[at]) if len(lines) > at else None for at in range(2))
     if version != _CHECKPOINT_VERSION or count is None or count < 0:
         reason = f"the first lines must be version {_CHECKPOINT_VERSION} and the count of entries"

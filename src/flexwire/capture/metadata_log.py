@@ -15,7 +15,7 @@ from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.finding import find_logs
 from flexwire.capture.logs.names import LOG, Partition, is_set_aside, parse_file
 from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.metadata_coverage import Run, Snapshot, SnapshotName
+from flexwire.capture.metadata_coverage import Base, Covered, Run, Snapshot, SnapshotName
 from flexwire.errors import (
     CaptureError,
     CodecError,
@@ -113,6 +113,25 @@ def survey(files: MetadataFiles, time: int | None = None) -> tuple[list[Run], li
         walked.add(source)
     runs = walked.runs()
     return runs, [_examined(name, source, walked) for name, source in files.snapshots]
+
+
+def newest_base(files: MetadataFiles) -> tuple[Base, int]:
+    """Say what the state at the end is made from, and the epoch of the last record.
+
+    Raises `CaptureError` where that state is not known.
+    """
+    runs, snapshots = survey(files)
+    covered = Covered(tuple(runs), tuple(snapshots))
+    base = covered.base(covered.end)
+    epochs = [epoch for source in files.segments[-1:] for epoch in _epochs(source)]
+    if base.snapshot is not None:
+        epochs.append(base.snapshot.epoch)
+    return base, max(epochs, default=0)
+
+
+def _epochs(source: Source) -> Iterator[int]:
+    with open_file(source) as log:
+        yield from (epoch for _, epoch, _ in batch_headers(log))
 
 
 class _Log:

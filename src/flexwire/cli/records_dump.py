@@ -38,7 +38,7 @@ _TYPED_BY_HAND = "kip-1308"
 # Of a record's row, what goes with each part that can be left out.
 _PARTS = {
     "metadata": ("offset", "timestamp", "sequence", "keySize", "valueSize"),
-    "content": ("key", "value", "headers", "control"),
+    "content": ("key", "value", "headers", "control", "withheldCredentials"),
 }
 
 
@@ -111,6 +111,12 @@ _PARTS = {
     multiple=True,
     help="Leave out batches, or of records their metadata or their content.",
 )
+@click.option(
+    "--show-credentials",
+    is_flag=True,
+    help="Show the salts and keys of SCRAM and secret configurations in the cluster's metadata, "
+    "which are withheld by default.",
+)
 @click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
 @format_option
 @takes_standard_input(files=segment_name)
@@ -129,6 +135,7 @@ def records_dump(
     header_type: tuple[str, ...],
     dialect: str | None,
     without: tuple[str, ...],
+    show_credentials: bool,
     findings: bool,
     output: Format,
 ) -> None:
@@ -141,6 +148,8 @@ def records_dump(
     Batches are shown by their headers, and their crcs are checked; with --deep every record is
     shown too, on a terminal cut to a line. The indexes beside a log are compared with it. Damage is
     reported where it is found, reading goes on after it, and the exit code is then 100.
+    Credentials in records of the cluster's metadata are withheld and counted, as is a record of it
+    that does not decode.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog
@@ -161,15 +170,12 @@ def records_dump(
             key_notation=key_notation or "auto",
             value_notation=value_notation or "auto",
             convention=_convention(convention, header_type),
+            show_credentials=show_credentials,
             dialect="kip-82" if dialect == "kip82" else dialect,
             named=frozenset(paths),
             hear=hear,
         )
-        told = _all_rows(paths, options)
-        if without:
-            told = (row for row in map(partial(_without, without), told) if row is not None)
-        if findings:
-            told = (row for row in told if row["type"] == "finding")
+        told = _wanted(_all_rows(paths, options), without, is_finding=findings)
         has_findings = _write(told, output, out) > 0
     if has_findings:
         sys.exit(FINDINGS)
@@ -211,6 +217,13 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
 
     for path in paths:
         yield from rows(path, options)
+
+
+def _wanted(rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool) -> Iterator[Row]:
+    """Leave out the parts that are not wanted, and where only findings are, all other rows."""
+    if without:
+        rows = (row for row in map(partial(_without, without), rows) if row is not None)
+    return (row for row in rows if row["type"] == "finding") if is_finding else rows
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:

@@ -40,6 +40,7 @@ class DumpOptions:
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.
+    ``show_credentials`` shows what is withheld otherwise, of records of the cluster's metadata.
     ``dialect`` is that of KIP-82's typed headers, where the logs are in the document's format.
     ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is called with how far a log is read.
     """
@@ -54,6 +55,7 @@ class DumpOptions:
     value_notation: str = "auto"
     convention: Convention | None = None
     dialect: str | None = None
+    show_credentials: bool = False
     named: frozenset[Path] = field(default_factory=frozenset)
     hear: Callable[[Path, int, int], None] = lambda path, done, total: None  # noqa: ARG005
 

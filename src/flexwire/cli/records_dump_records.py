@@ -14,6 +14,7 @@ from flexwire.capture.log_segment import Damage, plain_name
 from flexwire.cli.records_dump_options import NUMBERS
 from flexwire.errors import CodecError, RecordError, RecordHeaderError, UnknownMessageError
 from flexwire.protocol.control_records import decode_control_record
+from flexwire.protocol.credentials import WITHHELD, withhold
 from flexwire.protocol.internal_topics import (
     InternalTopic,
     TypedMessage,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 
+_OF_METADATA = "a record of the cluster's metadata"
 _INT32_MODULUS = 2**31
 _UUID_SIZE = 16
 
@@ -54,6 +56,10 @@ class RecordRows:
     def __init__(self, path: Path, options: DumpOptions) -> None:
         self._options = options
         self._topic = options.decode or _topic_of(path)
+        # Also where another decoder was asked for.
+        self._is_metadata = InternalTopic.METADATA in {self._topic, _topic_of(path)}
+        # How many credentials of the record that is shown are withheld.
+        self._withheld = 0
         self._last_offset: int | None = None
 
     def __call__(self, batch: RecordBatch) -> Iterator[Row]:
@@ -73,7 +79,7 @@ class RecordRows:
             yield from self._record_rows(batch, record)
 
     def _record_rows(self, batch: RecordBatch, record: Record) -> Iterator[Row]:
-        row = {
+        row: Row = {
             "type": "record",
             "offset": record.offset,
             "timestamp": record.timestamp,
@@ -83,12 +89,14 @@ class RecordRows:
         }
         reason = None
         if batch.is_control:
-            control, reason = _control(record, self._options.release)
+            control, reason = self._control(record)
             row |= control
         else:
             key, value, reason = self._content(record)
             row |= {"key": key, "value": value}
         row["headers"] = self._headers(record)
+        if self._withheld:
+            row["withheldCredentials"], self._withheld = self._withheld, 0
         yield row
         if reason is not None:
             reason = f"offset {record.offset}: {reason}"
@@ -99,6 +107,8 @@ class RecordRows:
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
+            if self._is_secret(record):
+                return key, self._withhold(_OF_METADATA), None
             return key, show_bytes(record.value, self._options.value_notation), None
         typed_key = None
         try:
@@ -107,8 +117,46 @@ class RecordRows:
         except (CodecError, UnknownMessageError) as error:
             # Of a type or version of a newer Kafka's nothing is known, so nothing is wrong with it.
             reason = None if isinstance(error, UnknownMessageError) else str(error)
-            return _form(typed_key, record.key), _undecoded(record.value, str(error)), reason
+            return _form(typed_key, record.key), self._undecoded(record, str(error)), reason
+        if typed_value is not None and not self._options.show_credentials:
+            self._withheld += withhold(typed_value.message)
         return _form(typed_key, record.key), _form(typed_value, record.value), None
+
+    def _control(self, record: Record) -> tuple[Row, str | None]:
+        try:
+            decoded = decode_control_record(record.key, record.value, self._options.release)
+            return {"control": decoded.to_json()}, None
+        except (CodecError, UnknownMessageError) as error:
+            reason = str(error)
+            content = {
+                "key": show_bytes(record.key, "base64"),
+                "value": self._undecoded(record, reason),
+            }
+            return content, None if isinstance(error, UnknownMessageError) else reason
+
+    def _undecoded(self, record: Record, reason: str) -> Any:
+        """Give a value that does not decode as its bytes; of the cluster's metadata not even these.
+
+        Nobody knows which of them are a credential.
+        """
+        is_secret = self._is_metadata and not self._options.show_credentials
+        if record.value is not None and (is_secret or self._is_secret(record)):
+            return self._withhold(reason)
+        return _undecoded(record.value, reason)
+
+    def _is_secret(self, record: Record) -> bool:
+        """Whether a record without a topic is one of the cluster's metadata with a credential."""
+        if self._options.show_credentials or record.key is not None or record.value is None:
+            return False
+        try:
+            typed = decode_value(InternalTopic.METADATA, None, record.value)
+        except (CodecError, UnknownMessageError):
+            return False
+        return typed is not None and withhold(typed.message) > 0
+
+    def _withhold(self, reason: str) -> Row:
+        self._withheld += 1
+        return {WITHHELD: True, "reason": reason}
 
     def _headers(self, record: Record) -> list[Row]:
         if self._options.convention is None:
@@ -178,19 +226,6 @@ def _topic_of(path: Path) -> InternalTopic | None:
         return InternalTopic.METADATA
     name = path.absolute().parent.name.rpartition("-")[0]
     return next((one for one in InternalTopic if one.topic == name), None)
-
-
-def _control(record: Record, release: str | None) -> tuple[Row, str | None]:
-    try:
-        decoded = decode_control_record(record.key, record.value, release)
-        return {"control": decoded.to_json()}, None
-    except (CodecError, UnknownMessageError) as error:
-        reason = str(error)
-        content = {
-            "key": show_bytes(record.key, "base64"),
-            "value": _undecoded(record.value, reason),
-        }
-        return content, None if isinstance(error, UnknownMessageError) else reason
 
 
 # Bytes, without losing any.

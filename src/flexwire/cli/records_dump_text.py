@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.printable import printable
+from flexwire.protocol.credentials import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +44,7 @@ class Text:
         self._file = ""
         self._has_head = False
         self._counts: Counter[str] = Counter()
+        self._withheld = 0
         self._forms = {
             "file": self._file_lines,
             "batch": self._batch_lines,
@@ -66,6 +68,9 @@ class Text:
             for kind, name in _COUNTED.items()
             if self._counts[kind] or kind == "finding"
         ]
+        if self._withheld:
+            held = f"{self._withheld} {_plural('credential', self._withheld)} withheld"
+            counts.append(f"{held} (--show-credentials)")
         color = "red" if self._counts["finding"] else "green"
         return "\n" + self._style(", ".join(counts), fg=color)
 
@@ -126,6 +131,7 @@ class Text:
             line = self._detail(name, text, None if is_message else row.get(f"{name}Size"))
             # What follows begins a line too.
             length = self._width
+        self._withheld += row.get("withheldCredentials", 0)
         yield line.rstrip()
         for header in row.get("headers", ()):
             is_typed = "type" in header
@@ -251,7 +257,7 @@ def _structure(value: dict[str, Any]) -> str:
         return " ".join(filter(None, (name, layout, value.get("state"), _json(value["data"]))))
     if "type" in value:
         return f"type {value['type']}"
-    data = "null"
+    data = WITHHELD if WITHHELD in value else "null"
     if "base64" in value:
         data = f"0x{base64.b64decode(value['base64']).hex()}"
     elif "hex" in value:

@@ -7,14 +7,16 @@ segments in its range, unless a ``.cleaned`` file stands at or before it.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.logs import names
+from flexwire.capture.logs.checkpoints import log_starts
+from flexwire.capture.logs.choosing import best_of, leaders_beside
 from flexwire.capture.logs.names import FileName, Partition, is_log_file, parse_directory
 from flexwire.capture.logs.positions import end_offset
+from flexwire.capture.logs.replica import Replica
 from flexwire.capture.logs.segment import Segment
-from flexwire.capture.logs.starts import log_starts
 from flexwire.errors import CaptureError
 from flexwire.storage.listing import list_files
 from flexwire.storage.urls import shown
@@ -30,31 +32,6 @@ if TYPE_CHECKING:
 
 WORDS: Final = "has the name of a log segment"
 """What is true of the files of logs, as an error says it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """The log of a partition in one directory: its segments in order, and producer snapshots.
-
-    ``later_transactions`` are indexes of segments after these, where not all of a log was named.
-    The records before ``start`` were deleted.
-    """
-
-    partition: Partition
-    directory: str
-    is_tiered: bool
-    segments: tuple[Segment, ...]
-    snapshots: tuple[tuple[int, Source], ...] = ()
-    later_transactions: tuple[Source, ...] = ()
-    start: int = 0
-
-    @property
-    def first(self) -> int:
-        """The first offset that it may have."""
-        return max(self.segments[0].base_offset, self.start)
-
-    def __str__(self) -> str:
-        return f"{self.partition} in {shown(self.directory)}"
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
@@ -87,7 +64,7 @@ def logs_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
     ]
     if not query.includes_deleted:
         found = _started(found)
-    return found if query.replicas == "all" else _one_each(found)
+    return found if query.replicas == "all" else _one_each(found, directories)
 
 
 def _started(found: list[Replica]) -> list[Replica]:
@@ -193,29 +170,27 @@ def _in_order(files: Named) -> tuple[Segment, ...]:
     )
 
 
-def _one_each(found: list[Replica]) -> list[Replica]:
-    """Give one log of each partition: the one that ends last, with what only a tier still has."""
+def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]:
+    """Return one log of each partition, as Kafka would go on with it, and what a tier has more."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
     for one in found:
         by_partition[one.partition].append(one)
+    several = [
+        one.directory
+        for replicas in by_partition.values()
+        for one in replicas
+        if not one.is_tiered and sum(not other.is_tiered for other in replicas) > 1
+    ]
+    leaders = leaders_beside(several, directories) if several else {}
     chosen = []
-    for replicas in by_partition.values():
+    for partition, replicas in by_partition.items():
         brokers = [one for one in replicas if not one.is_tiered]
-        log = _longest(brokers or replicas)
+        log = best_of(brokers or replicas, leaders.get(partition))
         tiers = [one for one in replicas if one.is_tiered and one is not log]
         # A broker that does not lead may write it down later.
         log = replace(log, start=max(one.start for one in replicas))
-        chosen.append(_with_tier(log, _longest(tiers)) if tiers else log)
+        chosen.append(_with_tier(log, best_of(tiers, None)) if tiers else log)
     return chosen
-
-
-def _longest(replicas: list[Replica]) -> Replica:
-    if len(replicas) == 1:
-        return replicas[0]
-    # Of two that end alike, the one that begins first.
-    return max(
-        replicas, key=lambda one: (end_offset(one.segments[-1]), -one.segments[0].base_offset)
-    )
 
 
 def _with_tier(log: Replica, tier: Replica) -> Replica:

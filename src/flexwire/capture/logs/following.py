@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.names import Partition
     from flexwire.capture.logs.query import LogQuery
     from flexwire.capture.logs.reading import LogPiece
+    from flexwire.capture.logs.replica import Replica
 
     Offsets = dict[Partition, int]
 

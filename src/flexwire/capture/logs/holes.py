@@ -17,8 +17,8 @@ from flexwire.capture.logs.reading import read_headers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.reading import LogPiece
+    from flexwire.capture.logs.replica import Replica
     from flexwire.columnar.records import BatchHeaders
 
     Words = np.ndarray[Any, Any]

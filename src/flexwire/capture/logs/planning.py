@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.finding import Replica, find_logs
+from flexwire.capture.logs.finding import find_logs
 from flexwire.capture.logs.positions import (
     cuts,
     first_as_late,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
+    from flexwire.capture.logs.replica import Replica
     from flexwire.capture.logs.segment import Segment
 
 # A file takes as long to open as so many bytes to read.

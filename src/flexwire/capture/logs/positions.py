@@ -148,14 +148,14 @@ def end_offset(segment: Segment) -> int:
     """Give the offset after the last whole batch, where a broker would go on."""
     end = segment.base_offset
     with open_file(segment.log) as log:
-        for place in walk(log, _last_indexed(segment, log)):
+        for place in walk(log, last_indexed(segment, log)):
             if isinstance(place, Damage):
                 break
             end = max(end, place.last_offset + 1)
     return end
 
 
-def _last_indexed(segment: Segment, log: LogFile) -> int:
+def last_indexed(segment: Segment, log: LogFile) -> int:
     """Give where the last batch stands that the index has."""
     index = offset_index(segment)
     position = int(index.positions[-1]) if len(index.positions) else 0
@@ -173,7 +173,7 @@ def whole_end(segment: Segment) -> LogEnd:
     """Give where the last whole batch ends, past any damage before it."""
     found = LogEnd(segment.base_offset, 0)
     with open_file(segment.log) as log:
-        for place in walk(log, _last_indexed(segment, log)):
+        for place in walk(log, last_indexed(segment, log)):
             if isinstance(place, BatchPlace):
                 offset = max(found.offset, place.last_offset + 1)
                 found = LogEnd(offset, place.position + place.size)

@@ -58,8 +58,9 @@ class LogQuery:
         offsets: only records with these offsets.
         timestamps: only records with these timestamps, in ms.
         isolation: "read_committed" leaves out what transactions aborted or have not ended.
-        replicas: which directory is read where several hold one partition: the one whose log ends
-            last, or "all" of them.
+        replicas: which directory is read where several hold one partition. "longest" is the one
+            that Kafka would go on with: the leader's or one of the ISR, by the cluster's metadata
+            where that is there, else by leader epoch and then by end. "all" reads all of them.
         includes_deleted: records before the start of a log too, where they are still in its files.
         piece_bytes: about what one piece has.
     """

@@ -16,9 +16,9 @@ from flexwire.capture.logs.query import LogQuery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.positions import LogEnd
     from flexwire.capture.logs.reading import LogPiece
+    from flexwire.capture.logs.replica import Replica
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.capture.logs.finding import Replica
+    from flexwire.capture.logs.replica import Replica
     from flexwire.capture.logs.segment import Segment
     from flexwire.columnar.records import BatchHeaders
     from flexwire.storage.source import Source

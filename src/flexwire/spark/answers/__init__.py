@@ -38,6 +38,8 @@ from flexwire.spark.answers.cluster_voters import ANSWER as CLUSTER_VOTERS
 from flexwire.spark.answers.cluster_voters import cluster_voters
 from flexwire.spark.answers.connections import ANSWER as CONNECTIONS
 from flexwire.spark.answers.connections import connections
+from flexwire.spark.answers.diverging_replicas import ANSWER as DIVERGING_REPLICAS
+from flexwire.spark.answers.diverging_replicas import diverging_replicas
 from flexwire.spark.answers.errors import ANSWER as ERRORS
 from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
@@ -125,6 +127,7 @@ __all__ = [
     "cluster_topics",
     "cluster_voters",
     "connections",
+    "diverging_replicas",
     "errors",
     "gather_audit",
     "group_members",
@@ -172,6 +175,7 @@ STATE_ANSWERS: tuple[Answer, ...] = (
     CLUSTER_ACLS,
     CLUSTER_CREDENTIALS,
     TIERED_STORAGE,
+    DIVERGING_REPLICAS,
     UNREAD_STATE,
 )
 """Those about the state that internal topics add up to, which are asked where logs have some."""

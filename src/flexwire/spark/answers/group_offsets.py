@@ -28,7 +28,9 @@ COLUMNS = (
     Column("partition", pa.int32(), "the partition"),
     Column("offset", pa.int64(), "the offset that it committed: where it goes on", _NONE),
     Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read"),
-    Column("lag", pa.int64(), "from the one to the other", "with one of them"),
+    Column("lag", pa.int64(), "from the committed offset to the high watermark, as "
+           "kafka-consumer-groups has it, or to the end where that is not known",
+           "with ``offset`` or ``end_offset``"),
     Column("leader_epoch", pa.int32(), "the leader epoch of what it read last; -1 where the client "
            "gave none", _NONE),
     Column("metadata", pa.string(), "what the client wrote beside it", _NONE),
@@ -39,6 +41,11 @@ COLUMNS = (
     Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
     Column("is_known", pa.bool_(), "false where compaction may have removed what was there at an "
            "earlier moment, or where releases of Kafka differ about a deleted commit"),
+    Column("high_watermark", pa.int64(), "where consumers stop reading: what all replicas in the "
+           "ISR have", "where replication-offset-checkpoint does not say it, and at an earlier "
+           "moment"),
+    Column("is_watermark_exact", pa.bool_(), "true where the broker had stopped in order; else the "
+           "high watermark may be 5 seconds old", "with ``high_watermark``"),
 )  # fmt: skip
 
 

@@ -30,7 +30,8 @@ COLUMNS = (
     Column("members", pa.int64(), "its members", "with ``type``"),
     Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT),
     Column("partitions", pa.int64(), "how many of its partitions have a commit"),
-    Column("lag", pa.int64(), "from the commits to the ends of the logs that were read, together",
+    Column("lag", pa.int64(), "from the commits to the high watermarks of the logs that were read, "
+           "or to their ends where these are not known, together",
            "where none of these logs was read, without a commit, and of offsets far out of reach"),
     Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``"),
     Column("without_end", pa.int64(), "of how many partitions the log was not read, and so the lag "

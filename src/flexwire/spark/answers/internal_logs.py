@@ -25,6 +25,8 @@ from flexwire.spark.internal_topics import open_log
 from flexwire.spark.internal_topics.as_of import END, AsOf
 from flexwire.spark.internal_topics.cluster import ClusterState, cluster_state
 from flexwire.spark.internal_topics.cluster_partitions import partitions
+from flexwire.spark.internal_topics.lag import WATERMARK
+from flexwire.spark.internal_topics.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.spark.internal_topics.times import first_after
 from flexwire.wire.limits import INT64_MAX
 
@@ -42,7 +44,6 @@ TOPICS: Final = frozenset(one.topic for one in InternalTopic)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE: Final = ("topic", "partition")
 _UNKNOWN: Final = "the state as of offset {} is not known"
-_ENDS: Final = "topic string, partition int, end_offset bigint"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class InternalLogs:
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
         """The cluster's state; None where there is no log of its metadata.
 
-        Of several controllers' and brokers' logs it is the one that ends last. With ``oldest`` it
+        Of several controllers' and brokers' logs it is the one whose last record has the highest
+        epoch, and of two with one epoch the longer. With ``oldest`` it
         begins as early as it is known, for what happened.
         """
         return self._history if oldest else self._cluster
@@ -220,24 +222,33 @@ class InternalLogs:
         }
 
     def ends(self, of: InternalTopic) -> DataFrame:
-        """The end of each partition's log: ``topic``, ``partition``, ``end_offset``.
+        """The end of each partition's log, with the columns of `end_offsets`.
+
+        The high watermark is null at another moment than the end, as no file says it then.
 
         It is as of the moment that the log of ``of`` is read up to. Of a partition whose end is not
         known at that moment there is no row: of all where offsets say it.
         """
         if self.as_of.of(of):
-            return self.spark.createDataFrame([], _ENDS)
+            return self.spark.createDataFrame([], ENDS)
         if self.as_of.time is not None:
-            return self.spark.createDataFrame(self._ends_at(self.as_of.time), _ENDS)
+            return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
         # A log whose records have all been deleted still says where it goes on.
         begun: dict[Partition, int] = {}
         for _, partition, base in _segments(self.files):
             begun[partition] = max(base, begun.get(partition, 0))
-        rows = [(*partition, base) for partition, base in begun.items()]
-        bases = self.spark.createDataFrame(rows, "topic string, partition int, base bigint")
-        end = F.greatest("written", "base").alias("end_offset")
-        return bases.join(written, [*_PLACE], "left").select(*_PLACE, end)
+        said = watermarks_of(logs_among(self.files, LogQuery()))
+        rows = [
+            (*partition, base, *said.get(partition, NO_WATERMARK))
+            for partition, base in begun.items()
+        ]
+        bases = self.spark.createDataFrame(rows, ENDS)
+        both = bases.join(written, [*_PLACE], "left")
+        ends = both.withColumn("end_offset", F.greatest("written", "end_offset"))
+        watermark, is_exact = (F.col(one) for one in WATERMARK)
+        known = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
+        return ends.select(*_PLACE, "end_offset", known.alias(WATERMARK[0]), is_exact)
 
     def written(self, of: InternalTopic) -> DataFrame | None:
         """The batches that begin before the moment that the log of ``of`` is read up to.
@@ -248,17 +259,17 @@ class InternalLogs:
             return None
         if self.as_of.time is None:
             return self.batches
-        both = self.batches.join(self.ends(of), [*_PLACE])
+        both = self.batches.join(self.ends(of).select(*_PLACE, "end_offset"), [*_PLACE])
         return both.where("base_offset < end_offset").drop("end_offset")
 
-    def _ends_at(self, time: datetime) -> list[tuple[str, int, int]]:
+    def _ends_at(self, time: datetime) -> list[tuple[str, int, int, None, None]]:
         query, found = LogQuery(ending_timestamp=first_after(time)), []
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
             # What was there before the log's first record has been deleted since.
             if end > log.first or not log.first:
-                found.append((*log.partition, end))
+                found.append((*log.partition, end, *NO_WATERMARK))
         return found
 
 

@@ -12,6 +12,7 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import share_state as state_of
+from flexwire.spark.internal_topics.lag import readable_end
 from flexwire.spark.internal_topics.share_state import held_batches
 from flexwire.tables.schema import Column
 
@@ -30,7 +31,8 @@ COLUMNS = (
     Column("start_offset", pa.int64(), "below it all is done; -1 where nothing was read yet",
            "where it is not known"),
     Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read"),
-    Column("lag", pa.int64(), "from the one to the other, without those between that are done",
+    Column("lag", pa.int64(), "from the one to the high watermark, or to the end where that is "
+           "not known, without those between that are done",
            "with one of them, and where the log does not say how many are done"),
     Column("done", pa.int64(), "how many from the start offset on are done",
            "where the log does not say it, as before Kafka 4.2"),
@@ -60,7 +62,10 @@ def share_state(tables: AnalysisTables) -> DataFrame:
     batches = held_batches(F.col("state_batches"), F.col("start_offset"))
     lag = F.when(
         F.col("start_offset") >= 0,
-        F.try_subtract(F.try_subtract("end_offset", "start_offset"), F.col("done")),
+        F.try_subtract(
+            F.try_subtract(readable_end(F.col("start_offset")), F.col("start_offset")),
+            F.col("done"),
+        ),
     )
     made = state.join(logs.topic_names(), "topic_id", "left").join(
         ends, ["topic", "partition"], "left"

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.holes import Holes
     from flexwire.capture.logs.reading import LogPiece
+    from flexwire.capture.logs.replica import Replica
     from flexwire.spark.internal_topics.control_records import Paths
     from flexwire.tables.typed_records import Records
 

@@ -9,6 +9,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.log_segment import place_at, read_batch
+from flexwire.capture.logs.checkpoints import high_watermarks
 from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.finding import find_logs
 from flexwire.capture.logs.positions import end_offset
@@ -19,15 +20,24 @@ from flexwire.spark.internal_topics.control_records import in_tasks, several
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from flexwire.capture.logs.names import Partition
     from flexwire.capture.logs.reading import LogPiece
+    from flexwire.capture.logs.replica import Replica
     from flexwire.columnar.records import BatchHeaders
     from flexwire.spark.internal_topics.control_records import Paths
 
 _PLACE: Final = ("topic", "partition")
+ENDS: Final = (
+    "topic string, partition int, end_offset bigint, high_watermark bigint, "
+    "is_watermark_exact boolean"
+)
+"""The columns of `end_offsets`."""
+NO_WATERMARK: Final = (None, None)
+"""A high watermark that is not known, and whether it is exact."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -44,14 +54,36 @@ _OPEN: Final = pa.schema(
 def end_offsets(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Give the log end offset of each partition: ``topic``, ``partition``, ``end_offset``.
+    """Return the end of each partition, and where consumers stop: the columns `ENDS`.
 
-    It is that of the longest log in ``paths``; what consumers may read ends at the high watermark,
-    which no file of the log has.
+    ``end_offset`` is that of the log that `kafka-log` reads. ``high_watermark`` is where consumers
+    stop, from `replication-offset-checkpoint` beside it; null where that does not say it, and never
+    beyond the end. ``is_watermark_exact``: the broker had stopped in order, else the high watermark
+    may be 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
-    rows = [(*one.partition, end_offset(one.segments[-1])) for one in logs]
-    return spark.createDataFrame(rows, "topic string, partition int, end_offset bigint")
+    said, rows = watermarks_of(logs), []
+    for one in logs:
+        end = end_offset(one.segments[-1])
+        watermark, is_exact = said.get(one.partition, NO_WATERMARK)
+        rows.append(
+            (*one.partition, end, None if watermark is None else min(watermark, end), is_exact)
+        )
+    return spark.createDataFrame(rows, ENDS)
+
+
+def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
+    """Return the high watermark of each log's partition, and whether it is exact.
+
+    There is none of a log that is a tier's, or beside which no file says it.
+    """
+    brokers = [one for one in logs if not one.is_tiered]
+    said = {one: high_watermarks(one) for one in sorted({log.beside for log in brokers})}
+    return {
+        log.partition: (said[log.beside].offsets[log.partition], said[log.beside].is_exact)
+        for log in brokers
+        if log.partition in said[log.beside].offsets
+    }
 
 
 def open_transactions(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.capture.logs import LogPiece
-    from flexwire.capture.logs.finding import Replica
     from flexwire.capture.logs.names import Partition
+    from flexwire.capture.logs.replica import Replica
     from flexwire.capture.logs.resuming import Resumed
     from flexwire.storage.source import Source
 
@@ -74,9 +74,10 @@ def plan_logs(
 ) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
-    Of several directories with one partition the one is read whose log ends last. Where tables
-    grow, ``known`` are the offsets to go on with, and each log is read up to its last whole batch.
-    Raises `CaptureError` where there is no log among them.
+    Of several directories with one partition the one is read that Kafka would go on with
+    (`flexwire.capture.logs.choosing`). Where tables grow, ``known`` are the offsets to go on with,
+    and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
+    among them.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())

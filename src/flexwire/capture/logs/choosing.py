@@ -1,0 +1,94 @@
+"""Which of several replicas of a partition Kafka would go on with.
+
+The leader's log is the partition, and replicas in the ISR have all of it. The log of the cluster's
+metadata says who these are. Where it is not at hand, or older than the replicas, the log with the
+higher leader epoch is the newer one, and of two with the same epoch the longer one. The longest log
+may be that of a leader that died, and whose last records nobody else had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flexwire.capture.logs.checkpoints import broker_of
+from flexwire.capture.logs.leadership import Leaderships
+from flexwire.capture.logs.tips import Tip, tip_of
+from flexwire.errors import CaptureError
+from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.storage.place import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from flexwire.capture.logs.leadership import Leadership
+    from flexwire.capture.logs.names import Partition
+    from flexwire.capture.logs.replica import Replica
+
+_METADATA: Final = f"{METADATA_TOPIC}-0"
+
+
+def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Replica:
+    """Return the replica that Kafka would go on with."""
+    if len(replicas) == 1:
+        return replicas[0]
+    tips = {one.directory: tip_of(one.segments) for one in replicas}
+
+    def by_tip(one: Replica) -> tuple[Tip, int]:
+        # Of two that end alike, the one that begins first.
+        return tips[one.directory], -one.segments[0].base_offset
+
+    return max(in_step(replicas, tips, leadership), key=by_tip)
+
+
+def in_step(
+    replicas: Sequence[Replica], tips: Mapping[str, Tip], leadership: Leadership | None
+) -> Sequence[Replica]:
+    """Return the leader's replica, else those in the ISR, else all of them.
+
+    All of them too where the metadata is older than the last records of a replica.
+    """
+    if leadership is None or leadership.epoch < max(one.epoch for one in tips.values()):
+        return replicas
+    brokers = {one.directory: broker_of(one.beside) for one in replicas}
+    leader = [one for one in replicas if brokers[one.directory] == leadership.leader]
+    isr = [one for one in replicas if brokers[one.directory] in leadership.isr]
+    return leader or isr or replicas
+
+
+def leaders_beside(
+    replicas: Iterable[str], directories: Iterable[str]
+) -> dict[Partition, Leadership]:
+    """Return who leads each partition, by the newest log of the cluster's metadata.
+
+    It is looked for among ``directories``, and beside those of ``replicas``. Empty where there is
+    none, or where its state at its end is not known.
+    """
+    beside = {one.rstrip("/").rpartition("/")[0] for one in replicas}
+    wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
+    named = {f"{one}/{_METADATA}" for one in beside}
+    wanted |= {one for one in named if any(True for _ in Place(one).entries())}
+    found: list[tuple[Tip, str, Leaderships]] = []
+    for one in sorted(wanted):
+        made = _leaderships(one)
+        if made is not None:
+            found.append((made[0], one, made[1]))
+    return max(found, key=lambda one: one[:2])[2].by_partition() if found else {}
+
+
+def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
+    """Read the metadata in a directory; None where what it adds up to is not known."""
+    # That module finds logs by this room.
+    from flexwire.capture.metadata_log import (  # noqa: PLC0415 - see above
+        find_metadata,
+        newest_base,
+    )
+
+    try:
+        files = find_metadata(directory)
+        base, epoch = newest_base(files)
+    except CaptureError:
+        return None
+    made = Leaderships()
+    made.read(source for name, source in files.snapshots if name == base.snapshot)
+    made.read(files.segments, base.start)
+    return Tip(epoch, base.end), made

@@ -1,0 +1,140 @@
+"""Who led each partition, and which replicas had all of it, by the log of the cluster's metadata.
+
+Only the end of that log is asked for, and only where several replicas of a partition are at hand.
+So records are read one by one here, without Spark; `spark/internal_topics/cluster_partitions.py`
+has the partitions as of any moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.capture.log_segment import BatchPlace, read_batch, walk
+from flexwire.capture.logs.files import open_file
+from flexwire.capture.logs.names import Partition
+from flexwire.errors import CodecError, RecordError, UnknownMessageError
+from flexwire.protocol.internal_topics import InternalTopic, decode_value
+from flexwire.protocol.record_types import framed_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from flexwire.storage.source import Source
+
+_TOPIC: Final = InternalTopic.METADATA
+MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
+    "PartitionRecord",
+    "PartitionChangeRecord",
+    "TopicRecord",
+    "RemoveTopicRecord",
+    "BeginTransactionRecord",
+    "EndTransactionRecord",
+    "AbortTransactionRecord",
+)
+# In a change: the leader stays. A change of leader raises the epoch (`PartitionRegistration`).
+_SAME_LEADER: Final = -2
+# A frame begins with its version and the api key, of one byte each for the records of `_READS`.
+_API_KEY_AT: Final = 1
+
+
+class Leadership(NamedTuple):
+    """The leader of a partition, -1 for none, its epoch, and the replicas in the ISR."""
+
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Leaderships:
+    """What the records of the metadata add up to, as they are read in order."""
+
+    _topics: dict[str, str] = field(default_factory=dict)
+    _found: dict[str, dict[int, Leadership]] = field(default_factory=dict)
+    _waiting: list[tuple[str, Any]] | None = None
+
+    def by_partition(self) -> dict[Partition, Leadership]:
+        """Return who leads each partition of a topic that was not deleted."""
+        return {
+            Partition(name, number): one
+            for topic, name in self._topics.items()
+            for number, one in self._found.get(topic, {}).items()
+        }
+
+    def read(self, files: Iterable[Source], start: int = 0) -> None:
+        """Read the records of files from an offset on, up to what is damaged or not known."""
+        read = _api_keys()
+        for offset, value in _values(files):
+            if offset < start or len(value) <= _API_KEY_AT or value[_API_KEY_AT] not in read:
+                continue
+            try:
+                typed = decode_value(_TOPIC, None, value)
+            except (CodecError, UnknownMessageError):
+                continue
+            if typed is not None:
+                self._take(typed.name, typed.message)
+
+    def _take(self, name: str, record: Any) -> None:
+        if name == BEGIN:
+            self._waiting = []
+        elif name in {END, ABORT}:
+            waiting, self._waiting = self._waiting or [], None
+            for one in waiting if name == END else ():
+                _TAKES[one[0]](self, one[1])
+        elif self._waiting is not None:
+            self._waiting.append((name, record))
+        else:
+            _TAKES[name](self, record)
+
+    def _make(self, record: Any) -> None:
+        made = Leadership(record.leader, record.leader_epoch, (*record.isr,))
+        self._found.setdefault(str(record.topic_id), {})[record.partition_id] = made
+
+    def _change(self, record: Any) -> None:
+        known = self._found.get(str(record.topic_id), {})
+        before = known.get(record.partition_id)
+        if before is None:
+            return
+        isr = before.isr if record.isr is None else (*record.isr,)
+        known[record.partition_id] = before._replace(isr=isr)
+        if record.leader != _SAME_LEADER:
+            changed = Leadership(record.leader, before.epoch + 1, isr)
+            known[record.partition_id] = changed
+
+    def _name(self, record: Any) -> None:
+        self._topics[str(record.topic_id)] = record.name
+
+    def _remove(self, record: Any) -> None:
+        self._topics.pop(str(record.topic_id), None)
+        self._found.pop(str(record.topic_id), None)
+
+
+_TAKES: Final[dict[str, Callable[[Leaderships, Any], None]]] = {
+    MADE: Leaderships._make,
+    CHANGE: Leaderships._change,  # noqa: SLF001 - of this file
+    NAMED: Leaderships._name,  # noqa: SLF001 - of this file
+    REMOVED: Leaderships._remove,  # noqa: SLF001 - of this file
+}
+_READS: Final = frozenset({*_TAKES, BEGIN, END, ABORT})
+
+
+def _api_keys() -> frozenset[int]:
+    every = framed_messages(_TOPIC.module).items()
+    return frozenset(number for number, names in every if _READS.intersection(names))
+
+
+def _values(files: Iterable[Source]) -> Iterator[tuple[int, bytes]]:
+    for source in files:
+        with open_file(source) as log:
+            for place in walk(log):
+                if not isinstance(place, BatchPlace):
+                    continue
+                try:
+                    batch = read_batch(log, place)
+                    records = [] if batch.is_control else batch.records
+                except RecordError:
+                    continue
+                for one in records:
+                    if one.value is not None:
+                        yield one.offset, one.value

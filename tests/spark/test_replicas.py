@@ -1,0 +1,97 @@
+"""What an analysis says of the disks of a failed cluster: which replica it read, and how far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers.again import answers_of
+from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.internal_topics import end_offsets, lag, last_commits, open_log
+from tests.capture.test_logs_choosing import write_replica
+from tests.spark.internal_topics.made import MadeTopic, commit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def commits(root: Path, broker: int, *offsets: int) -> None:
+    log = MadeTopic("__consumer_offsets")
+    for one in offsets:
+        log.add(*commit(0, one))
+    log.write(root / f"broker-{broker}")
+
+
+def watermark(root: Path, broker: int, offset: int, *, is_clean: bool) -> None:
+    directory = root / f"broker-{broker}"
+    text = f"0\n1\norders 0 {offset}\n"
+    (directory / "replication-offset-checkpoint").write_text(text)
+    if is_clean:
+        (directory / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+
+
+def test_the_replica_that_counts_is_read_and_the_other_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    # A dead leader with a tail that nobody else had, and who led after it.
+    write_replica(logs, 1, [0] * 8)
+    write_replica(logs, 2, [0, 0, 0, 1, 1, 1])
+    commits(logs, 2, 2)
+    watermark(logs, 1, 8, is_clean=True)
+    watermark(logs, 2, 5, is_clean=True)
+    asked = ["diverging_replicas", "group_offsets"]
+    analyze([logs], tmp_path / "out", spark=spark, answers=asked)
+    found = {one.answer.name: one.rows.to_pylist() for one in answers_of(tmp_path / "out", asked)}
+    [row] = found["diverging_replicas"]
+    places = [name.split("/")[-2] for name in row.pop("directories")]
+    assert places == ["broker-2", "broker-1"]
+    assert row == {
+        "topic": "orders",
+        "partition": 0,
+        "first_difference": 3,
+        "brokers": [2, 1],
+        "ends": [6, 8],
+        "epochs": [1, 0],
+        "beyond": 5,
+    }
+    [row] = found["group_offsets"]
+    assert (row["offset"], row["end_offset"], row["high_watermark"]) == (2, 6, 5)
+    # Up to the high watermark, as Kafka's tool says it.
+    assert (row["lag"], row["is_watermark_exact"]) == (3, True)
+    tables = open_tables(spark, tmp_path / "out")
+    assert tables.logs is not None
+    [last] = tables.logs.batches.where("topic = 'orders'").selectExpr("max(last_offset)").collect()
+    assert last[0] == 5
+
+
+CASES = {
+    # After a clean stop, and then what a running broker wrote up to 5 seconds before.
+    "exact": (4, True, 5, 2, 2, True),
+    "old": (4, False, 5, 2, 2, False),
+    # Somebody has committed more than that, and so could read it.
+    "outrun": (4, False, 5, 5, 0, False),
+    "exact and outrun": (4, True, 5, 5, -1, True),
+    # It was cut off after that was written.
+    "beyond": (9, True, 6, 2, 4, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lag_is_up_to_the_high_watermark(case: str, spark: SparkSession, tmp_path: Path) -> None:
+    said, is_clean, end, committed, expected, is_exact = CASES[case]
+    write_replica(tmp_path, 1, [0] * end)
+    commits(tmp_path, 1, committed)
+    rows = last_commits(open_log(spark, tmp_path, "consumer-offsets"))
+    [unknown] = lag(rows, end_offsets(spark, tmp_path, ["orders"])).collect()
+    assert (unknown.lag, unknown.high_watermark) == (end - committed, None)
+    watermark(tmp_path, 1, said, is_clean=is_clean)
+    [row] = lag(rows, end_offsets(spark, tmp_path, ["orders"])).collect()
+    assert (row.end_offset, row.high_watermark) == (end, min(said, end))
+    assert (row.lag, row.is_watermark_exact) == (expected, is_exact)

@@ -49,9 +49,15 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
         "4.4.0",
     ),
     ("schema errors", "text"): (["schema", "errors", "NOT_LEADR"], "6 NOT_LEADER_OR_FOLLOWER"),
-    ("schema lint", "explain"): (["schema", "lint", "--explain", "TAG_GAPP"], "'TAG_GAP'"),
-    ("schema lint", "use"): (["schema", "lint", SPEC, "--use", "TAG_GAPP"], "'TAG_GAP'"),
-    ("schema lint", "leave_out"): (["schema", "lint", SPEC, "--except", "TAG_GAPP"], "'TAG_GAP'"),
+    ("schema lint", "explain"): (
+        ["schema", "lint", "--explain", "ABOUT_MISING"],
+        "'ABOUT_MISSING'",
+    ),
+    ("schema lint", "use"): (["schema", "lint", SPEC, "--use", "ABOUT_MISING"], "'ABOUT_MISSING'"),
+    ("schema lint", "leave_out"): (
+        ["schema", "lint", SPEC, "--except", "ABOUT_MISING"],
+        "'ABOUT_MISSING'",
+    ),
     ("schema breaking", "explain"): (
         ["schema", "breaking", "--explain", "TAG_REUSD"],
         "'TAG_REUSED'",

@@ -164,9 +164,7 @@ def call(
         command_config, tls, ca, certificate, key, sasl, user, password_file, client_id, timeout
     )
     how = _Asking(**asking)
-    if message is not None:
-        _check_name(message)
-    form = None if body is None else read_json(body)
+    asked = None if message is None else _request(message, body)
     from flexwire.net.calling import Cluster
 
     config = reach(reaching)
@@ -181,15 +179,16 @@ def call(
             _print_apis(cluster.broker(how.to), how.output)
         elif requests is not None:
             _each_line(cluster, requests, how)
-        else:
-            _one(cluster, {"message": message, "body": form}, how)
+        elif asked is not None:
+            _one(cluster, asked, how)
 
 
-def _check_name(message: str) -> None:
-    """Refuse a name that no API has, before anybody is connected to."""
+def _request(message: str, body: str | None) -> dict[str, Any]:
+    """The request as a line of --requests has it; a name that no API has is refused."""
     from flexwire.net.calling.broker import api_key_of
 
     api_key_of(message)
+    return {"message": message, "body": None if body is None else read_json(body)}
 
 
 def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:

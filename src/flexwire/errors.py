@@ -268,6 +268,10 @@ class CallError(FlexwireError):
     """A broker that cannot be reached, gives no answer, or gives one that is not Kafka's."""
 
 
+class VersionNotOfferedError(CallError):
+    """A version of a request that the broker does not offer; it says which versions it offers."""
+
+
 class LoginError(CallError):
     """A broker that does not let a client of ours in, or cannot prove that it knows the secret."""
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.cli import call_options
+from flexwire.codec import message
 from flexwire.net.calling.security import MECHANISMS
+from flexwire.protocol.shown import shown
 from tests.cli.test_messages import Run, run
 from tests.net.answering import Answers, answering, served
 from tests.net.test_calling_hostile import sends
@@ -23,6 +25,8 @@ from tests.tls import Authority
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from flexwire.protocol import RequestFrame
 
 __all__ = ["run"]
 
@@ -44,7 +48,9 @@ def test_a_request_is_json_and_so_is_its_answer(run: Run, address: str, answers:
     run("call", address, "Metadata", '{"topics": null}', "--version", "12")
     assert (run.code, run.err) == (0, "")
     assert json.loads(run.out)["brokers"] == []
-    [(name, version, form)] = answers.asked
+    # Whether the broker offers the version is asked before.
+    assert answers.names() == ["ApiVersions", "Metadata"]
+    name, version, form = answers.asked[-1]
     assert (name, version, form["topics"]) == ("Metadata", 12, None)
 
 
@@ -56,7 +62,8 @@ def test_a_body_is_read_from_a_file_and_from_standard_input(
     run("call", address, "ListGroups", str(path), "-V", "4")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
     run("call", address, "ListGroups", "-", "-V", "4")
-    assert [form for _, _, form in answers.asked] == [{"statesFilter": ["Empty"]}] * 2
+    asked = [form for name, _, form in answers.asked if name == "ListGroups"]
+    assert asked == [{"statesFilter": ["Empty"]}] * 2
 
 
 def test_error_codes_are_named_and_fail(run: Run, address: str, answers: Answers) -> None:
@@ -80,9 +87,9 @@ def test_what_writes_needs_yes(run: Run, address: str, answers: Answers) -> None
     run("call", address, "DeleteTopics", body, "-V", "5")
     assert run.code == 2
     assert "DeleteTopics may change something; --yes sends it" in run.err
-    assert answers.asked == []
+    assert "DeleteTopics" not in answers.names()
     assert run("call", address, "DeleteTopics", body, "-V", "5", "--yes").code == 0
-    assert answers.names() == ["DeleteTopics"]
+    assert answers.names()[-1] == "DeleteTopics"
 
 
 def test_acks_0_waits_for_nothing(run: Run, address: str, answers: Answers) -> None:
@@ -95,7 +102,7 @@ def test_acks_0_waits_for_nothing(run: Run, address: str, answers: Answers) -> N
 def test_header_tags_go_out_once_each(run: Run, address: str, answers: Answers) -> None:
     tags = ["--header-tag", "10042=a1", "--header-tag", "10043=hex:00ff"]
     run("call", address, "ListGroups", *tags, "-V", "4")
-    header: Any = answers.headers[0].header
+    header: Any = answers.headers[-1].header
     assert header.unknown_tagged_fields == {10042: b"a1", 10043: b"\0\xff"}
     run("call", address, "ListGroups", *tags[:2], *tags[:2], "-V", "4")
     assert (run.code, "tag 10042 stands twice" in run.err) == (1, True)
@@ -108,7 +115,7 @@ def test_both_frames_are_explained_beside_the_answer(
     assert json.loads(run.out)["groups"] == []
     titles = [line for line in run.err.splitlines() if line[:1].isalpha() and "offset" not in line]
     assert titles == [
-        f"request: a frame of {len(answers.frames[0])} bytes; RequestHeader v2",
+        f"request: a frame of {len(answers.frames[-1])} bytes; RequestHeader v2",
         "ListGroupsRequest v4",
         "response: a frame of 13 bytes; ResponseHeader v1",
         "ListGroupsResponse v4",
@@ -133,7 +140,13 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     raw = frame(bytes.fromhex("0000000100") + body)
     with served(sends(raw)) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
-    assert (run.code, run.out) == (1, "")
+    assert run.code == 1
+    # What was read of it is printed.
+    assert json.loads(run.out) == {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "groups": [{"groupId": "g"}],
+    }
     assert "groups[0].groupId" in run.err
     assert "ListGroupsResponse v4 at groups[0]" in run.err
     # Nor is a token shown that does not decode.
@@ -306,3 +319,99 @@ def test_a_secured_broker_is_reached_by_a_properties_file(
     assert "LoginError: " in run.err
     assert "SASL_AUTHENTICATION_FAILED" in run.err
     assert "mistaken" not in run.err
+
+
+class TwiceTagged(Answers):
+    """Answers with the last tag section twice, as librdkafka's mock writes Metadata."""
+
+    def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
+        answer = super().__call__(request, payload)
+        return answer + b"\0" if answer and request.api_name == "Metadata" else answer
+
+
+@pytest.mark.parametrize("version", ["9", "12", "latest"])
+def test_an_answer_with_a_byte_too_many_is_printed_and_said_to_deviate(
+    run: Run, version: str
+) -> None:
+    with answering(TwiceTagged(Metadata=FAILING)) as (address, _):
+        run("call", address, "Metadata", '{"topics": null}', "-V", version)
+        assert run.code == 1
+        assert [one["_errorName"] for one in json.loads(run.out)["topics"]] == [
+            "UNKNOWN_TOPIC_OR_PARTITION",
+            "NOT_LEADER_OR_FOLLOWER",
+        ]
+        assert "the message ends here but 1 bytes follow" in run.err
+        line = json.dumps({"message": "Metadata", "version": version, "body": {"topics": None}})
+        run("call", address, "--requests", "-", *_input(run, line))
+    told = json.loads(run.out)
+    assert told["response"]["topics"][0]["errorCode"] == 3
+    assert told["error"].endswith("the message ends here but 1 bytes follow")
+    assert run.code == 1
+
+
+def _input(run: Run, text: str) -> list[str]:
+    run.patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    return []
+
+
+@pytest.mark.parametrize("number", [9, 12])
+@pytest.mark.parametrize("cut", [1, 2, 3, 6, 11, 17, 29])
+def test_of_an_answer_that_breaks_off_all_fields_before_are_printed(
+    run: Run, number: int, cut: int
+) -> None:
+    class Cut(Answers):
+        whole = b""
+
+        def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
+            answer = super().__call__(request, payload)
+            if answer is None or request.api_name != "Metadata":
+                return answer
+            Cut.whole = answer
+            return answer[:-cut]
+
+    with answering(Cut(Metadata=FAILING)) as (address, _):
+        run("call", address, "Metadata", '{"topics": null}', "-V", str(number))
+    assert run.code == 1
+    assert run.err.rstrip().splitlines()[-2].startswith("DecodeError: MetadataResponse v")
+    whole = json.dumps(shown(message("MetadataResponse").decode(Cut.whole[5:], number), number))
+    # What is printed is the beginning of the whole answer.
+    told = json.loads(run.out)
+    assert list(told) == list(json.loads(whole))[: len(told)]
+
+
+def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists(run: Run) -> None:
+    offered = {"ApiVersions": (0, 3), "Metadata": (0, 12)}
+    with answering(Answers(offered=offered)) as (address, answers):
+        run("call", address, "Metadata", "-V", "13")
+        assert (run.code, run.out) == (1, "")
+        assert "offers Metadata 0-12; Metadata 13 was asked for; --any-version sends it" in run.err
+        run("call", address, "ListGroups", "-V", "4")
+        assert "does not offer it; ListGroups 4 was asked for" in run.err
+        assert "Metadata" not in answers.names()
+        run("call", address, "Metadata", "-V", "13", "--any-version")
+        assert run.code == 0
+        run("call", address, "ApiVersions", "-V", "4")
+        assert run.code == 0
+
+
+def test_a_broker_that_does_not_say_what_it_offers_is_sent_what_was_asked_for(run: Run) -> None:
+    with answering(Answers(ApiVersions=None)) as (address, answers):
+        assert run("call", address, "ListGroups", "-V", "0").code == 0
+        assert answers.names() == ["ApiVersions", "ListGroups"]
+
+
+def test_a_name_that_no_api_has_is_refused_before_anybody_is_connected_to(run: Run) -> None:
+    run("call", "localhost:1", "Metadta")
+    assert (run.code, run.err) == (
+        1,
+        "UnknownMessageError: no API 'Metadta'; did you mean 'Metadata'?\n",
+    )
+
+
+def test_what_a_reading_request_leaves_behind_is_said(run: Run, address: str) -> None:
+    run("call", address, "FindCoordinator", "-V", "3")
+    assert "FindCoordinator: the first one makes the cluster create its internal topic" in run.err
+    run("call", address, "FetchSnapshot", "-V", "0")
+    assert run.code == 2
+    assert "FetchSnapshot may change something: without topics it ends the process" in run.err
+    assert run.err.rstrip().endswith("--yes sends it")

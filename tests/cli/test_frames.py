@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.packets import tcp_packet
+from flexwire.codec import explain, message
+from flexwire.protocol.nested import with_nested
 from flexwire.records import Record, encode_batch
 from flexwire.wire.segment_layout import ACK
 from tests.capture.test_frame_lookup import _packets
@@ -241,3 +243,126 @@ def test_options_that_do_not_go_together_are_refused(
     ran = run("explain", *arguments)
     assert ran.code == 2
     assert told in ran.err
+
+
+@pytest.mark.parametrize("command", ["decode", "explain"])
+def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
+    run: Run, command: str
+) -> None:
+    topics = [{"name": "orders"}, {"name": "payments"}]
+    kind: Any = message("MetadataRequest")
+    payload = request_payload(METADATA, 12, kind.of(topics=topics))
+    whole = payload[:-9]
+    ran = run(command, "--frame", (len(payload).to_bytes(4, "big") + whole).hex())
+    told = (
+        f"its first 4 bytes announce {len(payload)} bytes, {len(whole)} follow; they end in "
+        "MetadataRequest v12 at topics[1].name"
+    )
+    assert (ran.code, told in ran.err) == (1, True)
+    # It is a request beyond doubt.
+    assert "read as a request" not in ran.err
+    if command == "decode":
+        form = json.loads(ran.out)
+        assert (form["length"], form["present"]) == (len(payload), len(whole))
+        assert form["header"]["clientId"] == "tests"
+        assert [one.get("name") for one in form["body"]["topics"]] == ["orders", None]
+        assert told in form["error"]
+    else:
+        first = f"request: the first {len(whole)} of {len(payload)} bytes of a frame;"
+        assert ran.out.startswith(first)
+        assert "(not decoded)" in ran.out
+    # Without the length nobody knows how much is missing.
+    bare = run(command, "--frame", whole.hex())
+    assert "its length is not there to say how many bytes are missing" in bare.err
+    assert "they end in MetadataRequest v12 at topics[1].name" in bare.err
+
+
+@pytest.mark.parametrize("command", ["decode", "explain"])
+def test_all_frames_of_a_paste_are_shown(run: Run, command: str) -> None:
+    frames = [_request(topics=[]), request_payload(HEARTBEAT, 4, make("HeartbeatRequest"))]
+    pasted = "".join(map(_framed, frames))
+    ran = run(command, "--frame", pasted + _framed(_request())[:30])
+    assert ran.code == 1
+    assert "frame 3 of 3, from byte" in ran.err
+    assert "frame is cut off: its first 4 bytes announce" in ran.err
+    assert all(name in ran.out for name in ("MetadataRequest", "HeartbeatRequest"))
+    assert f"frame 2 of 3, from byte {4 + len(frames[0])}" in ran.out
+    assert run(command, "--frame", pasted).code == 0
+    answers = [response_payload(HEARTBEAT, 4, make("HeartbeatResponse"))] * 2
+    several = "".join(map(_framed, answers))
+    assert run(command, "--frame", several, "--api", "Heartbeat", "-V", "4").code == 0
+    assert run(command, "--frame", several, "--request", pasted).code == 0
+
+
+def test_a_line_of_several_frames_is_answered_by_a_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    one = _framed(_request())
+    file.write_text(f"{one} {one}\n{one[:41]}\n{one}\n", encoding="ascii")
+    ran = run("decode", "--frame", "--lines", str(file))
+    two, cut, whole = map(json.loads, ran.out.splitlines())
+    assert [frame["message"] for frame in two["frames"]] == ["MetadataRequest"] * 2
+    assert "announce" in cut["error"]
+    assert "error" not in whole
+    assert (ran.code, ran.err) == (1, "1 of the lines did not decode\n")
+
+
+def _versioned(name: str, version: int, **fields: Any) -> bytes:
+    return version.to_bytes(2, "big") + message(name).of(**fields).encode(version)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_a_subscription_says_its_own_version(run: Run, version: int) -> None:
+    raw = _versioned("ConsumerProtocolSubscription", version, topics=["orders"])
+    told = json.loads(run("decode", "ConsumerProtocolSubscription", raw.hex()).out)
+    assert told["topics"] == ["orders"]
+    asked = ["-V", str(version)]
+    for given in (raw, raw[2:]):
+        ran = run("decode", "ConsumerProtocolSubscription", given.hex(), *asked)
+        assert json.loads(ran.out) == told
+    lines = run("explain", "ConsumerProtocolSubscription", raw.hex()).out.splitlines()
+    assert lines[1].split() == ["0", "00", f"0{version}", "version", "INT16", str(version)]
+    assert run("decode", "ConsumerProtocolSubscription", "00ff").code == 2
+    assert run("decode", "ConsumerProtocolSubscription", raw.hex(), "-V", "9").code == 1
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "connect", "other"])
+def test_what_group_members_exchange_is_explained(run: Run, protocol: str) -> None:
+    inside = {
+        "consumer": _versioned("ConsumerProtocolSubscription", 3, topics=["orders"]),
+        # A worker of Connect: version 1, its URL, an offset, nothing assigned.
+        "connect": b"\0\1" + b"\0\6http:/" + bytes(8) + b"\xff\xff\xff\xff",
+        "other": b"\xff\xff\0",
+    }[protocol]
+    asked: Any = message("JoinGroupRequest").of(
+        protocol_type=protocol, protocols=[{"name": "p", "metadata": inside}]
+    )
+    out = run("explain", "--frame", _framed(request_payload(11, 9, asked))).out
+    assert ("metadata.topics[0] " in out) == (protocol == "consumer")
+    assert ("metadata.url " in out) == (protocol == "connect")
+    assert ("COMPACT_BYTES " in out) == (protocol == "other")
+    given: Any = message("SyncGroupResponse").of(
+        protocol_type="consumer",
+        assignment=_versioned(
+            "ConsumerProtocolAssignment",
+            1,
+            assigned_partitions=[{"topic": "orders", "partitions": [4]}],
+        ),
+    )
+    raw = _framed(response_payload(14, 5, given))
+    lines = run("explain", "--frame", raw, "--api", "SyncGroup", "-V", "5").out.splitlines()
+    [partition] = [one for one in lines if "assignedPartitions[0].partitions[0]" in one]
+    assert partition.split()[-1] == "4"
+
+
+def test_every_byte_of_a_nested_message_is_explained_once() -> None:
+    """Offsets within the group's bytes are those of the frame."""
+    for version in range(6):
+        member = _versioned("ConsumerProtocolSubscription", 1, topics=["a", "b"])
+        form = {"groupId": "g", "protocols": [{"name": "range", "metadata": member}]}
+        fields = {"group_id": form["groupId"], "protocol_type": "consumer"}
+        asked: Any = message("JoinGroupRequest").of(protocols=form["protocols"], **fields)
+        raw = asked.encode(version)
+        found = with_nested(explain(type(asked), raw, version), "JoinGroupRequest")
+        ends = [one.offset + one.length for one in found.annotations]
+        assert [0, *ends[:-1]] == [one.offset for one in found.annotations]
+        assert ends[-1] == len(raw)

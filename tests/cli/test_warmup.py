@@ -43,7 +43,7 @@ def test_all_kernels_are_compiled_and_the_classes_of_spark_are_kept() -> None:
 
 def test_a_java_that_keeps_no_classes_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "make_archive", lambda _: None)
-    assert warmup().splitlines()[-1] == "Spark's classes: not kept"
+    assert warmup().splitlines()[-1].startswith("Spark's classes: not kept, as this Java makes no")
 
 
 def test_without_spark_there_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,5 +86,32 @@ def test_one_kernel_too_few_is_an_error(
     monkeypatch: pytest.MonkeyPatch, where: object, name: str, give: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(where, name, give)
-    with pytest.raises(FlexwireError, match="room on the disk"):
+    with pytest.raises(
+        FlexwireError, match="no kernels can be compiled: no directory can be written"
+    ):
         warmup()
+
+
+@pytest.mark.parametrize(
+    ("variables", "installed", "told"),
+    [
+        ({"FLEXWIRE_KERNELS": "off"}, True, "unset FLEXWIRE_KERNELS, which is off"),
+        ({"NUMBA_DISABLE_JIT": "1"}, True, "unset NUMBA_DISABLE_JIT, which keeps numba from"),
+        ({}, False, "numba is not installed: pip install 'flexwire[fast]'"),
+    ],
+)
+def test_what_keeps_it_from_compiling_is_said_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    installed: bool,  # noqa: FBT001 - a parameter
+    told: str,
+) -> None:
+    monkeypatch.setattr(kernel_cache, "load", lambda: None)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if not installed:
+        monkeypatch.setattr(kernel_cache, "find_spec", lambda _: None)
+    with pytest.raises(FlexwireError) as caught:
+        warmup()
+    assert str(caught.value).startswith(f"no kernels can be compiled: {told}")
+    assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from flexwire.demo.cluster import MockCluster
 from flexwire.net.calling.client_config import _PROTOCOLS, _USED
 from flexwire.net.calling.routes import COORDINATORS
 from flexwire.net.calling.security import MECHANISMS
-from flexwire.net.calling.writing import CONDITIONS, READING
+from flexwire.net.calling.writing import CONDITIONS, DANGERS, READING, REMARKS
 from tests.house.test_readme import blocks, check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
@@ -40,6 +40,11 @@ def rows(first: str) -> dict[str, str]:
 
 def test_it_lists_what_only_reads() -> None:
     assert rows("these only read") == {name: CONDITIONS.get(name, "") for name in sorted(READING)}
+
+
+def test_it_lists_what_reading_leaves_behind_and_what_is_overlooked() -> None:
+    assert rows("after reading") == REMARKS
+    assert rows("API") == {name: one.told for name, one in DANGERS.items()}
 
 
 def test_it_has_every_route_and_every_key() -> None:

@@ -18,6 +18,9 @@ others, too, they know what to do, and the meaning says what. `flexwire schema e
 one; the release is the one that brought it, "2.4" for all that 2.4 has.
 `python -m tests.docs.test_error_codes_page` writes this page from `flexwire.protocol.error_codes`.
 
+A large number in an error, such as "Invalid receive (size = 369295616 larger than 104857600)", is
+no error code: [sizes](sizes.md) says what it is.
+
 | code | name | since | again | what it means |
 |---|---|---|---|---|
 """

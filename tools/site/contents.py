@@ -19,6 +19,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Messages and records": (
         "docs/reference/README",
         "docs/error-codes",
+        "docs/sizes",
         "docs/headers",
         "docs/header-conventions",
         "docs/columnar",

@@ -15,7 +15,7 @@ from flexwire.cli.completion import request_names
 from flexwire.cli.loudness import note
 from flexwire.cli.options import Format, InputError, given_lines, read_json, release_option
 from flexwire.cli.standard_input import plain_name, takes_standard_input
-from flexwire.errors import FlexwireError, WriteRefusedError, short
+from flexwire.errors import FlexwireError, VersionNotOfferedError, WriteRefusedError, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
+_INSIST = "--any-version sends it all the same"
 # More than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _OF_A_LINE = frozenset({"message", "version", "body", "to", "headerTags"})
@@ -33,6 +34,7 @@ class _Asking:
     """How requests are sent, and how answers are shown; a line may say another version or route."""
 
     version: str
+    any_version: bool
     to: str
     retry: bool
     yes: bool
@@ -56,6 +58,11 @@ class _Asking:
     metavar="N|latest",
     help="The message version; the latest is the newest that both the broker reads and flexwire "
     "knows.",
+)
+@click.option(
+    "--any-version",
+    is_flag=True,
+    help="Send the version that --version says without asking the broker whether it offers it.",
 )
 @click.option(
     "--to",
@@ -148,7 +155,8 @@ def call(
     flexwire call broker:9093 ListGroups --command-config client.properties
 
     Requests that are not known to only read need --yes. An error code in the answer is named there
-    and on standard error, and makes the exit code 1.
+    and on standard error, and makes the exit code 1. So does an answer that is not Kafka's: what
+    was read of it is printed, and standard error says where it deviates.
     """  # noqa: D301 - click takes the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
@@ -156,7 +164,7 @@ def call(
         command_config, tls, ca, certificate, key, sasl, user, password_file, client_id, timeout
     )
     how = _Asking(**asking)
-    form = None if body is None else read_json(body)
+    asked = None if message is None else _request(message, body)
     from flexwire.net.calling import Cluster
 
     config = reach(reaching)
@@ -171,8 +179,16 @@ def call(
             _print_apis(cluster.broker(how.to), how.output)
         elif requests is not None:
             _each_line(cluster, requests, how)
-        else:
-            _one(cluster, {"message": message, "body": form}, how)
+        elif asked is not None:
+            _one(cluster, asked, how)
+
+
+def _request(message: str, body: str | None) -> dict[str, Any]:
+    """The request as a line of --requests has it; a name that no API has is refused."""
+    from flexwire.net.calling.broker import api_key_of
+
+    api_key_of(message)
+    return {"message": message, "body": None if body is None else read_json(body)}
 
 
 def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
@@ -180,8 +196,14 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         answer = _ask(cluster, request, how)
     except WriteRefusedError as error:
         raise click.UsageError(f"{error}; --yes sends it") from None
-    if answer.response is None:
+    except VersionNotOfferedError as error:
+        raise VersionNotOfferedError(f"{error}; {_INSIST}") from None
+    from flexwire.net.calling.writing import remark_on
+
+    if answer.response_frame is None:
         note("no answer is expected: acks is 0")
+    if (remark := remark_on(answer.api_name, answer.request)) is not None:
+        note(f"{answer.api_name}: {remark}")
     form = _shown(answer, how)
     if form is not None and how.output is Format.TEXT:
         from flexwire.cli.outline import print_outline
@@ -190,7 +212,10 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         print_outline(title, form)
     else:
         print(json.dumps(form, ensure_ascii=False, indent=2))
-    if _tell_errors(answer):
+    has_failed = _tell_errors(answer)
+    if answer.deviation is not None:
+        raise answer.deviation
+    if has_failed:
         sys.exit(1)
 
 
@@ -211,7 +236,9 @@ def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
         else:
             told |= {"version": answer.version, "broker": str(answer.broker)}
             told["response"] = _shown(answer, how)
-            failed += bool(answer.error_codes)
+            if answer.deviation is not None:
+                told["error"] = f"DecodeError: {answer.deviation}"
+            failed += bool(answer.error_codes) or answer.deviation is not None
         print(json.dumps(told, ensure_ascii=False), flush=True)
     if failed:
         print(
@@ -235,7 +262,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
     from flexwire.net.calling.cluster import RETRIES
 
-    return cluster.call(
+    return cluster.ask(
         request["message"],
         request.get("body"),
         _version(request.get("version", how.version)),
@@ -244,6 +271,7 @@ def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
         header_tags=_tags(request.get("headerTags", {}), how.header_tags),
         release=how.release,
         allow_writes=how.yes,
+        any_version=how.any_version,
         watch=_print_explained if how.explain else None,
     )
 

@@ -108,10 +108,7 @@ def decode(
         refuse_for_frames(release, specs, encoding, lenient=lenient)
         if lines:
             _print_lines(
-                data,
-                notation,
-                lambda raw: _line(frames_of(raw, notation, how, version)),
-                framed=True,
+                data, notation, lambda raw: _line(frames_of(raw, notation, how, version)), _is_part
             )
             return
         frames = read_frames(data, notation, how, version)
@@ -130,14 +127,18 @@ def decode(
     if lines:
         _print_lines(data, notation, lambda raw: read(raw)[0])
         return
-    raw = read_bytes(data, notation)
+    form, number = _hinting(read, read_bytes(data, notation))
+    _print_message(f"{made.__name__} version {number}", form, output, compact=compact)
+
+
+def _hinting(read: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
+    """Read a message; where that fails, say what else the bytes may be."""
     try:
-        form, number = read(raw)
+        return read(raw)
     except DecodeError:
         if told := hint(raw):
             note(told)
         raise
-    _print_message(f"{made.__name__} version {number}", form, output, compact=compact)
 
 
 def _named_form(value: Message, version: int) -> dict[str, Any]:
@@ -239,8 +240,16 @@ def _print(form: Any, *, compact: bool) -> None:
     print(json.dumps(form, ensure_ascii=False, indent=None if compact else 2))
 
 
+def _is_part(form: dict[str, Any]) -> bool:
+    """Whether a line's frames are not whole."""
+    return "error" in form
+
+
 def _print_lines(
-    data: str, notation: Notation, read: Callable[[bytes], Any], *, framed: bool = False
+    data: str,
+    notation: Notation,
+    read: Callable[[bytes], Any],
+    is_part: Callable[[Any], bool] = lambda _: False,
 ) -> None:
     """Decode each line; one that does not decode says why in its place, and the command fails."""
     failed = 0
@@ -251,8 +260,7 @@ def _print_lines(
             failed += 1
             form = {"error": f"{type(error).__name__}: {error}"}
         else:
-            # A frame of which only a part could be read.
-            failed += framed and "error" in form
+            failed += is_part(form)
         print(json.dumps(form, ensure_ascii=False), flush=True)
     if failed:
         print(f"{failed} of the lines did not decode", file=sys.stderr)

@@ -33,7 +33,7 @@ class Opening(NamedTuple):
 _RECORDS: Final = {
     20: "a TLS change_cipher_spec record",
     21: "a TLS alert",
-    22: "a TLS handshake record, such as the hello that begins a connection",
+    22: "a TLS handshake, the hello that begins a connection",
     23: "TLS application data: encrypted bytes",
     24: "a TLS heartbeat record",
 }
@@ -130,7 +130,7 @@ def opening_of(first: bytes) -> Opening:
     r"""Say what the first four bytes of a connection are.
 
     >>> opening_of(b"\x16\x03\x01\x02").what
-    'a TLS handshake record, such as the hello that begins a connection'
+    'a TLS handshake, the hello that begins a connection'
     >>> opening_of(b"GET ").what
     'the beginning of an HTTP request (GET)'
     >>> opening_of(b"\0\0\0\x5a").what
@@ -189,12 +189,17 @@ def _text(first: bytes) -> Opening | None:
 
 
 def _binary(first: bytes) -> Opening | None:
-    if first[:3] == _TPKT and first[3]:
-        return Opening("the beginning of RDP (TPKT), as port scanners send it", _OTHER)
-    if first[:2] == b"\x05\x01" and first[2] == 0:
-        return Opening("the greeting of a SOCKS5 client", _OTHER)
     if first[0] == _MQTT_CONNECT and first[2:] == b"\x00\x04":
         return Opening("the CONNECT of an MQTT client", _OTHER)
+    return None
+
+
+def _doubtful(first: bytes) -> str | None:
+    """What else the length of a frame of 50 MB and more may be."""
+    if first[:3] == _TPKT and first[3]:
+        return "the beginning of RDP (TPKT), as port scanners send it"
+    if first[:2] == b"\x05\x01" and first[2] == 0:
+        return "the greeting of a SOCKS5 client"
     return None
 
 
@@ -205,6 +210,8 @@ def _length(first: bytes) -> Opening:
         what = f"no known beginning; as a length it would be {size:,} bytes"
         return Opening(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
+    if (other := _doubtful(first)) is not None:
+        return Opening(f"{other}, or {what}", _OTHER, is_length=True)
     advice = (
         f"A broker takes frames of up to {DEFAULT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
         "If it refused this one, its limit is lower: look there before you look at the client."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flexwire.codec import message
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called, code_names, shown
+from flexwire.protocol.shown import called, code_names, shown, shown_form
 from flexwire.protocol.structures import structures
 
 if TYPE_CHECKING:
     from flexwire.codec import Message
+    from flexwire.errors import DecodeError
     from flexwire.net.host_port import HostPort
     from flexwire.protocol import RequestFrame, ResponseFrame
 
@@ -43,6 +46,10 @@ class Answer:
 
     ``response_version`` is 0 where a broker that does not have the version of an ApiVersions
     request answers in version 0 (KIP-511), else that of the request.
+
+    ``deviation`` says in what an answer is not Kafka's, where the caller takes such answers. The
+    ``response`` is then what Kafka's Java makes of it, if that takes it; otherwise it is None, and
+    ``read`` is the JSON form of the fields before the deviation.
     """
 
     broker: HostPort
@@ -54,6 +61,8 @@ class Answer:
     response_version: int = -1
     response_frame: Frame | None = None
     response_header: ResponseFrame | None = None
+    deviation: DecodeError | None = None
+    read: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         # Bodies may hold what is secret.
@@ -92,15 +101,25 @@ class Answer:
         With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
         ``records`` the records of a field are JSON, as `Broker.call` takes them.
         """
-        if self.response is None:
+        if self.response is not None:
+            return shown(self.response, self.response_version, names=names, records=records)
+        if self.read is None or self._kind is None:
             return None
-        return shown(self.response, self.response_version, names=names, records=records)
+        form = copy.deepcopy(self.read)
+        return shown_form(form, self._kind, self.response_version, names=names, records=records)
+
+    @property
+    def _kind(self) -> type[Message] | None:
+        if self.response is not None:
+            return type(self.response)
+        header = self.response_header
+        return None if header is None else message(header.message_name)
 
     def _codes(self) -> list[ErrorCode]:
         form = self.to_json()
-        if form is None or self.response is None:
+        if form is None or self._kind is None:
             return []
-        schema = self.response.definition.schema(self.response_version)
+        schema = self._kind.definition.schema(self.response_version)
         return [
             ErrorCode(one.at(name), code, called(code))
             for one in structures(form, schema)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.codec import Message, message
-from flexwire.errors import CallError, LoginError, TapError, WriteRefusedError
+from flexwire.codec.explain_cut import explain_cut
+from flexwire.errors import (
+    CallError,
+    DecodeError,
+    LoginError,
+    TapError,
+    UnknownMessageError,
+    VersionNotOfferedError,
+    WriteRefusedError,
+    short,
+)
 from flexwire.net.calling.answers import Answer, Frame
 from flexwire.net.calling.authentication import log_in
 from flexwire.net.calling.bodies import read_body
@@ -25,6 +35,7 @@ from flexwire.protocol import (
     read_request,
     request_header_version,
 )
+from flexwire.protocol.apis import find_api
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.requests import request_name
 from flexwire.protocol.responses import UNSUPPORTED_VERSION, parse_correlation_id
@@ -113,6 +124,21 @@ class Broker(Closing):
         """The newest version of an API that the broker reads and flexwire writes; `CallError`."""
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
+    def check_version(self, name: str, version: int) -> None:
+        """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
+
+        Of ApiVersions every version may be sent: the broker itself says that it lacks one, in a
+        version that everybody reads (KIP-511).
+        """
+        api_key = api_key_of(name)
+        offered = self.offered.get(api_key, Versions.NONE)
+        if version in offered or api_key == api_key_of(_ASKS_VERSIONS):
+            return
+        told = f"offers {api_name(api_key)} {offered}" if offered else "does not offer it"
+        raise VersionNotOfferedError(
+            f"{self.address} {told}; {api_name(api_key)} {version} was asked for"
+        )
+
     def call(
         self,
         message_name: str,
@@ -124,7 +150,7 @@ class Broker(Closing):
         allow_writes: bool = True,
         watch: Callable[[Answer], None] | None = None,
     ) -> Answer:
-        """Send a request and give its answer.
+        """Send a request and return its answer.
 
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
         their defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged
@@ -132,7 +158,36 @@ class Broker(Closing):
         ``watch`` is given what is sent, before it is, and then what came, before it is decoded.
 
         Raises `WriteRefusedError` for what may change something on the broker, unless
-        ``allow_writes``; see `flexwire.net.calling.writing`.
+        ``allow_writes``; see `flexwire.net.calling.writing`. Raises `DecodeError` for an answer
+        that is not Kafka's; `ask` returns it.
+        """
+        answer = self.ask(
+            message_name,
+            body,
+            version,
+            header_tags=header_tags,
+            release=release,
+            allow_writes=allow_writes,
+            watch=watch,
+        )
+        if answer.deviation is not None:
+            raise answer.deviation
+        return answer
+
+    def ask(
+        self,
+        message_name: str,
+        body: Message | Mapping[str, Any] | None = None,
+        version: int | str = LATEST,
+        *,
+        header_tags: Mapping[int, bytes] | None = None,
+        release: str | None = None,
+        allow_writes: bool = True,
+        watch: Callable[[Answer], None] | None = None,
+    ) -> Answer:
+        """Do what `call` does, but return an answer that is not Kafka's too.
+
+        `Answer.deviation` says then what is wrong with it.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -205,12 +260,21 @@ class Broker(Closing):
         )
         watch(answered)
         kind = message(found.message_name, release)
-        response = kind.decode(came[found.body_offset :], found.body_version)
-        return replace(answered, response=response)
+        body = came[found.body_offset :]
+        try:
+            return replace(answered, response=kind.decode(body, found.body_version))
+        except DecodeError as error:
+            return _deviating(replace(answered, deviation=error), kind, body)
 
     def _ask_versions(self) -> dict[int, Versions]:
         version = catalog().entry(f"{_ASKS_VERSIONS}Request").versions.highest
-        response: Any = self.call(_ASKS_VERSIONS, None, version).response
+        answer = self.ask(_ASKS_VERSIONS, None, version)
+        if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
+            # It says which it has as no version lays it out, as librdkafka's mock does.
+            answer = self.ask(_ASKS_VERSIONS, None, 0)
+        if answer.response is None and answer.deviation is not None:
+            raise answer.deviation
+        response: Any = answer.response
         if response.error_code == UNSUPPORTED_VERSION:
             # The broker says which it has; before KIP-511 brokers said nothing, and had 0.
             own = _ranges(response).get(api_key_of(_ASKS_VERSIONS), Versions(0, 0))
@@ -219,6 +283,15 @@ class Broker(Closing):
             name = called(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
         return _ranges(response)
+
+
+def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
+    """The answer with what can be read of a body that is not Kafka's."""
+    version = answered.response_version
+    try:
+        return replace(answered, response=kind.decode(body, version, lenient=True))
+    except DecodeError:
+        return replace(answered, read=explain_cut(kind, body, version, 0).form)
 
 
 def _nobody(_: Answer) -> None:
@@ -234,6 +307,9 @@ def api_key_of(name: str) -> int:
     (3, 3)
     """
     name = to_text(name, "message_name").removesuffix("Request")
+    if f"{name}Request" not in catalog().names():
+        found = find_api(name).name.removesuffix("Request")
+        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
     entry = catalog().entry(f"{name}Request")
     if entry.type is not MessageType.REQUEST or entry.api_key is None:
         raise refuse("message_name", "the name of a request", name)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.arguments import to_int
-from flexwire.errors import CallError, LoginError
+from flexwire.arguments import to_int, to_version
+from flexwire.errors import (
+    CallError,
+    CodecError,
+    FrameError,
+    LoginError,
+    VersionNotOfferedError,
+)
 from flexwire.net.calling.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
 from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing
 from flexwire.net.calling.routes import ANY, Route, addresses, find, parse_route
@@ -70,13 +76,34 @@ class Cluster(Closing):
         retries: int = 0,
         **options: Any,
     ) -> Answer:
-        """Send a request to a route's broker and give the answer; see `Broker.call`.
+        """Send a request to a route's broker and return the answer; see `Broker.call`.
 
         An answer that says that another broker answers (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
         NOT_CONTROLLER) or this one in a moment is given as it is, or with ``retries`` asked for
         again so often, after the route was looked up anew. A request that may change something is
         sent again only where no part of it succeeded.
         """
+        answer = self.ask(message_name, body, version, to=to, retries=retries, **options)
+        if answer.deviation is not None:
+            raise answer.deviation
+        return answer
+
+    def ask(
+        self,
+        message_name: str,
+        body: Message | Mapping[str, Any] | None = None,
+        version: int | str = LATEST,
+        *,
+        to: Route | str = ANY,
+        retries: int = 0,
+        **options: Any,
+    ) -> Answer:
+        """Do what `call` does, but return an answer that is not Kafka's too; see `Broker.ask`.
+
+        With ``any_version=False`` the broker is asked first which versions it offers, and one that
+        is not among them raises `VersionNotOfferedError`.
+        """
+        any_version = options.pop("any_version", True)
         to_int(retries, "retries", least=0)
         route = parse_route(to) if isinstance(to, str) else to
         pause = _FIRST_PAUSE
@@ -90,13 +117,27 @@ class Cluster(Closing):
                 if not left:
                     raise
             else:
-                answer = broker.call(message_name, body, version, **options)
+                if version != LATEST and not any_version:
+                    broker = self._checked(broker, message_name, to_version(version))
+                answer = broker.ask(message_name, body, version, **options)
                 if not left or not _goes_again(answer):
                     return answer
                 asked.append(broker.address)
             time.sleep(pause)
             pause *= 2
         raise AssertionError  # the last turn returns or raises
+
+    def _checked(self, broker: Broker, message_name: str, version: int) -> Broker:
+        """The broker, if it offers a version or does not say what it offers."""
+        try:
+            broker.check_version(message_name, version)
+        except VersionNotOfferedError:
+            raise
+        except (CallError, CodecError, FrameError):
+            # Brokers that do not know ApiVersions close the connection; others answer nonsense.
+            broker.close()
+            return self._connected(broker.address)
+        return broker
 
     def close(self) -> None:
         """End all connections."""

@@ -16,6 +16,7 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
+from flexwire.cli.terminal import write_data
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def answers(
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":
-        print(given[0].csv(), end="")
+        write_data(given[0].csv())
     else:
         # Of all that can be asked, most may have nothing: what was asked by name says so itself.
         empty = [] if names else [one.answer.name for one in given if not one.count]

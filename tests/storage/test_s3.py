@@ -153,7 +153,7 @@ def test_a_forked_process_opens_its_own(bucket: Place) -> None:
     answers: Any = context.Queue()
     process = context.Process(target=_read, args=(bucket.source(entry), answers))
     process.start()
-    assert answers.get(timeout=60) == b"data"
+    assert answers.get(timeout=300) == b"data"
     process.join()
 
 

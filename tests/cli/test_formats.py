@@ -204,7 +204,7 @@ HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
 def room(place: Path) -> dict[str, list[str]]:
     """Return the arguments of each command, over hostile names and contents below a directory."""
     usual = _runs(place)
-    specs = _specs(place / f"{IN_A_PATH}specs")
+    specs = _specs(place / f"{IN_A_PATH}é specs")
     text = IN_UTF8.encode()
     log = place / f"{IN_A_PATH}-0" / "00000000000000000000.log"
     log.parent.mkdir()
@@ -354,10 +354,19 @@ def test_json_is_json_whatever_the_locale(command: str, encoding: str, tmp_path:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_csv_is_utf_8_whatever_the_locale(encoding: str, tmp_path: Path) -> None:
-    with surroundings("answers"):
-        line = [*room(tmp_path)["answers"], "--format", "csv"]
-        assert piped(*line, encoding=encoding) == piped(*line)
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [("answers", "csv"), *(("schema lint", one) for one in ("junit", "sarif", "github-actions"))],
+)
+def test_what_names_its_encoding_is_utf_8_whatever_the_locale(
+    command: str, output: str, encoding: str, tmp_path: Path
+) -> None:
+    with surroundings(command):
+        line = [*room(tmp_path)[command], "--format", output]
+        expected = piped(*line)
+        assert piped(*line, encoding=encoding) == expected
+    # In a URI a path is ASCII.
+    assert output == "sarif" or not expected[1].isascii()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -35,7 +35,7 @@ LONGER: Final = {"cluster": 60.0, "kafka": 120.0}
 GRACE_SECONDS = 20.0
 """How long after its limit `faulthandler` ends a run that the thread did not end."""
 
-_TRACEBACK_SECONDS = 1.0
+_TRACEBACK_SECONDS = 5.0
 _DUMP = signal.SIGUSR1
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr
 
 MARKER: Final = "own_process"
-MINUTES: Final = 5.0
+MINUTES: Final = 10.0
 """How long the marked tests of one file may take."""
 
 _REPORTS = "FLEXWIRE_TEST_REPORTS"

@@ -35,7 +35,7 @@ def _run(program: str, *arguments: str, without: set[str]) -> subprocess.Complet
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

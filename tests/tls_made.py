@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
+import random
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ _SUITES_13: dict[int, tuple[_Aead, int, str]] = {
     0x1303: (ChaCha20Poly1305, 32, "sha256"),
 }
 _GCM_128_OF_1_2 = 0xC02B
+# No two are alike, and a failure comes again.
+_RANDOM = random.Random(5246)
 
 
 @dataclass
@@ -86,7 +88,12 @@ def made_1_3(suite: int, exchanges: list[Flight], *, updates: int) -> Made:
     """TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys."""
     name = _SUITES_13[suite][2]
     size = hashlib.new(name).digest_size
-    random, near, far, other = os.urandom(32), os.urandom(size), os.urandom(size), os.urandom(size)
+    random, near, far, other = (
+        _RANDOM.randbytes(32),
+        _RANDOM.randbytes(size),
+        _RANDOM.randbytes(size),
+        _RANDOM.randbytes(size),
+    )
     chosen = bytes.fromhex("002b00020304")
     retry = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
     change = _record(20, b"\x01")
@@ -100,9 +107,12 @@ def made_1_3(suite: int, exchanges: list[Flight], *, updates: int) -> Made:
         ("request", client_hello(random)),
         ("response", server_hello(retry, suite, chosen) + change),
         ("request", change + client_hello(random)),
-        ("response", server_hello(os.urandom(32), suite, chosen)),
-        ("response", handshake.seal(22, os.urandom(900)) + handshake.seal(22, os.urandom(90))),
-        ("request", handshake.seal(22, os.urandom(52))),
+        ("response", server_hello(_RANDOM.randbytes(32), suite, chosen)),
+        (
+            "response",
+            handshake.seal(22, _RANDOM.randbytes(900)) + handshake.seal(22, _RANDOM.randbytes(90)),
+        ),
+        ("request", handshake.seal(22, _RANDOM.randbytes(52))),
     ]
     sealers = {"request": _Sealer(suite, near), "response": _Sealer(suite, far)}
     every = max(1, len(exchanges) // (updates + 1))
@@ -125,7 +135,7 @@ def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
 
     The key log has its secret ``by_session``, as Java's agent writes it, or by the random.
     """
-    random, other, master = os.urandom(32), os.urandom(32), os.urandom(48)
+    random, other, master = _RANDOM.randbytes(32), _RANDOM.randbytes(32), _RANDOM.randbytes(48)
     seed, block, last = b"key expansion" + other + random, b"", b"key expansion" + other + random
     while len(block) < 40:
         last = hmac.new(master, last, "sha256").digest()
@@ -135,14 +145,14 @@ def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
 
     def seal(end: str, kind: int, data: bytes) -> bytes:
         key, salt = keys[end]
-        explicit = os.urandom(8)
+        explicit = _RANDOM.randbytes(8)
         around = counts[end].to_bytes(8) + bytes([kind, 3, 3]) + len(data).to_bytes(2)
         counts[end] += 1
         return _record(kind, explicit + AESGCM(key).encrypt(salt + explicit, data, around))
 
     made = Made()
     made.keylog = f"CLIENT_RANDOM {random.hex()} {master.hex()}\n".encode()
-    session = os.urandom(32)
+    session = _RANDOM.randbytes(32)
     if by_session:
         made.keylog = f"RSA Session-ID:{session.hex()} Master-Key:{master.hex()}\n".encode()
     hello = server_hello(other, _GCM_128_OF_1_2, session=session)

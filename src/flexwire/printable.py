@@ -30,8 +30,15 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def _shown(char: str) -> str:
-    if unicodedata.category(char) not in _HIDDEN:
-        return char
+    return escaped(char) if unicodedata.category(char) in _HIDDEN else char
+
+
+def escaped(char: str) -> str:
+    r"""Return JSON's escape of a character.
+
+    >>> print(escaped("é"), escaped("\U0001f600"))
+    \u00e9 \ud83d\ude00
+    """
     code = ord(char)
     if code <= _BASIC_PLANE:
         return f"\\u{code:04x}"

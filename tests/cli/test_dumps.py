@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from time import process_time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -161,21 +160,20 @@ def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
         "00" * 60 + "zz",
         "0x00" * 60 + "g",
         '""  ' * 60 + "x",
-        '""' + " " * 40_000 + "x",
-        "0000" + " " * 40_000 + "\n0010 x",
-        "/* " * 40_000 + "{0x00, z}",
-        "b'" + "\\x00" * 40_000,
-        "b'' + " + "-" * 100_000 + "''",
-        "b''" + "(" * 5_000 + "''",
+        # In more than one step for each character this would take hours.
+        '""' + " " * 1_000_000 + "x",
+        "0000" + " " * 1_000_000 + "\n0010 x",
+        "/* " * 1_000_000 + "{0x00, z}",
+        "b'" + "\\x00" * 1_000_000,
+        "b'' + " + "-" * 1_000_000 + "''",
+        "b''" + "(" * 100_000 + "''",
     ],
 )
 def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
-    before = process_time()
     try:
         assert read_dump(text) is None
     except DumpError as error:
         assert "line 2" in str(error)  # noqa: PT017 - refused or none, both are right
-    assert process_time() - before < 0.5
 
 
 @pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])
@@ -232,7 +230,5 @@ def test_a_slip_in_hex_is_named(text: str, told: str | None) -> None:
 
 
 def test_a_slip_is_looked_for_in_the_beginning_of_a_text_alone() -> None:
-    begun = process_time()
     assert slip_in_hex("00" * 5_000_000 + "z") is None
     assert slip_in_hex("0" * 9_000_001) is None
-    assert process_time() - begun < 1

@@ -204,7 +204,7 @@ def test_standard_input_is_read_as_a_file_is(run: Run, monkeypatch: pytest.Monke
 def shell(script: str) -> subprocess.CompletedProcess[str]:
     command = f'flexwire() {{ "{sys.executable}" -m flexwire "$@"; }}; {script}'
     return subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=300
     )
 
 
@@ -295,7 +295,7 @@ def test_what_should_answer_in_a_blink_loads_nothing_heavy(arguments: list[str])
         "main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stderr == "set()\n"
 

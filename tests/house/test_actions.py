@@ -42,7 +42,7 @@ def _run(script: str, directory: Path, **given: str) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -14,8 +14,8 @@ import pytest
 from tests import conftest, ending
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 60
-"""A run that goes on for longer has not ended."""
+SECONDS = 300
+"""A run that goes on for longer has not ended: a test of it waits for longer than that."""
 
 CONFTEST = "from tests.conftest import *\n"
 # One test waits in each of two workers, and many more would come after them.
@@ -94,13 +94,13 @@ class Soon:
         self.watch = config.stash[ending.WATCH]
         self.left = max(1, config.getoption("numprocesses") or 0)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_logstart(self):
         self.left -= 1
         if not self.left:
             self.watch.limit(1e-9)
 
 def pytest_configure(config):
-    ending.GRACE_SECONDS = 1.0
     conftest.pytest_configure(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Soon(config))
@@ -143,14 +143,24 @@ def test_a_run_that_takes_too_long_ends_and_says_what_it_was_doing(
     where = "gw[01]" if processes else "this process"
     for name in names:
         assert re.search(rf"  {where}: test_{name}.py::test_waits for \d+ s", told), told
-    # Each says where it stands.
-    assert told.count("most recent call first") >= len(names), told
+    # Where they stand.
+    assert "most recent call first" in told, told
+
+
+# The thread that keeps the limit pauses once, and never has the interpreter again.
+HOLDS = """
+import ctypes
+from tests import ending
+
+def test_holds(request):
+    ending.GRACE_SECONDS = 1.0
+    request.config.stash[ending.WATCH].limit(1e-9)
+    ctypes.PyDLL(None).sleep(1000)
+"""
 
 
 def test_a_test_that_holds_the_interpreter_does_not_keep_its_run(tmp_path: Path) -> None:
-    holds = "import ctypes\n\ndef test_holds():\n    ctypes.PyDLL(None).sleep(1000)\n"
-    files = {"test_a.py": holds, "conftest.py": SOON}
-    done = session(tmp_path, files, minutes=ending.MINUTES)
+    done = session(tmp_path, {"test_a.py": HOLDS}, minutes=ending.MINUTES)
     assert done.returncode not in {0, 5}, done.stdout + done.stderr
     assert "Timeout" in done.stderr
     assert "in test_holds" in done.stderr

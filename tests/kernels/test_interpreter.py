@@ -194,6 +194,6 @@ def test_functions_may_outlive_everything_but_the_interpreter() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -169,8 +169,7 @@ def test_an_end_is_gone_whatever_comes_of_its_calls() -> None:
         one.end.call(Calls(lambda _: None, fails, lambda _: fails()), other.end)
         with pytest.raises(ValueError, match=r"^$"):
             one.end.connection_lost(None)
-        async with asyncio.timeout(5):
-            await one.end.close(1)
+        await one.end.close(1)
 
     run(job())
 
@@ -221,8 +220,7 @@ def test_a_peer_that_takes_nothing_is_dropped_in_time_though_it_was_asked_to_clo
             )
             end.write(bytes(32 << 20))
             end.transport.close()
-            async with asyncio.timeout(20):
-                await end.close(0.1)
+            await end.close(0.1)
             over.set()
 
     run(job())

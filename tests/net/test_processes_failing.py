@@ -76,9 +76,10 @@ def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
         told = Told(tmp_path)
         assert told.worker._port_for(ONE) is None
         began = time.monotonic()
+        # However busy the machine is, no time passes.
+        monkeypatch.setattr("flexwire.net.worker.time.monotonic", lambda: began)
         for number in range(100):
             assert told.worker._port_for(HostPort(f"{number}.example", 9092)) is None
-        assert time.monotonic() - began < 100 * 0.05 / 2
         # Only the first was asked.
         assert json.loads(told.ask.recv(MESSAGE_BYTES)) == [*ONE]
         told.ask.setblocking(False)

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from functools import cache
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from flexwire.report import Facts, render
 from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
 from flexwire.report.answers import cell, chart
-from flexwire.report.spreadsheet import to_csv
+from flexwire.report.spreadsheet import to_csv, to_tool_csv
 from tests.report.page import Page
 from tests.report.sample import EMPTY, START
 
@@ -175,9 +177,45 @@ def test_a_value_is_written_by_what_it_is(value: object, kind: Kind, shown: str)
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"])
 def test_no_cell_of_csv_begins_as_a_formula_does(begin: str) -> None:
-    text = to_csv(["a"], [[f"{begin}1+1"], [[f"{begin}x", "y"]], [f"{begin}1".encode()]])
+    text = to_csv(["a"], [[f"{begin}1+1"], [[f"{begin}x", "y"]], [f"{begin}1 ".encode()]])
     _, *rows = csv.reader(io.StringIO(text, newline=""))
     assert [row[0][0] for row in rows] == ["'"] * 3
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+TEXTS = st.text(st.sampled_from("=+-@\t\r\n\uff1d019.eE,\"' xa\u0661")) | st.text()
+NUMBERS = st.from_regex(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", fullmatch=True)
+
+
+@given(TEXTS | NUMBERS)
+@example("-1")
+@example("+1.5e-3")
+@example("-1\n")
+@example("-\u0661")
+@example("-1+1")
+def test_a_cell_is_its_text_unless_a_spreadsheet_would_run_it(text: str) -> None:
+    lines = csv.reader(io.StringIO(to_csv(["a"], [[text]]), newline=""), strict=True)
+    assert next(lines) == ["a"]
+    [found] = next(lines)
+    guarded = found != text
+    assert found == f"'{text}" if guarded else found == text
+    assert guarded == (text.startswith(FORMULAS) and not is_number(text))
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number of ASCII digits, by Python's own reading of it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return set(text) <= set("0123456789.eE+-")
+
+
+@given(st.lists(st.lists(TEXTS | NUMBERS, min_size=2, max_size=4)))
+def test_what_a_program_reads_is_unchanged(rows: list[list[str]]) -> None:
+    text = to_tool_csv(rows)
+    assert [*csv.reader(io.StringIO(text, newline=""), strict=True)] == rows
+    assert to_tool_csv(rows, ["a", "b"]) == f"a,b\n{text}"
 
 
 def test_csv_is_as_the_rfc_says_and_figures_stay_figures() -> None:

@@ -149,7 +149,7 @@ def run(program: str, **settings: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **settings},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -109,7 +109,7 @@ def test_a_jar_has_the_specs_of_its_release(tmp_path: Path) -> None:
 def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> None:
         settings = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, timeout=60)
+        subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, timeout=300)
 
     more = {"Ärger": "[]", "Large": " " * (LARGEST + 1), "Largest": " " * LARGEST}
     tree(tmp_path, FILES | {f"clients/{name}.json": text for name, text in more.items()})
@@ -252,7 +252,7 @@ def test_a_revision_of_a_source_tree_is_read_as_the_tree(
         ["add", "."],
         ["commit", "-qm", "one", "--no-gpg-sign"],
     ):
-        subprocess.run(["git", *settings, *arguments], check=True, timeout=60)
+        subprocess.run(["git", *settings, *arguments], check=True, timeout=300)
     sources = read_sources(["HEAD:"])
     assert modules(sources) == MODULES
     assert {one.release for one in sources} == {"4.5.0-SNAPSHOT"}

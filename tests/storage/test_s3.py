@@ -153,15 +153,18 @@ def test_a_forked_process_opens_its_own(bucket: Place) -> None:
     answers: Any = context.Queue()
     process = context.Process(target=_read, args=(bucket.source(entry), answers))
     process.start()
-    assert answers.get(timeout=60) == b"data"
+    assert answers.get(timeout=300) == b"data"
     process.join()
 
 
 def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[str]:
     """What reading, reading a range and listing say of a server that goes that way."""
-    monkeypatch.setattr(doors, "ANSWER_SECONDS", 3)
-    quick = {"config_kwargs": {"read_timeout": 1, "retries": {"max_attempts": 0}}}
-    monkeypatch.setitem(fsspec.config.conf, "s3", quick)
+    once: dict[str, Any] = {"retries": {"max_attempts": 0}}
+    # A busy machine may take seconds for an answer that does come.
+    if way == "silent":
+        monkeypatch.setattr(doors, "ANSWER_SECONDS", 3)
+        once["read_timeout"] = 1
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": once})
     errors = []
     with (
         servers.misbehaving(way) as port,

@@ -17,6 +17,7 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
+from flexwire.cli.terminal import write_data
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,7 @@ def answers(
     if format == "json":
         print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
     elif format == "csv":
-        print(given[0].csv(), end="")
+        write_data(given[0].csv())
     else:
         _print_all(given, rows, are_named=bool(names))
 

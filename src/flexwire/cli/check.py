@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from flexwire.cli.completion import rule_names
-from flexwire.cli.terminal import styled
+from flexwire.cli.terminal import styled, write_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,11 @@ def page(of: Ruleset, name: str) -> str:
 
 def tell(report: Report, output: str) -> NoReturn:
     """Print what was found, and exit with 100 if it is anything."""
-    styled(sys.stdout).write(_told(report, output))
+    told = _told(report, output)
+    if output == "text":
+        styled(sys.stdout).write(told)
+    else:
+        write_data(told)
     sys.stdout.flush()
     sys.exit(FINDINGS if report.findings else 0)
 

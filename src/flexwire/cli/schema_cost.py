@@ -11,6 +11,7 @@ import click
 
 from flexwire.cli.options import ENCODINGS, InputError
 from flexwire.cli.standard_input import capture_name, plain_name, spec_name, takes_standard_input
+from flexwire.cli.terminal import write_data
 
 if TYPE_CHECKING:
     from flexwire.cost.meter import Meter, WrittenAs
@@ -116,7 +117,7 @@ def schema_cost(
         question = {"old": names[0], "new": names[1], "at": at}
         print(machine.to_json(meter, question))
     elif output == "csv":
-        print(machine.to_csv(meter), end="")
+        write_data(machine.to_csv(meter))
     else:
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
         asked = f"{names[1]}, against {names[0]}; versions: {at}"

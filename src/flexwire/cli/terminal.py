@@ -2,17 +2,19 @@
 
 No command has to remember that a name may hold what a terminal obeys: the streams escape it.
 What flexwire itself means to be obeyed, colours and the progress bar, is written through `styled`,
-and whatever puts foreign text into these makes it `printable` first.
+and whatever puts foreign text into these makes it `printable` first. A format whose escapes are not
+those of JSON, as CSV is, is written with `write_data`: a file or a pipe gets it as it is.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import logging
 import sys
 from typing import Any, TextIO, cast
 
-from flexwire.printable import printable
+from flexwire.printable import escaped, printable
 
 # Lines are ours; a line break in a foreign text is the business of the command that prints it.
 _KEPT = "\n"
@@ -20,6 +22,18 @@ _KEPT = "\n"
 
 # What is written in the place of a text: a private file is nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
+
+# Python's own escapes, as \xe9, are none of JSON.
+_ESCAPES = "flexwire.escaped"
+
+
+def _escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(escaped, error.object[error.start : error.end])), error.end
+
+
+codecs.register_error(_ESCAPES, _escapes)
 
 
 def show_as(text: str, name: str) -> None:
@@ -45,6 +59,16 @@ class ShownStream(io.TextIOWrapper):
         """Flush; the stream whose place this takes has the same buffer, and closes it."""
         if not self.buffer.closed:
             self.flush()
+
+    def write_data(self, text: str) -> None:
+        """Write what another program reads: unchanged and in UTF-8, unless this is a terminal."""
+        if self.isatty():
+            # A terminal obeys the carriage return of a line end as any other.
+            self.write(text.replace("\r\n", "\n"))
+            return
+        self.flush()
+        self.buffer.write(_named(text).encode("utf-8", _ESCAPES))
+        self.buffer.flush()
 
     def write_styled(self, text: str) -> int:
         """Write text that is all flexwire's own, or `printable` but for flexwire's own."""
@@ -76,8 +100,17 @@ def _guarded(stream: TextIO) -> TextIO:
         "write_through": stream.write_through,
     }
     stream.flush()
-    # A terminal that cannot show a character gets its escape.
-    return ShownStream(stream.buffer, errors="backslashreplace", **told)
+    # A terminal that cannot show a character gets its escape; in JSON it keeps its meaning.
+    return ShownStream(stream.buffer, errors=_ESCAPES, **told)
+
+
+def write_data(text: str) -> None:
+    """Write to standard output what another program reads, as CSV is."""
+    stream: TextIO = sys.stdout
+    if isinstance(stream, ShownStream):
+        stream.write_data(text)
+    else:
+        stream.write(text)
 
 
 def styled(stream: TextIO) -> TextIO:

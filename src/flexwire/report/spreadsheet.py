@@ -1,7 +1,9 @@
-"""Rows as CSV that people open in a spreadsheet (RFC 4180), without anything that it would run.
+"""Rows as CSV (RFC 4180): `to_csv` for people and their spreadsheets, `to_tool_csv` for programs.
 
 A spreadsheet takes a cell that begins with "=" for a formula, however it is quoted, and a client id
-may be one. Such a text has an apostrophe before it, as spreadsheets themselves mark text.
+may be one. In a file for people such a text has an apostrophe before it, as spreadsheets themselves
+mark text. A number stays a number, also where it is a text ("-1"). A program would take the
+apostrophe for a part of the value, so a file for programs has none.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +22,53 @@ if TYPE_CHECKING:
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
+# A spreadsheet makes a number of it, and computes nothing.
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
 def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV with a head: moments in ISO 8601, lists joined with a space, unknown empty."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(names)
-    writer.writerows([cell(value) for value in row] for row in rows)
-    return text.getvalue()
+    """Return CSV for people: a head, then a line for each row that ends with CR LF.
+
+    Moments are in ISO 8601, lists are joined with a space, and an unknown value is empty. A text
+    that a spreadsheet would run has an apostrophe before it.
+    """
+    return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
+
+
+def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
+    """Return CSV for a program: a line for each row that ends with LF, and every value unchanged.
+
+    It has a head only if ``names`` are given. Kafka's tools take such a file with ``--from-file``:
+
+    >>> print(to_tool_csv([("orders", 0, -1), ('a "b", c', 1, None), ("=x", 2, "-1")]), end="")
+    orders,0,-1
+    "a ""b"", c",1,
+    =x,2,-1
+    """
+    head = [names] if names else []
+    return _written([*head, *([text_of(value) for value in row] for row in rows)], "\n")
+
+
+def _written(rows: Iterable[Sequence[str]], end: str) -> str:
+    found = io.StringIO()
+    for row in rows:
+        line = io.StringIO()
+        # With another end, Python leaves a carriage return in a value without quotes.
+        csv.writer(line, lineterminator="\r\n").writerow(row)
+        found.write(line.getvalue().removesuffix("\r\n") + end)
+    return found.getvalue()
 
 
 def cell(value: Any) -> str:
-    """A value as the text of a cell.
+    """Return a value as the text of a cell for people.
 
-    >>> cell("=1+1"), cell(-5), cell(None), cell(True), cell(["a", "b"])
-    ("'=1+1", '-5', '', 'true', 'a b')
+    >>> cell("=1+1"), cell("-1+1"), cell("-1"), cell(-5), cell(None), cell(True), cell(["a", "b"])
+    ("'=1+1", "'-1+1", '-1', '-5', '', 'true', 'a b')
     """
     text = text_of(value)
     is_text = not isinstance(value, bool | int | float | date)
-    return f"'{text}" if is_text and text.startswith(_BEGINS_FORMULA) else text
+    is_formula = text.startswith(_BEGINS_FORMULA) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_text and is_formula else text
 
 
 def text_of(value: Any) -> str:

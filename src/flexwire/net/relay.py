@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
-from flexwire.net.handshakes import why
+from flexwire.net.handshakes import said_after_end, why
 from flexwire.net.rewriting import may_advertise, rewrite
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.frames import Frames, framed
@@ -270,7 +270,10 @@ class Relay:
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
-        if isinstance(error, SSLError) and not self._has_answered:
+        if self._client_ended and said_after_end(error):
+            # It had an answer under way when it was told that the client had left.
+            self._left_early()
+        elif isinstance(error, SSLError) and not self._has_answered:
             # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
             self._statistics.broker_handshakes_failed += 1
             self.refused = why(error)

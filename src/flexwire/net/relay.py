@@ -13,6 +13,7 @@ from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
 from flexwire.net.handshakes import said_after_end, why
 from flexwire.net.rewriting import may_advertise, rewrite
+from flexwire.net.saying import Saying
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.sasl import asks_for_tickets
@@ -60,6 +61,7 @@ class Relay:
         statistics: TapStatistics,
         frame_limit: int,
         name: str,
+        saying: Saying | None = None,
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
@@ -81,6 +83,7 @@ class Relay:
         self._has_answered = False
         self._client_ended = False
         self._said: set[str] = set()
+        self._saying = saying or Saying(log)
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -146,7 +149,7 @@ class Relay:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
         level = logging.DEBUG if told in self._said else logging.WARNING
         self._said.add(told)
-        log.log(level, "%s: %s: %s", self.name, told, reason)
+        self._saying.say(level, told, f"{self.name}: {told}: {reason}")
 
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
@@ -240,7 +243,8 @@ class Relay:
             self._say_once("passed on what is not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            log.info("%s: passed on a response that answers no request", self.name)
+            told = "passed on a response that answers no request"
+            self._saying.say(logging.INFO, told, f"{self.name}: {told}")
 
     def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
         """A response as it goes on: itself where no address in it changes."""
@@ -251,11 +255,8 @@ class Relay:
             replaced = rewrite(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            log.warning(
-                "%s: passed on a response unchanged, with the addresses it may have: %s",
-                self.name,
-                error,
-            )
+            told = "passed on a response unchanged, with the addresses it may have"
+            self._saying.say(logging.WARNING, told, f"{self.name}: {told}: {error}")
             return payload
         if replaced is None:
             return payload
@@ -292,7 +293,9 @@ class Relay:
                 self._over.set_exception(error)
             return
         self._statistics.reset += 1
-        log.info("%s: ended: %s", self.name, why(error) if isinstance(error, SSLError) else error)
+        reason = why(error) if isinstance(error, SSLError) else error
+        told = f"{self.name}: ended: {reason}"
+        self._saying.say(logging.INFO, "connections that ended with a reset", told)
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
@@ -311,7 +314,8 @@ class Relay:
             frames = Frames(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            log.warning("%s: from here on passed on as it comes: %s", self.name, splitter.error)
+            told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections that are not frames", told)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -321,10 +325,12 @@ class Relay:
         if not self._first_bytes.startswith(_TLS_CLIENT_HELLO):
             return False
         self._statistics.tls += 1
-        log.warning(
-            "%s: the client speaks TLS: its bytes are passed on and captured, but nothing in "
-            "them can be read, and the addresses that brokers advertise stay as they are",
-            self.name,
+        self._saying.say(
+            logging.WARNING,
+            "connections of clients that speak TLS",
+            f"{self.name}: the client speaks TLS: its bytes are passed on and captured, but "
+            "nothing in them can be read, and the addresses that brokers advertise stay as they "
+            "are",
         )
         return True
 

@@ -18,7 +18,7 @@ class _Left(NamedTuple):
     """What was not logged since the last line of a kind, and how important it was."""
 
     level: int
-    count: int
+    things: int
 
 
 class Saying:
@@ -52,11 +52,11 @@ class Saying:
         until = self._silent_until.get(kind, now)
         left = self._left.pop(kind, _Left(level, 0))
         if now < until:
-            self._left[kind] = _Left(max(level, left.level), left.count + count)
+            self._left[kind] = _Left(max(level, left.level), left.things + count)
             self._tell_later(kind, until - now)
             return
         self._silent_until[kind] = now + SECONDS
-        more = f" (and {left.count:,} more before it)" if left.count else ""
+        more = f" (and {left.things:,} more before it)" if left.things else ""
         self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def close(self) -> None:
@@ -81,4 +81,4 @@ class Saying:
         left = self._left.pop(kind, None)
         if left is not None:
             self._silent_until[kind] = self._clock() + SECONDS
-            self._log.log(left.level, "%s: %s more", kind, f"{left.count:,}")
+            self._log.log(left.level, "%s: %s more", kind, f"{left.things:,}")

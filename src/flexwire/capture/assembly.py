@@ -25,7 +25,7 @@ from flexwire.capture.plausible import (
     looks_like_response,
 )
 from flexwire.capture.roles import Roles
-from flexwire.capture.streams import Stream
+from flexwire.capture.streams import REORDER_SEGMENTS, Stream
 from flexwire.capture.waiting import Waiting
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.framing_layout import (
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 MOST_HELD_BACK = 1024
 MOST_HELD_BACK_BYTES = 1024 * 1024
 """Responses wait for a request that is cut only until more of them wait than this."""
+
+BEGINNING_US = 1_000_000
+BEGINNING_BYTES = 1024 * 1024
+"""A connection's first segments wait for its handshake: no longer than this, and no more bytes."""
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
@@ -308,6 +312,8 @@ class _Connection:
         self._roles = roles
         self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
         self._waiting = Waiting()
+        # Its first segments, until the handshake was captured or cannot be among them any more.
+        self._first: list[Segment] | None = []
         # Responses that wait until the requests before them are given out.
         self._held_back: list[CapturedFrame] = []
         self._held_back_bytes = 0
@@ -315,13 +321,36 @@ class _Connection:
     def push(self, segment: Segment) -> list[CapturedFrame]:
         self.last_us = segment.timestamp_us
         self._account.note_segment(segment)
+        if self._first is None:
+            return self._go_on(segment)
+        self._first.append(segment)
+        return self._begin() if self._has_begun(segment, self._first) else []
+
+    def _has_begun(self, segment: Segment, first: list[Segment]) -> bool:
+        """Whether the first segments are all there, by the one that came last."""
+        if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
+            # It says where both streams begin, or a capture of flexwire's own goes on.
+            return True
+        if len(first) >= REORDER_SEGMENTS:
+            return True
+        if abs(segment.timestamp_us - first[0].timestamp_us) >= BEGINNING_US:
+            return True
+        return sum(len(one.payload) for one in first) >= BEGINNING_BYTES
+
+    def _begin(self) -> list[CapturedFrame]:
+        """Take in the first segments: a SYN that was captured late still comes first."""
+        first, self._first = self._first or [], None
+        ordered = sorted(first, key=lambda one: not one.flags & SYN)
+        return [frame for segment in ordered for frame in self._go_on(segment)]
+
+    def _go_on(self, segment: Segment) -> list[CapturedFrame]:
         if self._client is not None:
             return self._take(segment)
         client = self._roles.client(segment)
         return [] if client is None else self._settle(client)
 
     def finish(self) -> list[CapturedFrame]:
-        frames: list[CapturedFrame] = []
+        frames = self._begin()
         if self._client is None and self._roles.held:
             frames += self._settle(self._roles.guess())
         for direction, half in self._halves.items():
@@ -436,6 +465,7 @@ class _Connection:
                 half.framer.seek()
 
     def resume(self, lent: Lent, broker: str) -> None:
+        self._first = None
         self.name, self._client, self._broker = lent.connection, lent.client, broker
         self._account.evidence.found = "it was lent"
         ends: tuple[tuple[Direction, str, Standing], ...] = (

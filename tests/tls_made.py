@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from tests.tls_streams import Conversation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.tls_streams import Flight
 
 _Aead = type[AESGCM] | type[ChaCha20Poly1305]
@@ -84,8 +86,13 @@ def server_hello(random: bytes, suite: int, extensions: bytes = b"", session: by
     return _record(22, _message(2, body + len(extensions).to_bytes(2) + extensions))
 
 
-def made_1_3(suite: int, exchanges: list[Flight], *, updates: int) -> Made:
-    """TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys."""
+def made_1_3(
+    suite: int, exchanges: list[Flight], *, updates: int, alerts: Sequence[Flight] = ()
+) -> Made:
+    """TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys.
+
+    In the end it has the ``alerts`` of its ends.
+    """
     name = _SUITES_13[suite][2]
     size = hashlib.new(name).digest_size
     random, near, far, other = (
@@ -127,6 +134,7 @@ def made_1_3(suite: int, exchanges: list[Flight], *, updates: int) -> Made:
             sealed += sealers[end].seal(23, data[at : at + 16000], padding=number % 7)
         made.flights.append((end, sealed))
         made.sent[end] += data
+    made.flights += [(end, sealers[end].seal(21, alert)) for end, alert in alerts]
     return made
 
 

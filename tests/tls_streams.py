@@ -14,6 +14,7 @@ from flexwire.capture.pcapng import block
 from flexwire.wire.segment_layout import ACK, FIN, SYN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.tls import Authority
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NEAR, FAR = Endpoint(bytes([10, 0, 0, 9]), 50000), Endpoint(bytes([10, 0, 0, 1]), 9093)
 NAME = "10.0.0.9:50000>10.0.0.1:9093"
 Flight = tuple[str, bytes]
+FAREWELL = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
 
 
 @dataclass
@@ -56,9 +58,9 @@ def converse(
     exchanges: list[Flight],
     *,
     session: ssl.SSLSession | None = None,
-    ends: bool = True,
+    ends: Sequence[str] = ("request", "response"),
 ) -> tuple[Conversation, ssl.SSLSession | None]:
-    """Shake hands, send what is said in the ``exchanges``, and close."""
+    """Shake hands, send what is said in the ``exchanges``, and close: the ``ends`` in order."""
     made = Conversation()
     ins = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
     outs = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
@@ -87,11 +89,10 @@ def converse(
         received = b""
         while len(received) < len(data):
             received += receiver.read(1 << 20)
-    if ends:
-        for end, one in (("request", client), ("response", server)):
-            with suppress(ssl.SSLWantReadError):
-                one.unwrap()
-            carry(end)
+    for end in ends:
+        with suppress(ssl.SSLWantReadError):
+            (client if end == "request" else server).unwrap()
+        carry(end)
     return made, client.session
 
 
@@ -102,7 +103,7 @@ def packets(  # noqa: PLR0913 - what may befall a capture
     most: int = 1400,
     lost: set[int] = frozenset(),  # type: ignore[assignment]  # nothing is added to it
     syn: bool = True,
-    fin: bool = True,
+    ending: Sequence[tuple[str, int]] = FAREWELL,
     start: int = 1000,
     swaps: bool = False,
 ) -> list[bytes]:
@@ -139,9 +140,7 @@ def packets(  # noqa: PLR0913 - what may befall a capture
         if swaps:
             shuffled.shuffle(group)
         found += group
-    if fin:
-        found += [add("request", FIN | ACK), add("response", FIN | ACK), add("request", ACK)]
-    return found
+    return found + [add(end, flags) for end, flags in ending]
 
 
 def capture(path: Path, found: list[bytes], *, secrets: bytes | None = None) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.assembly import FrameAssembler
 from flexwire.capture.files import read_packets
 from flexwire.capture.model import CapturedPacket
 from flexwire.capture.segments import Segment, read_segments
@@ -18,7 +19,7 @@ from flexwire.capture.tls.connections import NO_HANDSHAKE
 from flexwire.capture.tls.opening import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
 from flexwire.capture.tls.records import DOES_NOT_FIT
 from flexwire.errors import CaptureError, FlexwireError, MissingExtraError
-from flexwire.wire.segment_layout import MODULUS, SYN
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import request, response
 from tests.tls import Authority
 from tests.tls_made import made_1_3, renegotiated_1_2
@@ -114,12 +115,12 @@ def test_after_a_loss_everything_is_in_its_place(
     near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
     # What comes last is not lost, so that it is known what is missing before it.
     last: list[Flight] = [("request", request(99)), ("response", response(99))]
-    made, _ = converse(near, far, exchanges(2) + last, ends=False)
-    first = sum(len(packets([one], most=800, syn=False, fin=False)) for one in made.flights[:5])
+    made, _ = converse(near, far, exchanges(2) + last, ends=())
+    first = sum(len(packets([one], most=800, syn=False, ending=())) for one in made.flights[:5])
     for seed in range(6):
         every = len(packets(made.flights, seed=seed, most=800))
         lost = set(random.Random(seed).sample(range(first + 12, every - 30), 4))
-        found = packets(made.flights, seed=seed, most=800, lost=lost, fin=False)
+        found = packets(made.flights, seed=seed, most=800, lost=lost, ending=())
         done = opened(tmp_path, found, tmp_path / "keys.log")
         assert done.counts.lost_bytes > 0
         total = 0
@@ -140,12 +141,56 @@ def test_what_is_lost_of_the_handshake_is_not_missed(
     made, _ = converse(near, far, exchanges(14, 2))
     # All that the client says after its ClientHello, until its first request.
     first, after = (
-        len(packets(made.flights[:end], syn=False, fin=False, most=900)) for end in (2, 3)
+        len(packets(made.flights[:end], syn=False, ending=(), most=900)) for end in (2, 3)
     )
     lost = set(range(first, after))
     done = opened(tmp_path, packets(made.flights, lost=lost, most=900), tmp_path / "keys.log")
     assert streams(done) == made.sent
     assert (done.counts.opened, done.counts.lost_bytes) == (1, 0)
+
+
+ENDINGS = {
+    "the client's FIN": (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK)),
+    "the broker's FIN": (("response", FIN | ACK), ("request", FIN | ACK), ("response", ACK)),
+    "the client's RST": (("request", RST | ACK),),
+    "the broker's RST": (("response", RST | ACK),),
+    "neither": (),
+}
+CLOSE_NOTIFY, INTERNAL_ERROR = b"\x01\x00", b"\x02\x50"
+
+
+def closing(done: OpenedCaptures) -> tuple[str | None, bool]:
+    """By which end the connection was closed, and whether that was a reset."""
+    assembler = FrameAssembler()
+    for path in done.paths:
+        for segment in read_segments(path):
+            assert isinstance(segment, Segment)
+            assembler.push(segment)
+    assembler.finish()
+    (one,) = assembler.ended()
+    return one.closed_by, one.reset
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("order", [(), (0,), (1,), (0, 1), (1, 0)], ids=str)
+def test_the_end_that_says_so_first_closes_the_connection(
+    tmp_path: Path, authority: Authority, order: tuple[int, ...], ending: str
+) -> None:
+    both = "request", "response"
+    ends = tuple(both[one] for one in order)
+    in_tcp = ENDINGS[ending]
+    first = (*ends, *(end for end, _ in in_tcp), None)[0]
+    by = {"request": "client", "response": "broker", None: None}[first]
+    near, far = contexts(authority, tmp_path / "keys.log", ssl.TLSVersion.TLSv1_2)
+    by_library, _ = converse(near, far, exchanges(20, 2), ends=ends)
+    done = opened(tmp_path, packets(by_library.flights, ending=in_tcp), tmp_path / "keys.log")
+    assert closing(done) == (by, "RST" in ending and not ends)
+    for alert, is_clean in ((CLOSE_NOTIFY, True), (INTERNAL_ERROR, False)):
+        alerts = [(end, alert) for end in ends]
+        made = made_1_3(0x1301, exchanges(20, 2), updates=0, alerts=alerts)
+        done = opened(tmp_path, packets(made.flights, ending=in_tcp), made.keylog)
+        is_reset = "RST" in ending and not (ends and is_clean)
+        assert closing(done) == (by, is_reset)
 
 
 @pytest.mark.parametrize("suite", [0x1301, 0x1302, 0x1303])
@@ -199,8 +244,8 @@ def _unopened(
         found, reason = packets(late, syn=False), NO_HANDSHAKE
     elif case == "no ServerHello":
         # Its segments are gone, and those before and after them are there.
-        every = packets(made.flights, syn=False, fin=False)
-        first = len(packets(made.flights[:1], syn=False, fin=False))
+        every = packets(made.flights, syn=False, ending=())
+        first = len(packets(made.flights[:1], syn=False, ending=()))
         found, reason = packets(made.flights, lost={first}), NOT_WHOLE
         assert len(found) == len(every) - 1 + 6
     return reason, made, found

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.assembly import FrameAssembler
+from flexwire.capture.segments import Segment, read_segments
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
@@ -35,7 +37,7 @@ from tests.tls import Authority
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from flexwire.protocol import RequestFrame
@@ -60,6 +62,17 @@ class Made:
     def mutual(self, name: str = "alice", authority: Authority | None = None) -> ssl.SSLContext:
         certificate, key = (authority or self.authority).certificate([], name=name)
         return client_context(self.authority.path, certificate=certificate, key=key)
+
+
+def closing(paths: Iterable[Path]) -> list[tuple[str | None, bool]]:
+    """By which end each captured connection was closed, and whether that was a reset."""
+    assembler = FrameAssembler()
+    for path in paths:
+        for segment in read_segments(path):
+            assert isinstance(segment, Segment)
+            assembler.push(segment)
+    assembler.finish()
+    return [(one.closed_by, one.reset) for one in assembler.ended()]
 
 
 @pytest.fixture(scope="module")
@@ -410,6 +423,55 @@ def test_a_client_that_ends_tls_ends_its_connection_and_is_counted(
             await gone.wait()
             await settled(lambda: tap.stats.open_connections == 0)
             assert (tap.stats.reset, tap.stats.left_early) == (0, 0 if connects else 1)
+
+    run(job())
+
+
+@pytest.mark.parametrize("listens", [True, False])
+@pytest.mark.parametrize("size", [10, 300_000])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
+    listens: bool,  # noqa: FBT001  # a case of the test
+    size: int,
+    before: int,
+    made: Made,
+    tmp_path: Path,
+) -> None:
+    has_left = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        accepted, _ = listener.accept()
+        with made.broker.wrap_socket(accepted, server_side=True) as secured:
+            for _ in range(before):
+                secured.recv(len(frame(asking(b""))))
+                secured.sendall(frame(answering(b"")))
+            secured.recv(len(frame(asking(b""))))
+            # A fetch waits for records; the end that the tap passes on meanwhile is not read yet.
+            assert has_left.wait(30)
+            with suppress(OSError):
+                secured.sendall(frame(answering(bytes(size))))
+                secured.unwrap()
+
+    async def job() -> None:
+        security = TapSecurity(made.listen if listens else None, made.upstream)
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            serving = asyncio.create_task(asyncio.to_thread(serve, listener))
+            upstream = HostPort(LOOPBACK, listener.getsockname()[1])
+            async with tapped(upstream, tmp_path, security=security) as tap:
+                async with connected(
+                    tap.listen_address, made.client if listens else None
+                ) as client:
+                    for _ in range(before):
+                        assert await client.ask(asking(b"")) == answering(b"")
+                    await client.send(frame(asking(b"")))
+                    await settled(lambda: tap.stats.requests == before + 1)
+                has_left.set()
+                await settled(lambda: tap.stats.open_connections == 0)
+                assert (tap.stats.reset, tap.stats.broker_handshakes_failed) == (0, 0)
+                # Without TLS the answer may be written before it is known that nobody reads it.
+                assert tap.stats.left_early == 1 or not listens
+                await serving
+            assert closing(tap.capture_paths) == [("client", False)]
 
     run(job())
 

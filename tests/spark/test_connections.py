@@ -161,7 +161,8 @@ def test_a_damaged_frame_of_a_kafka_connection_is_a_failure_of_it(
 ) -> None:
     failed = [one for one in _rows(spark, by_evidence.tables.frames) if one.outcome == "failed"]
     assert sorted(one.direction for one in failed) == ["request", "response"]
-    assert {one.client_id for one in failed} == {"tests", None}
+    # Their headers are whole, so it is known whose they are.
+    assert {one.client_id for one in failed} == {"tests"}
     assert by_evidence.facts.totals.decode_failures == 2
 
 

@@ -60,9 +60,9 @@ def without_answers(said: Said) -> Said:
 def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
     """The same by objects alone, which hold the account of bytes too; and the frames."""
     by_key: dict[str, list[Segment]] = defaultdict(list)
-    for one in chain.from_iterable(map(read_segments, files)):
-        assert isinstance(one, Segment)
-        by_key[connection_key(one)].append(one)
+    for segment in chain.from_iterable(map(read_segments, files)):
+        assert isinstance(segment, Segment)
+        by_key[connection_key(segment)].append(segment)
     frames = [frame for segments in by_key.values() for frame in assembled(segments)[0]]
     readers: dict[str, FrameReader] = {}
     told = [readers.setdefault(one.connection, FrameReader()).read(one) for one in frames]
@@ -75,7 +75,7 @@ def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
             answered.add((frame.connection, one["pair"]))
     said: Said = {}
     for frame, one in zip(frames, told, strict=True):
-        pair = frame.connection, one.get("pair")
+        pair = frame.connection, one.get("pair", 0)
         about = one if frame.direction == "request" else pairs.get(pair, {})
         name = about.get("message")
         is_answered = None

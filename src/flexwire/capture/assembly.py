@@ -15,6 +15,7 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.connections import Account, CapturedConnection
 from flexwire.capture.course import Course
 from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
+from flexwire.capture.in_turn import Beginning, HeldBack
 from flexwire.capture.lent import Lent, Standing, Went
 from flexwire.capture.model import Direction, Segment
 from flexwire.capture.plausible import (
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
     from flexwire.capture.framing import Held
     from flexwire.capture.lent import Taken
     from flexwire.capture.streams import Piece
-
-MOST_HELD_BACK = 1024
-MOST_HELD_BACK_BYTES = 1024 * 1024
-"""Responses wait for a request that is cut only until more of them wait than this."""
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
@@ -308,20 +305,30 @@ class _Connection:
         self._roles = roles
         self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
         self._waiting = Waiting()
-        # Responses that wait until the requests before them are given out.
-        self._held_back: list[CapturedFrame] = []
-        self._held_back_bytes = 0
+        self._beginning: Beginning | None = Beginning()  # until all of it is there
+        self._held_back = HeldBack()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         self.last_us = segment.timestamp_us
         self._account.note_segment(segment)
+        if self._beginning is None:
+            return self._go_on(segment)
+        return self._begin() if self._beginning.add(segment) else []
+
+    def _begin(self) -> list[CapturedFrame]:
+        """Take in the first segments."""
+        beginning, self._beginning = self._beginning, None
+        first = [] if beginning is None else beginning.segments()
+        return [frame for segment in first for frame in self._go_on(segment)]
+
+    def _go_on(self, segment: Segment) -> list[CapturedFrame]:
         if self._client is not None:
             return self._take(segment)
         client = self._roles.client(segment)
         return [] if client is None else self._settle(client)
 
     def finish(self) -> list[CapturedFrame]:
-        frames: list[CapturedFrame] = []
+        frames = self._begin()
         if self._client is None and self._roles.held:
             frames += self._settle(self._roles.guess())
         for direction, half in self._halves.items():
@@ -329,8 +336,7 @@ class _Connection:
             frames += self._emit(direction, stream.finish(self.last_us))
             if half.framer is not None:
                 frames += self._label(direction, half.framer.finish())
-            frames += self._held_back
-            self._held_back, self._held_back_bytes = [], 0
+            frames += self._held_back.release()
             if early := stream.early + stream.early_missing:
                 reason = f"{early} bytes from before the first segment captured"
                 found = Found(
@@ -436,6 +442,7 @@ class _Connection:
                 half.framer.seek()
 
     def resume(self, lent: Lent, broker: str) -> None:
+        self._beginning = None
         self.name, self._client, self._broker = lent.connection, lent.client, broker
         self._account.evidence.found = "it was lent"
         ends: tuple[tuple[Direction, str, Standing], ...] = (
@@ -518,22 +525,8 @@ class _Connection:
             frames += self._emit(sends, pieces)
         frames += self._emit(sends, stream.age())
         frames += self._emit(receives, back.age())
-        return self._in_turn(frames)
-
-    def _in_turn(self, frames: list[CapturedFrame]) -> list[CapturedFrame]:
-        """Hold responses back while the end of a request before them is not known."""
-        is_cut = self._request_is_cut and not (self.endless and self.course.is_closed)
-        if not (frames and is_cut) and not self._held_back:
-            return frames
-        requests = [one for one in frames if one.direction == "request"]
-        responses = [one for one in frames if one.direction == "response"]
-        self._held_back += responses
-        self._held_back_bytes += sum(len(one.payload) for one in responses)
-        is_much = self._held_back_bytes > MOST_HELD_BACK_BYTES
-        if is_cut and not is_much and len(self._held_back) <= MOST_HELD_BACK:
-            return requests
-        held, self._held_back, self._held_back_bytes = self._held_back, [], 0
-        return requests + held
+        is_over = self.endless and self.course.is_closed
+        return self._held_back.in_turn(frames, is_cut=self._request_is_cut and not is_over)
 
     @property
     def _request_is_cut(self) -> bool:

@@ -71,6 +71,10 @@ class _Reach:
         if 0 < ahead <= WIDEST_GAP:
             self.high += ahead
 
+    def may_begin(self, sequence: int) -> bool:
+        """Return whether the end's first byte may have this number, by what is known of it."""
+        return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
+
     def outside(self, position: int) -> int:
         """How far a position is from the bytes seen."""
         return max(self.low - position, position - self.high, 0)
@@ -83,7 +87,6 @@ class Course:
         self.is_reset = False
         self._reach = {segment.source: _Reach(), segment.destination: _Reach()}
         self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
-        self._first: dict[str, int] = {}
         self._segments = 0
 
     @property
@@ -137,8 +140,6 @@ class Course:
             if flags & ACK:
                 self._initial[segment.destination] = (segment.acknowledgment - 1) % MODULUS
                 receives.anchor(segment.acknowledgment)
-        elif source not in self._first:
-            self._first[source] = segment.sequence
         size = len(segment.payload) + segment.missing
         if size or not flags & RST:
             end = sends.see(sequence, size)
@@ -155,18 +156,28 @@ class Course:
     def refuses_syn(self, segment: Segment) -> bool:
         """Whether a SYN opens another connection than this one."""
         source, other, sequence = segment.source, segment.destination, segment.sequence
-        is_answer = segment.flags & ACK and other in self._initial
-        if is_answer and self._initial[other] != (segment.acknowledgment - 1) % MODULUS:
-            return True
+        is_answer = bool(segment.flags & ACK)
+        if is_answer and other in self._initial:
+            if self._initial[other] != (segment.acknowledgment - 1) % MODULUS:
+                return True
+            if source not in self._initial:
+                return False
         if source in self._initial:
             return self._initial[source] != sequence
-        if is_answer:
+        # The capture may show a SYN later than what followed it, at either end.
+        if not self._segments:
             return False
-        if source in self._first:
-            # The capture may show a SYN later than data that followed it.
-            behind = (self._first[source] - sequence - 1) % MODULUS
-            return behind >= NEAR_BYTES or self._segments >= REORDER_SEGMENTS
-        return self._segments > 0
+        sends, receives = self._reach[source], self._reach[other]
+        is_known = sends.is_told or (is_answer and receives.is_told)
+        fits = sends.may_begin(sequence + 1)
+        if is_answer:
+            fits = fits and receives.may_begin(segment.acknowledgment)
+        return not (is_known and fits and self._is_young)
+
+    @property
+    def _is_young(self) -> bool:
+        """Whether what came first may still be captured."""
+        return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
         """How many bytes an end of another connection can send before these could be of this one.
@@ -195,9 +206,11 @@ class Course:
         """How far a segment is from where the connection stands; None if it is of another."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
+        is_early = False  # what is acknowledged is still to be captured
         if segment.flags & ACK and receives.is_told:
             acknowledged = unwrap(segment.acknowledgment, receives.high)
             strays = receives.outside(acknowledged)
+            is_early = self._may_precede(receives, acknowledged)
             if strays and not segment.acknowledgment:
                 # Tools that make up segments acknowledge 0, which says nothing.
                 strays = 0
@@ -212,11 +225,16 @@ class Course:
         if outside:
             if strays > FAR_BYTES and outside > FAR_BYTES:
                 return None
-            if strays and receives.end is not None:
+            if strays and receives.end is not None and not is_early:
                 return None
         if self._is_impossible(sends, position, len(segment.payload) + segment.missing):
             return None
         return abs(position - sends.high) + ahead
+
+    def _may_precede(self, reach: _Reach, position: int) -> bool:
+        """Whether a position before all that was seen of an end may be one of its first bytes."""
+        is_before = position < reach.low and reach.low - position <= NEAR_BYTES
+        return is_before and not reach.is_anchored and self._is_young
 
     def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
         """Whether an end cannot send these bytes, from where it has come."""
@@ -226,7 +244,8 @@ class Course:
             if position == sends.low - 1 and size <= 1:
                 return False  # a keep-alive
             is_over = sends.is_anchored or sends.end is not None or self.is_reset
-            return is_over or sends.low - position > NEAR_BYTES
+            is_far = sends.low - position > NEAR_BYTES
+            return (is_over or is_far) and not self._may_precede(sends, position)
         if sends.end is not None:
             return position + size > sends.end + (not size)
         if self.is_reset:

@@ -25,6 +25,7 @@ from flexwire.net.passing import AsTheyCome, Passing, Stamped
 from flexwire.net.recording import Recorder
 from flexwire.net.relay import Relay
 from flexwire.net.sampling import Uncaptured, is_drawn
+from flexwire.net.saying import Saying
 from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
 from flexwire.net.stamping import Stamper, Stamping
 from flexwire.net.statistics import TapStatistics
@@ -146,6 +147,7 @@ class Carrier:
         self._brokers = Brokers(self.stats)
         self._topics = TopicNames()
         self._said: set[str] = set()
+        self._saying = Saying(log)
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
@@ -194,6 +196,7 @@ class Carrier:
         if self._writer is not None:
             self._writer.close()
             self._count_files(self._writer)
+        self._saying.close()
 
     def rotate(self) -> None:
         """Go on in the next capture file, so that those until now are finished."""
@@ -234,7 +237,8 @@ class Carrier:
         self._connections.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stats.failures += 1
-            log.error("a connection was closed by a defect in the tap", exc_info=error)
+            told = "a connection was closed by a defect in the tap"
+            self._saying.say(logging.ERROR, told, told, error=error)
 
     async def _connection(self, accepted: socket.socket, upstream: HostPort, number: int) -> None:
         self._waiting.discard(accepted)
@@ -310,7 +314,8 @@ class Carrier:
         except CaptureError as error:
             # Better no connection than one whose missing start shows nowhere.
             self.stats.not_captured += 1
-            log.error("%s: closed, as it cannot be captured: %s", name, error)  # noqa: TRY400  # the reason says all
+            told = f"{name}: closed, as it cannot be captured: {error}"
+            self._saying.say(logging.ERROR, "connections that cannot be captured", told)
             return
 
         def route(address: HostPort) -> HostPort:
@@ -329,6 +334,7 @@ class Carrier:
             frame_limit=self._how.frame_limit,
             room=self._room,
             name=name,
+            saying=self._saying,
         )
         await relay.run()
         if relay.refused is not None:
@@ -354,7 +360,9 @@ class Carrier:
         if isinstance(capture, WhenKept):
             kept = FrameFilter(self._how.only, self._topics, self.stats)
         withholds = self._how.security.withholds
-        return Recorder(capture, self.stats, name, withholds=withholds, kept=kept)
+        return Recorder(
+            capture, self.stats, name, withholds=withholds, kept=kept, saying=self._saying
+        )
 
     def _route(self, address: HostPort, host: str) -> HostPort:
         """The tap's own address for a broker's, at the host by which the client reaches the tap."""

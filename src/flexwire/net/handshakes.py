@@ -29,6 +29,7 @@ _WORDS: Final = {
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate and we have none",
     "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
 }
+_SAID_AFTER_END: Final = "APPLICATION_DATA_AFTER_CLOSE_NOTIFY"
 _TRUST: Final = ("self-signed", "self signed", "unable to get")
 
 
@@ -40,6 +41,14 @@ def outcome(error: BaseException) -> Outcome:
     if isinstance(error, ConnectionAbortedError | TimeoutError):
         return "handshakes_failed"
     return "handshakes_left"
+
+
+def said_after_end(error: BaseException) -> bool:
+    """Return whether the other side sent data after it was told the end of TLS.
+
+    It had not read that yet: in TLS 1.3 each direction ends by itself (RFC 8446, section 6.1).
+    """
+    return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END
 
 
 def why(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.errors import TapError
 from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.net.listening import Listener, resolved
+from flexwire.net.saying import Saying
 
 if TYPE_CHECKING:
     import socket
@@ -35,6 +36,7 @@ class Listeners:
         self._accepted = accepted
         self._first = HostPort("", 0)
         self._open_ones: dict[HostPort, Listener] = {}
+        self._saying = Saying(log)
 
     async def resolve(self, listen: HostPort) -> None:
         """Find out at which IP address to listen; raises `TapError`."""
@@ -59,6 +61,7 @@ class Listeners:
         for listener in self._open_ones.values():
             await listener.close()
         self._open_ones.clear()
+        self._saying.close()
 
     @property
     def host(self) -> str:
@@ -83,7 +86,7 @@ class Listeners:
 
     def _open(self, address: HostPort) -> Listener | None:
         if len(self._open_ones) >= _MOST_LISTENERS:
-            log.error("no listener for %s: there are %d already", address, len(self._open_ones))
+            self._say_none(address, f"there are {len(self._open_ones)} already")
             return None
         listener = None
         for port in self._ports_for(address):
@@ -92,10 +95,10 @@ class Listeners:
                 break
             except OSError as error:
                 if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-                    log.error("no listener for %s: %s", address, error)  # noqa: TRY400  # the reason says all
+                    self._say_none(address, str(error))
                     return None
         if listener is None:
-            log.error("no listener for %s: no port is free for it", address)
+            self._say_none(address, "no port is free for it")
             return None
         self._open_ones[address] = listener
         log.info("%s is reached through port %d", address, listener.port)
@@ -105,6 +108,11 @@ class Listeners:
             except OSError as error:
                 log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says all
         return listener
+
+    def _say_none(self, address: HostPort, reason: str) -> None:
+        # A broker may advertise new addresses with every answer.
+        told = f"no listener for {address}: {reason}"
+        self._saying.say(logging.ERROR, "addresses without a listener", told)
 
     def _ports_for(self, address: HostPort) -> Iterator[int]:
         if self.stable is not None:

@@ -17,6 +17,7 @@ from flexwire.errors import TapError
 from flexwire.net.host_port import HostPort
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import CONTENT_TYPE
+from flexwire.net.saying import Saying
 
 if TYPE_CHECKING:
     import socket
@@ -54,6 +55,7 @@ class MetricsPort:
         self._seconds = seconds
         self._listener: Listener | None = None
         self._answering: dict[asyncio.Task[None], socket.socket] = {}
+        self._saying = Saying(log)
 
     @property
     def address(self) -> HostPort:
@@ -88,6 +90,7 @@ class MetricsPort:
         await asyncio.gather(*left, return_exceptions=True)
         for client in left.values():
             client.close()
+        self._saying.close()
 
     def _accepted(self, client: socket.socket) -> None:
         if len(self._answering) >= MOST_CONNECTIONS:
@@ -100,7 +103,8 @@ class MetricsPort:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._answering.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("metrics were not given, by a defect in the tap", exc_info=error)
+            told = "metrics were not given, by a defect in the tap"
+            self._saying.say(logging.ERROR, told, told, error=error)
 
     async def _answer(self, client: socket.socket) -> None:
         # A monitor that leaves early, sends too much or takes too long gets nothing more.

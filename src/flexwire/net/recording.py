@@ -11,6 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
+from flexwire.net.saying import Saying
 from flexwire.net.withholding import withheld, withheld_beginning, withheld_rest
 from flexwire.protocol.credentials import filler
 from flexwire.protocol.frames import framed
@@ -45,12 +46,14 @@ class Recorder:
         *,
         withholds: bool,
         kept: FrameFilter | None = None,
+        saying: Saying | None = None,
     ) -> None:
         self._capture = capture
         self._statistics = statistics
         self._name = name
         self._withholds = withholds
         self._kept = kept
+        self._saying = saying or Saying(log)
 
     def frames(
         self,
@@ -94,7 +97,9 @@ class Recorder:
         ``turn`` is what its conversation says of that.
         """
         self._statistics.broken_off += 1
-        log.info("%s: a %s broke off", self._name, direction)
+        self._saying.say(
+            logging.INFO, "frames that broke off", f"{self._name}: a {direction} broke off"
+        )
         if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
@@ -122,8 +127,7 @@ class Recorder:
         try:
             self._capture.send_beginning(direction, frame.data, frame.missing, at_us)
         except CaptureError as error:
-            self._statistics.capture_failures += 1
-            log.error("%s: not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all
+            self._not_captured(error, 1)
 
     def close(self, *, reset: bool, by_broker: bool) -> None:
         """Write how the connection ended."""
@@ -131,7 +135,8 @@ class Recorder:
             self._capture.close(reset=reset, by_broker=by_broker)
         except CaptureError as error:
             self._statistics.unended += 1
-            log.error("%s: its end is not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all
+            told = f"{self._name}: its end is not captured: {error}"
+            self._saying.say(logging.ERROR, "connections whose end is not captured", told)
 
     def _write(
         self,
@@ -144,5 +149,9 @@ class Recorder:
         try:
             self._capture.send(direction, data, at_us, frames=frames, comments=comments)
         except CaptureError as error:
-            self._statistics.capture_failures += frames
-            log.error("%s: not captured: %s", self._name, error)  # noqa: TRY400  # the reason says all
+            self._not_captured(error, frames)
+
+    def _not_captured(self, error: CaptureError, frames: int) -> None:
+        self._statistics.capture_failures += frames
+        told = f"{self._name}: not captured: {error}"
+        self._saying.say(logging.ERROR, "frames that are not captured", told, count=frames)

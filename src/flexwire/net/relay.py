@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
-from flexwire.net.handshakes import why
+from flexwire.net.handshakes import said_after_end, why
 from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_HELD_UNANSWERED
 from flexwire.net.rewriting import may_advertise, rewrite
+from flexwire.net.saying import Saying
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
@@ -65,6 +66,7 @@ class Relay:
         frame_limit: int,
         room: FrameRoom,
         name: str,
+        saying: Saying | None = None,
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
@@ -86,6 +88,7 @@ class Relay:
         self._has_answered = False
         self._client_ended = False
         self._said: set[str] = set()
+        self._saying = saying or Saying(log)
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -173,7 +176,7 @@ class Relay:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
         level = logging.DEBUG if told in self._said else logging.WARNING
         self._said.add(told)
-        log.log(level, "%s: %s: %s", self.name, told, reason)
+        self._saying.say(level, told, f"{self.name}: {told}: {reason}")
 
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
@@ -299,7 +302,8 @@ class Relay:
             self._say_once("passed on what is not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            log.info("%s: passed on a response that answers no request", self.name)
+            told = "passed on a response that answers no request"
+            self._saying.say(logging.INFO, told, f"{self.name}: {told}")
 
     def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
         """A response as it goes on: itself where no address in it changes."""
@@ -310,11 +314,8 @@ class Relay:
             replaced = rewrite(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            log.warning(
-                "%s: passed on a response unchanged, with the addresses it may have: %s",
-                self.name,
-                error,
-            )
+            told = "passed on a response unchanged, with the addresses it may have"
+            self._saying.say(logging.WARNING, told, f"{self.name}: {told}: {error}")
             return payload
         if replaced is None:
             return payload
@@ -329,7 +330,10 @@ class Relay:
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
-        if isinstance(error, SSLError) and not self._has_answered:
+        if self._client_ended and said_after_end(error):
+            # It had an answer under way when it was told that the client had left.
+            self._left_early()
+        elif isinstance(error, SSLError) and not self._has_answered:
             # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
             self._statistics.broker_handshakes_failed += 1
             self.refused = why(error)
@@ -348,7 +352,9 @@ class Relay:
                 self._over.set_exception(error)
             return
         self._statistics.reset += 1
-        log.info("%s: ended: %s", self.name, why(error) if isinstance(error, SSLError) else error)
+        reason = why(error) if isinstance(error, SSLError) else error
+        told = f"{self.name}: ended: {reason}"
+        self._saying.say(logging.INFO, "connections that ended with a reset", told)
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
@@ -367,7 +373,8 @@ class Relay:
             frames = Frames(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            log.warning("%s: from here on passed on as it comes: %s", self.name, splitter.error)
+            told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections that are not frames", told)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -377,10 +384,12 @@ class Relay:
         if not self._first_bytes.startswith(_TLS_CLIENT_HELLO):
             return False
         self._statistics.tls += 1
-        log.warning(
-            "%s: the client speaks TLS: its bytes are passed on and captured, but nothing in "
-            "them can be read, and the addresses that brokers advertise stay as they are",
-            self.name,
+        self._saying.say(
+            logging.WARNING,
+            "connections of clients that speak TLS",
+            f"{self.name}: the client speaks TLS: its bytes are passed on and captured, but "
+            "nothing in them can be read, and the addresses that brokers advertise stay as they "
+            "are",
         )
         return True
 

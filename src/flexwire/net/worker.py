@@ -21,6 +21,7 @@ from flexwire.errors import CaptureError, FlexwireError
 from flexwire.net.carrying import Carrier
 from flexwire.net.host_port import HostPort
 from flexwire.net.memory import keep_freed_memory
+from flexwire.net.saying import Saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,7 @@ class Worker:
         self._ended: list[int] = []
         self._told_paths = 0
         self._is_over = asyncio.Event()
+        self._saying = Saying(log)
 
     async def run(self, host: str) -> None:
         """Carry until it is over; then all is captured and told."""
@@ -141,6 +143,7 @@ class Worker:
         finally:
             loop.remove_reader(self._control)
             await self._carrier.close()
+            self._saying.close()
             await self._tell()
             await self._say("over")
 
@@ -166,7 +169,8 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # The system closes a socket for which this process has no more files to open.
-            log.error("a client was closed: a process of the tap has too many open files")
+            told = "a client was closed: a process of the tap has too many open files"
+            self._saying.say(logging.ERROR, told, told)
             self._carrier.stats.failures += 1
             self._note_end(number)
             return

@@ -136,7 +136,8 @@ CONNECTIONS = (
     Column("last_time", MOMENT, "when its last segment was captured"),
     Column("seen_from_start", _FLAG, "whether its SYN was captured"),
     Column(
-        "closed_by", _STRING, '"client" or "broker": whose FIN or RST was captured first',
+        "closed_by", _STRING, '"client" or "broker": whose FIN or RST was captured first; of TLS '
+        "that key logs open, who sent close_notify first",
         "where none was",
     ),
     Column("reset", _FLAG, "whether that was a RST"),

@@ -53,7 +53,9 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                row["answered"] = key in by_pair["response"]
+                # Of a damaged request it is never known that it was not answered.
+                is_known = row["outcome"] is None
+                row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:
             _answer(row, by_pair["request"].get(key))
     return [_with_body(row, show_credentials=show_credentials) for row in rows]

@@ -16,7 +16,7 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.framing import Found, Framer
 from flexwire.capture.tls.hello import begins_client_hello, looks_encrypted, random_of
 from flexwire.capture.tls.opening import NO_SECRET, TlsConnection
-from flexwire.wire.segment_layout import ACK, MODULUS, SYN
+from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.assembly import CapturedFrame
@@ -92,6 +92,7 @@ class Ends:
         self._starts: dict[str, int] = {}  # by end, where its stream begins, of those that said so
         self._client = self._server = self._name = ""
         self._last_us = 0
+        self._ended_us: int | None = None  # when the first FIN or RST was captured
         self._assembler = FrameAssembler()
         self._tls = TlsConnection(self._keys)
         self._plain: TappedConnection | None = None
@@ -107,6 +108,8 @@ class Ends:
                 self._begin()
             self._starts[segment.source] = start
         self._last_us = packet.timestamp_us
+        if segment.flags & (FIN | RST) and self._ended_us is None:
+            self._ended_us = packet.timestamp_us
         if self._state is _State.PASSING:
             self._writer.copy(packet)
         elif self._state is _State.OVER:
@@ -210,14 +213,23 @@ class Ends:
         else:
             counts.partly[reason] += 1
             counts.unread_bytes += self._tls.unread
-        ended = next((one for one in self._assembler.ended() if one.connection == self._name), None)
-        if self._plain is not None and ended is not None and ended.closed_by is not None:
-            self._plain.close(
-                reset=ended.reset,
-                by_broker=ended.closed_by == "broker",
-                timestamp_us=ended.last_us,
-            )
+        if self._plain is not None:
+            self._close(self._plain)
         self._state = _State.OVER
+
+    def _close(self, plain: TappedConnection) -> None:
+        """Write how the connection ended: by the end that said so first, in TLS or in TCP."""
+        ended = next((one for one in self._assembler.ended() if one.connection == self._name), None)
+        by_tcp = None if ended is None else ended.closed_by
+        ending, ended_us = self._tls.ending, self._ended_us
+        if ending is not None and (ended_us is None or ending.timestamp_us <= ended_us):
+            is_reset = not ending.is_clean and ended is not None and ended.reset
+            by_broker = ending.end == "response"
+        elif ended is not None and by_tcp is not None:
+            is_reset, by_broker = ended.reset, by_tcp == "broker"
+        else:
+            return
+        plain.close(reset=is_reset, by_broker=by_broker, timestamp_us=self._last_us)
 
     def _give_up(self, reason: str) -> None:
         self._writer.counts.unopened[reason] += 1

@@ -31,6 +31,8 @@ End = Literal["request", "response"]
 _KEY_UPDATE: Final = 24
 _HELLO_REQUEST: Final = 0
 _MOST_HELLO: Final = 64 * 1024
+# What stands in an alert after its level (RFC 8446, section 6.1).
+_CLOSE_NOTIFY: Final = b"\x00"
 
 NO_SECRET: Final = "the key logs have no secret of it"  # noqa: S105 - a reason
 NOT_WHOLE: Final = "its handshake is not whole in the capture"
@@ -45,6 +47,14 @@ class Plain(NamedTuple):
     data: bytes
     timestamp_us: int
     lost: int = 0
+
+
+class Ending(NamedTuple):
+    """The alert by which an end stopped sending; ``is_clean``: it was close_notify."""
+
+    end: End
+    timestamp_us: int
+    is_clean: bool
 
 
 class _Messages:
@@ -76,7 +86,7 @@ class TlsConnection:
     """Opens one connection, given the streams of both ends piece by piece.
 
     ``reason`` says why it is not opened, or not opened on; then nothing more comes of it.
-    ``has_opened``: at least one record was.
+    ``has_opened``: at least one record was. ``ending`` is the earliest alert that was opened.
     """
 
     def __init__(self, keys: KeyLog) -> None:
@@ -84,6 +94,7 @@ class TlsConnection:
         self._keys = keys
         self._ends: dict[End, Direction] = {"request": Direction(), "response": Direction()}
         self._messages: dict[End, _Messages] = {"request": _Messages(), "response": _Messages()}
+        self.ending: Ending | None = None
         self._ended: set[End] = set()
         self._ciphered: set[End] = set()  # TLS 1.2: ends that have changed to their keys
         self._client: Hello | None = None
@@ -221,6 +232,13 @@ class TlsConnection:
         near.opener = Opener13(suite, secrets[CLIENT])
         far.opener = Opener13(suite, secrets[SERVER])
 
+    def _take_alert(self, end: End, opened: Opened) -> None:
+        """The end closes, or something failed: nothing of it follows."""
+        self._ended.add(end)
+        ending = Ending(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
+        if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:
+            self.ending = ending
+
     def _take_opened(self, end: End, opened: Opened, found: list[Plain]) -> None:
         if opened.lost:
             self._messages[end] = _Messages()
@@ -231,8 +249,7 @@ class TlsConnection:
         if opened.lost:
             found.append(Plain(end, b"", opened.timestamp_us, opened.lost))
         if opened.kind == ALERT:
-            # It closes, or something failed: nothing follows.
-            self._ended.add(end)
+            self._take_alert(end, opened)
         elif opened.kind == HANDSHAKE:
             for number, _ in self._messages[end].feed(opened.content):
                 if number == _KEY_UPDATE and self._version == TLS_1_3:

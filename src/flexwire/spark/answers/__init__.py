@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
@@ -97,6 +98,7 @@ __all__ = [
     "STATE_ANSWERS",
     "AuditTables",
     "audit",
+    "audit_cluster",
     "audit_rows",
     "audit_tables",
     "captured_internal_records",
@@ -195,12 +197,33 @@ def audit(spark: SparkSession, tables: str | Path, releases: Sequence[str] = ())
     `UnknownMessageError` for a release that there is not, `FlexwireError` for tables whose analysis
     did not finish.
     """
+    rows = audit_rows(_audited(spark, tables, releases))
+    return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
+
+
+def audit_cluster(
+    spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()
+) -> DataFrame:
+    """What these releases mean to the cluster itself, from ``OUT``: a row a gate and release.
+
+    The columns are those of ``cluster`` in ``audit.json``; the arguments and errors are those of
+    `audit`.
+    """
+    rows = [asdict(one) for one in _audited(spark, tables, releases).cluster]
+    return spark.createDataFrame(rows, _GATES)
+
+
+_GATES = (
+    "release string, gate string, verdict string, subject string, evidence string, reason string, "
+    "remedy string, names array<string>, count bigint, source string"
+)
+
+
+def _audited(spark: SparkSession, tables: str | Path, releases: Sequence[str]) -> Audit:
     found = output(tables)
     root = found.place.path
     there = found if root is None else Tables(root / "tables")
-    findings = audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
-    rows = audit_rows(findings)
-    return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
+    return audit_tables(tables_to_audit(spark, there), there.message_names(), releases)
 
 
 def audit_tables(

@@ -175,6 +175,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
         ("broker", "zookeeper.connect"): Named(("1",), 1),
         ("topic", FORMAT): Named(("a", "b"), 2),
     }
+    assert [*merged._cluster.told().features.values()] == [{"metadata.version": 21}]
     assert merged._cluster.told().described == {"broker": 1, "topic": 2}
 
 

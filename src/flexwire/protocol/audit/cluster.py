@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from flexwire.parties import VERDICTS
-from flexwire.protocol.apis import api_name
+from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.releases import stable_versions
 from flexwire.protocol.configurations import gone
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.releases import release_order
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ Gate = Literal[
 """What is looked at."""
 
 METADATA_VERSION: Final = "metadata.version"
-# LeaderAndIsr, StopReplica and UpdateMetadata: only a ZooKeeper-mode broker takes them.
-_ZOOKEEPER_APIS: Final = (4, 5, 6)
+# Where a broker in ZooKeeper mode listens, in the "listeners" of request specs.
+_ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
 """The first release without ZooKeeper, and with gates."""
 _LEAST_LEVEL: Final = 7
@@ -120,6 +122,26 @@ class ClusterFinding:
     source: str = ""
 
 
+@per_catalog
+@cache
+def zookeeper_apis() -> tuple[int, ...]:
+    """Return the APIs that only brokers in ZooKeeper mode take, by the listeners of their specs.
+
+    >>> [api_name(key) for key in zookeeper_apis()]
+    ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']
+    """
+    return tuple(key for key in sorted(catalog().api_keys()) if _is_zookeepers(key))
+
+
+def _is_zookeepers(api_key: int) -> bool:
+    for entry in request_entries(api_key):
+        # The newest release that still reads the request: 4.x keeps specs of what it has removed.
+        for release, versions in reversed(entry.releases.items()):
+            if versions:
+                return entry.spec(versions.highest, release).listeners == (_ZOOKEEPER_LISTENER,)
+    return False
+
+
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
     """Return what every gate says of a cluster on a release, the gravest first.
 
@@ -145,7 +167,7 @@ def _is_since(release: str, first: str) -> bool:
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
     remedy = "migrate the cluster to KRaft with 3.9 first, and finish the migration"
     source = "KIP-833, KIP-866"
-    sent = {key: seen.uses[key] for key in _ZOOKEEPER_APIS if seen.uses.get(key)}
+    sent = {key: seen.uses[key] for key in zookeeper_apis() if seen.uses.get(key)}
     gate: Gate = "ZooKeeper"
     subject = "the cluster"
     if sent:
@@ -155,7 +177,7 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
             tuple(map(api_name, sent)), sum(sent.values()), source,
         )  # fmt: skip
-    offered = [api_name(key) for key in _ZOOKEEPER_APIS if key in seen.offered]
+    offered = [api_name(key) for key in zookeeper_apis() if key in seen.offered]
     if offered:
         reason = f"a broker offers {', '.join(offered)}, which only ZooKeeper mode has"
         return ClusterFinding(

@@ -18,7 +18,7 @@ from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.releases import stable_versions
 from flexwire.protocol.configurations import gone
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.releases import is_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,7 +147,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
 
     Empty for a release before 4.0, whose brokers take a cluster as it is.
     """
-    if not _is_since(release, _FIRST):
+    if not is_since(release, _FIRST):
         return []
     found = [
         _zookeeper(seen, release),
@@ -158,10 +158,6 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
         *_features(seen, release),
     ]
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
-
-
-def _is_since(release: str, first: str) -> bool:
-    return release_order(release) >= release_order(first)
 
 
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
@@ -228,7 +224,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterFinding:
 
 def blocks_changes(release: str) -> bool:
     """Return whether a removed configuration blocks every change of its topic (KAFKA-19851)."""
-    return _is_since(release, _FIRST) and not _is_since(release, _UNBLOCKED)
+    return is_since(release, _FIRST) and not is_since(release, _UNBLOCKED)
 
 
 def _configurations(
@@ -245,7 +241,7 @@ def _configurations(
         have = "has" if having.count == 1 else "have"
         reason = f"{of_them} {have} it set, and {since.first} dropped it"
         verdict: AuditVerdict = "will do nothing"
-        evidence, source = "configuration gone", "KIP-724"
+        evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
             reason += f"; {release} refuses every change of these topics while it is set"
@@ -303,7 +299,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
     gate: Gate = "features"
     for feature in _FEATURES:
         offered = [key for key in feature.api_keys if stable_versions(key, release)]
-        if not _is_since(release, feature.since) or not offered:
+        if not is_since(release, feature.since) or not offered:
             continue
         apis = tuple(f"{api_name(key)} ({key})" for key in offered)
         levels = [told.get(feature.name, 0) for told in seen.features.values()]

@@ -179,6 +179,16 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
     assert (status, "Old was int8 and is now int16, in versions 0-2" in text) == (100, True)
 
 
+def test_an_older_release_of_the_catalog_has_no_unstable_version_that_it_lacked() -> None:
+    # Version 6 came with 4.1, and 4.1 called it unstable.
+    for release, unstable in (("4.0.2", False), ("4.1.2", True)):
+        spec = released_editions(release)["InitProducerIdRequest"].spec
+        assert (spec.valid_versions.highest, spec.latest_version_unstable) == (
+            5 + unstable,
+            unstable,
+        )
+
+
 def test_an_unstable_version_may_go() -> None:
     def edition(text: str) -> Edition:
         return Edition(parse_spec(text))

@@ -116,14 +116,12 @@ def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
     """What docs/request-logs.md says of INFO: 3.9.0 logs nothing (KAFKA-18272)."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED.replace("=debug", "=info"))
     with broker(release, tmp_path) as address:
-        for version in (0, 12):
-            form: dict[str, Any] = {"topics": []}
+        # 4.0 removed version 0 of it.
+        for version in (0, 4):
+            form: dict[str, Any] = {"resources": []}
             if version:
-                form |= {
-                    "allowAutoTopicCreation": False,
-                    "includeTopicAuthorizedOperations": False,
-                }
-            ask(address, "Metadata", "3.9.2", most=version, **form)
+                form |= {"includeSynonyms": False, "includeDocumentation": False}
+            ask(address, "DescribeConfigs", "3.9.2", most=version, **form)
     logged = (tmp_path / "broker.log").read_text(encoding="utf-8", errors="replace")
     assert logged.count("Completed request:") == lines
 

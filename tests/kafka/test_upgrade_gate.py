@@ -127,7 +127,12 @@ def test_brokers_do_what_the_gate_says(release: str, old: tuple[Path, str], tmp_
         )  # fmt: skip
         assert described["groups"][0]["errorCode"] == UNSUPPORTED
         if release >= "4.1":
-            heart = {"groupId": "g", "memberId": "m" * 22, "memberEpoch": 0, "rackId": None}
+            heart: dict[str, Any] = {
+                "groupId": "g",
+                "memberId": "m" * 22,
+                "memberEpoch": 0,
+                "rackId": None,
+            }
             told = ask(
                 address, "ShareGroupHeartbeat", release, **heart, subscribedTopicNames=["fine"]
             )

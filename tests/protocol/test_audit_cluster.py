@@ -98,6 +98,14 @@ def test_every_gate_is_told_of_on_every_release_from_4_on_and_none_before() -> N
             assert (one.verdict != NOT_SAID) or one.remedy
 
 
+@pytest.mark.parametrize("release", ["4.0.0-rc1", "4.5.0-SNAPSHOT", "5.0.0", "one of mine"])
+def test_a_release_of_somebody_s_own_catalog_has_gates_too(release: str) -> None:
+    seen = ClusterSeen(features=KRAFT, configured={("topic", FORMAT): ONE}, is_whole=True)
+    found = {one.gate: one.verdict for one in judge_cluster(seen, release)}
+    assert found["metadata.version"] == NOTHING
+    assert found["topic configurations"] == (WILL if "rc1" in release else "will do nothing")
+
+
 def test_a_feature_is_told_of_where_its_apis_are_offered() -> None:
     for release in catalog().releases:
         found = judge_cluster(ClusterSeen(features=KRAFT), release)

@@ -72,7 +72,7 @@ def test_a_name_of_a_plug_in_and_a_release_before_the_first_say_nothing() -> Non
 
 
 def test_the_file_is_what_the_tool_writes() -> None:
-    known = {
+    known: dict[str, set[tuple[str, str]]] = {
         release: {(kind, name) for kind in CONFIGURED_KINDS for name in known_names(kind, release)}
         for release in known_releases()
     }

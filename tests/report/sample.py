@@ -10,6 +10,7 @@ from flexwire.parties import Client, Party
 from flexwire.report.audit_facts import (
     Audit,
     AuditFinding,
+    ClusterGate,
     NewestShare,
     PinningSetting,
 )
@@ -328,6 +329,15 @@ _REFUSED: dict[str, Any] = {"last_accepting_release": "3.9.2", "first_refusing_r
 
 AUDIT = Audit(
     ("4.0.2", "4.4.0"),
+    cluster=(
+        ClusterGate(
+            "4.0.2", "topic configurations", "will break", "message.format.version",
+            "configuration blocks changes", "2 topics have it set, and 4.0.0 dropped it",
+            names=("orders", "returns"), count=2, source="KAFKA-19851",
+        ),
+        ClusterGate("4.4.0", "metadata.version", "cannot say", "metadata.version", "not seen",
+                    "no broker said its finalized metadata.version"),
+    ),
     asked=True,
     brokers=("3.9.2",),
     findings=tuple(

@@ -13,8 +13,9 @@ import pytest
 from flexwire.cli.analysis_form import analysis_form
 from flexwire.protocol.audit import Named
 from flexwire.report import render
+from flexwire.report.audit_facts import ClusterGate
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
+from flexwire.spark.answers import AuditTables, audit_cluster, audit_tables, gather_audit
 from flexwire.spark.cluster_told import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
 from flexwire.spark.sums.audit import AuditSums
 from flexwire.tables.decoding import FRAMES, MESSAGES
@@ -174,6 +175,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
         ("broker", "zookeeper.connect"): Named(("1",), 1),
         ("topic", FORMAT): Named(("a", "b"), 2),
     }
+    assert [*merged._cluster.told().features.values()] == [{"metadata.version": 21}]
     assert merged._cluster.told().described == {"broker": 1, "topic": 2}
 
 
@@ -289,6 +291,10 @@ def test_an_analysis_of_captures_has_it_in_every_form(spark: SparkSession, tmp_p
     assert done.facts.audit.findings == by_objects.facts.audit.findings
     place = done.output.place.path
     assert place is not None
+    rows = audit_cluster(spark, place, RELEASES).collect()
+    assert [ClusterGate(**{**row.asDict(), "names": tuple(row.names)}) for row in rows] == [
+        *done.facts.audit.cluster
+    ]
     form = json.loads((place / "audit.json").read_text(encoding="utf-8"))
     assert {one["gate"] for one in form["cluster"]} == {
         one.gate for one in done.facts.audit.cluster

@@ -14,8 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal, get_args
 
-from flexwire.errors import SpecError
-from flexwire.schema.releases import release_order
+from flexwire.schema.releases import is_since
 
 ConfiguredKind = Literal["topic", "broker"]
 """What a configuration is of."""
@@ -112,9 +111,4 @@ def ever_gone() -> frozenset[tuple[ConfiguredKind, str]]:
 
 def _place(release: str) -> int:
     """Return the place of the newest known release that is not newer; -1 without one."""
-    try:
-        order = release_order(release)
-    except SpecError:
-        # A release with a name of its own is in somebody's own catalog, and newer than any.
-        return len(known_releases()) - 1
-    return sum(release_order(one) <= order for one in known_releases()) - 1
+    return sum(is_since(release, one) for one in known_releases()) - 1

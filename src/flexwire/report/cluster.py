@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.parties import VERDICTS
+from flexwire.parties import VERDICTS, AuditVerdict
 from flexwire.report import units
 from flexwire.report.tables import Cell, Column, Table, build, text
 
 if TYPE_CHECKING:
-    from flexwire.parties import AuditVerdict
     from flexwire.report.audit_facts import Audit, ClusterGate
     from flexwire.report.facts import Facts
 
 _NAMES = 3
 # What needs somebody to act, or to look.
+_NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 
 
@@ -60,10 +60,17 @@ def gates(audit: Audit) -> list[ClusterGate]:
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
     """What a release means to the cluster: a verdict and a sentence each, the gravest first.
 
-    A gate that is open has no sentence; it is in the table.
+    Gates that nothing was seen of share one sentence. A gate that is open has none; it is in the
+    table.
     """
-    return [
-        (one.verdict, f"The cluster, {one.gate} ({one.subject}): {one.verdict}; {one.reason}.")
-        for one in gates(audit)
-        if one.release == release and one.verdict in _TOLD
+    found = [one for one in gates(audit) if one.release == release]
+    told: list[tuple[AuditVerdict, str]] = [
+        (one.verdict, f"The cluster {one.verdict}: {one.gate}, {one.subject}; {one.reason}.")
+        for one in found
+        if one.verdict in _TOLD and one.verdict != _NOT_SAID
     ]
+    unseen = list(dict.fromkeys(one.gate for one in found if one.verdict == _NOT_SAID))
+    if unseen:
+        of = units.plural(len(unseen), "gate")
+        told.append((_NOT_SAID, f"The cluster: {of} not seen ({', '.join(unseen)})."))
+    return told

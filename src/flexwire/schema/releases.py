@@ -15,6 +15,9 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc-?(\d+)|-([A-Za-z][A-Za-z0
 _BEGINNING = re.compile(r"\d+(\.\d+)*")
 _FINAL, _CANDIDATE, _PREVIEW = 2, 1, 0
 
+# Of an order: major, minor and patch.
+_NUMBERS = 3
+
 Order = tuple[int, int, int, int, int, str]
 
 
@@ -34,6 +37,21 @@ def release_order(release: str) -> Order:
     stage = _CANDIDATE if candidate else _PREVIEW if preview else _FINAL
     numbers = int(major), int(minor), int(patch or 0)
     return (*numbers, stage, int(candidate or 0), preview or "")
+
+
+def is_since(release: str, first: str) -> bool:
+    """Return whether a release is ``first`` or newer; candidates count as their release.
+
+    A release with a name of its own is in somebody's own catalog, and newer than any.
+
+    >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
+    (True, False, True)
+    """
+    try:
+        numbers = release_order(release)[:_NUMBERS]
+    except SpecError:
+        return True
+    return numbers >= release_order(first)[:_NUMBERS]
 
 
 def find_release(asked: str, releases: Sequence[str]) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from flexwire.parties import VERDICTS
-from flexwire.protocol.apis import api_name
+from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.releases import stable_versions
 from flexwire.protocol.configurations import gone
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.releases import is_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,8 +37,8 @@ Gate = Literal[
 """What is looked at."""
 
 METADATA_VERSION: Final = "metadata.version"
-# LeaderAndIsr, StopReplica and UpdateMetadata: only a ZooKeeper-mode broker takes them.
-_ZOOKEEPER_APIS: Final = (4, 5, 6)
+# Where a broker in ZooKeeper mode listens, in the "listeners" of request specs.
+_ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
 """The first release without ZooKeeper, and with gates."""
 _LEAST_LEVEL: Final = 7
@@ -120,12 +122,32 @@ class ClusterFinding:
     source: str = ""
 
 
+@per_catalog
+@cache
+def zookeeper_apis() -> tuple[int, ...]:
+    """Return the APIs that only brokers in ZooKeeper mode take, by the listeners of their specs.
+
+    >>> [api_name(key) for key in zookeeper_apis()]
+    ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']
+    """
+    return tuple(key for key in sorted(catalog().api_keys()) if _is_zookeepers(key))
+
+
+def _is_zookeepers(api_key: int) -> bool:
+    for entry in request_entries(api_key):
+        # The newest release that still reads the request: 4.x keeps specs of what it has removed.
+        for release, versions in reversed(entry.releases.items()):
+            if versions:
+                return entry.spec(versions.highest, release).listeners == (_ZOOKEEPER_LISTENER,)
+    return False
+
+
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
     """Return what every gate says of a cluster on a release, the gravest first.
 
     Empty for a release before 4.0, whose brokers take a cluster as it is.
     """
-    if not _is_since(release, _FIRST):
+    if not is_since(release, _FIRST):
         return []
     found = [
         _zookeeper(seen, release),
@@ -138,14 +160,10 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
 
 
-def _is_since(release: str, first: str) -> bool:
-    return release_order(release) >= release_order(first)
-
-
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
     remedy = "migrate the cluster to KRaft with 3.9 first, and finish the migration"
     source = "KIP-833, KIP-866"
-    sent = {key: seen.uses[key] for key in _ZOOKEEPER_APIS if seen.uses.get(key)}
+    sent = {key: seen.uses[key] for key in zookeeper_apis() if seen.uses.get(key)}
     gate: Gate = "ZooKeeper"
     subject = "the cluster"
     if sent:
@@ -155,7 +173,7 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
             tuple(map(api_name, sent)), sum(sent.values()), source,
         )  # fmt: skip
-    offered = [api_name(key) for key in _ZOOKEEPER_APIS if key in seen.offered]
+    offered = [api_name(key) for key in zookeeper_apis() if key in seen.offered]
     if offered:
         reason = f"a broker offers {', '.join(offered)}, which only ZooKeeper mode has"
         return ClusterFinding(
@@ -206,7 +224,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterFinding:
 
 def blocks_changes(release: str) -> bool:
     """Return whether a removed configuration blocks every change of its topic (KAFKA-19851)."""
-    return _is_since(release, _FIRST) and not _is_since(release, _UNBLOCKED)
+    return is_since(release, _FIRST) and not is_since(release, _UNBLOCKED)
 
 
 def _configurations(
@@ -223,7 +241,7 @@ def _configurations(
         have = "has" if having.count == 1 else "have"
         reason = f"{of_them} {have} it set, and {since.first} dropped it"
         verdict: AuditVerdict = "will do nothing"
-        evidence, source = "configuration gone", "KIP-724"
+        evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
             reason += f"; {release} refuses every change of these topics while it is set"
@@ -281,7 +299,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
     gate: Gate = "features"
     for feature in _FEATURES:
         offered = [key for key in feature.api_keys if stable_versions(key, release)]
-        if not _is_since(release, feature.since) or not offered:
+        if not is_since(release, feature.since) or not offered:
             continue
         apis = tuple(f"{api_name(key)} ({key})" for key in offered)
         levels = [told.get(feature.name, 0) for told in seen.features.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.batches import ANSWER as BATCHES
@@ -108,6 +109,7 @@ __all__ = [
     "STATE_ANSWERS",
     "AuditTables",
     "audit",
+    "audit_cluster",
     "audit_rows",
     "audit_tables",
     "batches",
@@ -221,14 +223,40 @@ def audit(
     `ArgumentError` for labels that do not read. Tables that grow are audited as a whole, all
     analyses together.
     """
+    rows = audit_rows(_audited(spark, tables, releases, labels))
+    return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
+
+
+def audit_cluster(
+    spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()
+) -> DataFrame:
+    """What these releases mean to the cluster itself, from ``OUT``: a row a gate and release.
+
+    The columns are those of ``cluster`` in ``audit.json``; the arguments and errors are those of
+    `audit`.
+    """
+    rows = [asdict(one) for one in _audited(spark, tables, releases).cluster]
+    return spark.createDataFrame(rows, _GATES)
+
+
+_GATES = (
+    "release string, gate string, verdict string, subject string, evidence string, reason string, "
+    "remedy string, names array<string>, count bigint, source string"
+)
+
+
+def _audited(
+    spark: SparkSession,
+    tables: str | Path,
+    releases: Sequence[str],
+    labels: Labels | str | Path | None = None,
+) -> Audit:
     teams = to_labels(labels)
     found = output_of(tables)
     root = found.place.path if type(found) is Output else None
     there = found if root is None else Tables(root / "tables")
     known = tables_to_audit(spark, there)
-    findings = audit_tables(known, there.message_names(), releases, labels=teams)
-    rows = audit_rows(findings)
-    return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
+    return audit_tables(known, there.message_names(), releases, labels=teams)
 
 
 def audit_tables(

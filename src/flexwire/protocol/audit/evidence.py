@@ -42,7 +42,8 @@ class Use:
 class Conduct:
     """All that was seen of one client, and with which evidence.
 
-    ``mechanisms`` are those of its SASL handshakes; ``whole`` means that the capture saw all of
+    ``connections`` are those that count for it: each connection counts for one client.
+    ``mechanisms`` are those of its SASL handshakes. ``whole`` means that the capture saw all of
     its connections from their start, and so each handshake there was.
     """
 

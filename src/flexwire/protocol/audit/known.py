@@ -155,7 +155,6 @@ def pinning_settings(party: Party) -> list[Pin]:
     return list(PINS) if party.software_name is None else []
 
 
-@cache
 def library_of(party: Party) -> Library | None:
     """Return the library that a client runs, by its default client id or else by its software.
 

@@ -6,7 +6,7 @@ both speak: a release may lack an API altogether, or may have dropped all that t
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.protocol.audit.known import absent_of
@@ -45,8 +45,9 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
     return spoken & stable_versions(use.api_key, release)
 
 
+# Clients may send any api key and version.
 @per_catalog
-@cache
+@lru_cache(maxsize=4096)
 def spoken_with(api_key: int, version: int) -> Versions:
     """Return every version that some release reads beside this one.
 
@@ -77,10 +78,10 @@ def goes_on_without(party: Party, use: Use, release: str) -> str:
 
     That takes a client that asks what the broker has, and no version in common.
     """
-    if common_versions(party, use, release) or use.asked not in _ASKING:
-        return ""
     known = absent_of(use.api_key, party)
-    return known.what if known is not None and known.outcome == "goes on" else ""
+    if known is None or known.outcome != "goes on" or use.asked not in _ASKING:
+        return ""
+    return "" if common_versions(party, use, release) else known.what
 
 
 def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:

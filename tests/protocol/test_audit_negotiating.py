@@ -134,6 +134,38 @@ def test_judging_backwards(
     assert verdicts(client(software), release, *uses) == {verdict}
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_software_that_does_not_heed_what_brokers_offer_never_negotiates(release: str) -> None:
+    """Sarama before 1.46.0 asks for ApiVersions, and sends what Config.Version says."""
+    older = Party("a", "10.0.0.9", None, "sarama", "v1.45.2")
+    newer = Party("a", "10.0.0.9", None, "sarama", "v1.46.0")
+    silent, negotiated = [], 0
+    for name, api_key in KEYS.items():
+        for version in {one for every in RELEASES for one in reads(api_key, every)}:
+            if api_key == 18 or version in offers(api_key, release):
+                continue
+            one = use(name, version, offered=Versions(0, version))
+            negotiated += verdicts(newer, release, one) == {NOTHING}
+            if NOTHING in verdicts(older, release, one):
+                silent.append((name, version))
+    assert not silent
+    assert negotiated or release == RELEASES[-1]
+
+
+def test_the_remedy_of_a_version_that_is_too_new_does_not_send_the_client_further_up() -> None:
+    older = Party("a", "10.0.0.9", None, "sarama", "v1.45.2")
+    (found,) = judge(older, Conduct("client", (use("Fetch", 13),)), "2.8")
+    assert (found.verdict, found.evidence) == ("will break", "does not negotiate")
+    assert found.remedy == (
+        "change Config.Version, Config.ApiVersionsRequest so that it speaks Fetch 0-12 (Sarama), "
+        "or upgrade to Sarama 1.46.0 or newer, which heeds what the broker offers, or keep it on "
+        "brokers of Kafka 3.1.2 or newer"
+    )
+    (found,) = judge(client(None), Conduct("client", (use("Fetch", 13, "never"),)), "2.8")
+    assert found.remedy.startswith("remove the setting that pins the version, if one does (")
+    assert found.remedy.endswith("), or keep it on brokers of Kafka 3.1.2 or newer")
+
+
 def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
     party = client("apache-kafka-java")
     (found,) = judge(party, Conduct("client", (use("ConsumerGroupHeartbeat", 1),)), "3.4")

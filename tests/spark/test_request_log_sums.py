@@ -13,6 +13,7 @@ from flexwire.capture.request_log.envelopes import Line
 from flexwire.capture.request_log.reading import LogFile
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.source import Source
+from flexwire.tables.decoding import FRAMES
 from flexwire.tables.request_logs import Placed, RequestLogRows
 from tests.capture.request_lines import RELEASES, line, real_lines
 
@@ -27,13 +28,17 @@ WORDS = (
 )
 
 
-def summed(lines: Sequence[bytes]) -> AnalysisSums:
+def summed(lines: Sequence[bytes], sending: set[str] | None = None) -> AnalysisSums:
+    """The sums of lines; ``sending`` gets the connections on which a request says what it is."""
     items = LogReader(Zone()).read(Line(at * 100_000, text) for at, text in enumerate(lines))
     placed = [Placed(FILE, one) for one in items if isinstance(one, LoggedRequest | RefusedRequest)]
     sums = AnalysisSums(0)
     for table, batch in RequestLogRows().of(placed):
         batch.validate(full=True)
-        batch.to_pylist()
+        rows = batch.to_pylist()
+        if table == FRAMES and sending is not None:
+            said = (one for one in rows if one["direction"] == "request")
+            sending |= {one["connection"] for one in said if one["api_key"] is not None}
         if table:
             sums.add(table, batch)
         else:
@@ -62,8 +67,10 @@ def test_whatever_stands_in_lines_the_sums_take_their_rows(seed: int) -> None:
     lines = [one for release in RELEASES for one in real_lines(release)]
     for _ in range(8):
         some = [altered(chosen, chosen.choice(lines)) for _ in range(chosen.choice([1, 6, 30]))]
-        sums = summed(some)
-        sums.audit.evidence()
+        sending: set[str] = set()
+        sums = summed(some, sending)
+        conducts = sums.audit.evidence().conducts
+        assert sum(one.connections for one in conducts.values()) == len(sending)
         assert sum(len(one) for one in sums.audit.logged()) <= len(some)
 
 

@@ -221,8 +221,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    beside = to_key_logs(keys), to_labels(labels)
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside)
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *_beside(keys, labels))
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -236,6 +235,12 @@ def _asked(
     asked = labelled if answers is None else answers
     # The audit takes labels too.
     return chosen(asked, ANSWERS, labels, needs_taker=False), zone
+
+
+def _beside(
+    keys: Iterable[str | Path], labels: str | Path | None
+) -> tuple[tuple[str, ...], Labels]:
+    return to_key_logs(keys), to_labels(labels)
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:

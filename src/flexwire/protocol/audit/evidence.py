@@ -51,8 +51,9 @@ class Configured(NamedTuple):
 class Conduct:
     """All that was seen of one client, and with which evidence.
 
+    ``connections`` are those that count for it: each connection counts for one client.
     ``configured`` are configurations that it set and some release lacks. ``mechanisms`` are those
-    of its SASL handshakes; ``whole`` means that the capture saw all of its connections from their
+    of its SASL handshakes. ``whole`` means that the capture saw all of its connections from their
     start, and so each handshake there was.
     """
 

@@ -54,7 +54,8 @@ class Library:
 
     ``works_from`` is None where no release is known to be the first: then ``remedy`` says what to
     do. ``client_id`` is a pattern of the client ids that it takes by default. ``software`` is its
-    name in ApiVersions. Either is None where it is not known.
+    name in ApiVersions. Either is None where it is not known. Releases before ``negotiates_from``
+    ask for ApiVersions, and send what they are set to whatever the answer says.
     """
 
     library: str
@@ -63,6 +64,7 @@ class Library:
     sources: tuple[str, ...]
     client_id: str | None = None
     works_from: str | None = None
+    negotiates_from: str | None = None
     note: str = ""
     remedy: str = ""
 
@@ -155,7 +157,6 @@ def pinning_settings(party: Party) -> list[Pin]:
     return list(PINS) if party.software_name is None else []
 
 
-@cache
 def library_of(party: Party) -> Library | None:
     """Return the library that a client runs, by its default client id or else by its software.
 
@@ -181,6 +182,23 @@ def is_new_enough(party: Party, library: Library) -> bool:
     # Telegraf's version is not Sarama's, which is what ApiVersions says.
     is_own = next(one for one in LIBRARIES if one.software == name) is library
     return is_own and version >= _numbers(library.works_from)
+
+
+def heeds_offers_from(party: Party) -> str:
+    """Return the first release that heeds what brokers offer, if this client is older; else "".
+
+    >>> from flexwire.protocol.audit import Party
+    >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
+    'Sarama 1.46.0'
+    >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.46.0"))
+    ''
+    """
+    name, version = software_of(party)
+    for one in LIBRARIES:
+        first = one.negotiates_from
+        if first and name == one.software and version and version < _numbers(first):
+            return f"{one.library} {first}"
+    return ""
 
 
 def libraries_are_about(release: str) -> bool:

@@ -6,10 +6,10 @@ both speak: a release may lack an API altogether, or may have dropped all that t
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.protocol.audit.known import absent_of
+from flexwire.protocol.audit.known import absent_of, heeds_offers_from
 from flexwire.protocol.audit.releases import read_versions, stable_versions
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.versions import Versions
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # Early access versions are offered by brokers only with this setting.
 _UNSTABLE = "unstable.api.versions.enable"
-_ASKING = frozenset({"here", "elsewhere"})
 
 
 class Told(NamedTuple):
@@ -29,6 +28,11 @@ class Told(NamedTuple):
     verdict: AuditVerdict
     evidence: str
     reason: str
+
+
+def negotiates(party: Party, use: Use) -> bool:
+    """Return whether the client asks what the broker offers, and heeds the answer."""
+    return use.asked in {"here", "elsewhere"} and not heeds_offers_from(party)
 
 
 def common_versions(party: Party, use: Use, release: str) -> Versions:
@@ -45,8 +49,9 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
     return spoken & stable_versions(use.api_key, release)
 
 
+# Clients may send any api key and version.
 @per_catalog
-@cache
+@lru_cache(maxsize=4096)
 def spoken_with(api_key: int, version: int) -> Versions:
     """Return every version that some release reads beside this one.
 
@@ -72,15 +77,22 @@ def first_with_one_in_common(party: Party, use: Use) -> str | None:
     return next((one for one in releases if common_versions(party, use, one)), None)
 
 
+def first_reading(use: Use) -> str | None:
+    """Return the first release that offers the version that was seen."""
+    releases = catalog().releases
+    each = (one for one in releases if use.version in stable_versions(use.api_key, one))
+    return next(each, None)
+
+
 def goes_on_without(party: Party, use: Use, release: str) -> str:
     """Return what a client is documented to do instead of an API; empty where nothing is.
 
     That takes a client that asks what the broker has, and no version in common.
     """
-    if common_versions(party, use, release) or use.asked not in _ASKING:
-        return ""
     known = absent_of(use.api_key, party)
-    return known.what if known is not None and known.outcome == "goes on" else ""
+    if known is None or known.outcome != "goes on" or not negotiates(party, use):
+        return ""
+    return "" if common_versions(party, use, release) else known.what
 
 
 def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:
@@ -94,6 +106,10 @@ def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:
     if use.asked == "never":
         reason = "it never asked for ApiVersions on connections seen from their start"
         return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
+    first = heeds_offers_from(party)
+    if first:
+        reason = f"before {first} it does not heed what the broker offers"
+        return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
     if known is not None:
         reason = f"{known.what}, if the client asks for ApiVersions, which was not seen"
         return Told("cannot say", evidence, f"{lacks}; {reason}")
@@ -103,7 +119,7 @@ def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:
 
 def unstable(party: Party, use: Use, release: str) -> Told | None:
     """Return what a version in early access means; None where the client may send another."""
-    if common_versions(party, use, release) and use.asked in _ASKING:
+    if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"
     return Told("cannot say", "early access", reason)

@@ -9,12 +9,17 @@ from flexwire.protocol.apis import api_name
 from flexwire.protocol.audit.known import (
     LIBRARIES,
     absent_of,
+    heeds_offers_from,
     is_new_enough,
     libraries_are_about,
     library_of,
     pinning_settings,
 )
-from flexwire.protocol.audit.negotiating import common_versions, first_with_one_in_common
+from flexwire.protocol.audit.negotiating import (
+    common_versions,
+    first_reading,
+    first_with_one_in_common,
+)
 from flexwire.protocol.audit.releases import read_versions, returned_in, stable_versions
 
 if TYPE_CHECKING:
@@ -33,6 +38,8 @@ def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tupl
         return _about_missing(party, use, release)
     if not is_certain and (use.asked == "unseen" or use.offered is None):
         return _CAPTURE, ""
+    if use.version > read_versions(use.api_key, release).highest:
+        return _about_newer(party, use, release), ""
     upgrade, source = _upgrade(party, use, release)
     first = _unpinning(party, release) if is_certain else [_try(release)]
     steps = [*first, *upgrade]
@@ -59,6 +66,22 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
     if not steps:
         steps = [_try(release)]
     return ", or ".join(steps), "" if known is None else known.said
+
+
+def _about_newer(party: Party, use: Use, release: str) -> str:
+    """Return what to do about a client that sends a version which the release does not know yet."""
+    reads = f"{name_of(use.api_key)} {read_versions(use.api_key, release)}"
+    pins, first = pinning_settings(party), heeds_offers_from(party)
+    if library_of(party) is None and party.software_name is None:
+        steps = _unpinning(party, release)
+    else:
+        steps = [f"change {pin.setting} so that it speaks {reads} ({pin.client})" for pin in pins]
+    if first:
+        steps.append(f"upgrade to {first} or newer, which heeds what the broker offers")
+    newer = first_reading(use)
+    if newer is not None:
+        steps.append(f"keep it on brokers of Kafka {newer} or newer")
+    return ", or ".join(steps) or _try(release)
 
 
 def _unpinning(party: Party, release: str) -> list[str]:

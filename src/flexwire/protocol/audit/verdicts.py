@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit.configuring import judge_configured
 from flexwire.protocol.audit.evidence import Conduct, Finding, Use
-from flexwire.protocol.audit.known import CHECKED, Known, known_of, said
+from flexwire.protocol.audit.known import CHECKED, Known, heeds_offers_from, known_of, said
 from flexwire.protocol.audit.negotiating import (
     Told,
     common_versions,
     goes_on_without,
+    negotiates,
     nothing_in_common,
     unstable,
 )
@@ -157,7 +158,7 @@ def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) 
         return _gone(release)
     if not common_versions(party, use, release):
         return nothing_in_common(party, use, release)
-    return _too_new(use, release) if use.version > reads.highest else _too_old(use)
+    return _too_new(party, use, release) if use.version > reads.highest else _too_old(use)
 
 
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
@@ -195,11 +196,15 @@ def _too_old(use: Use) -> Told:
     return Told("cannot say", "offered no more", reason)
 
 
-def _too_new(use: Use, release: str) -> Told | None:
-    if use.asked in {"here", "elsewhere"}:
+def _too_new(party: Party, use: Use, release: str) -> Told | None:
+    if negotiates(party, use):
         # It sends the lower of both maxima, and there is a version that both speak.
         return None
     newer = f"the version is newer than Kafka {release}"
+    first = heeds_offers_from(party)
+    if first and use.asked != "never":
+        reason = f"{newer}, and before {first} it does not heed what the broker offers"
+        return Told("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
         return Told("will break", "never asked", reason)

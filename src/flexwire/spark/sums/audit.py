@@ -317,7 +317,7 @@ class _Part:
                 clients[key].mechanisms.add(name)
 
     def _owned(self) -> Iterator[tuple[Key, Software, int]]:
-        """Give how many connections count for each client, by the software that it names there."""
+        """Yield each client, the software that it names, and how many connections count for it."""
         own = pa.array(self._counts)
         rows, places = (
             self._sent.filter(own),

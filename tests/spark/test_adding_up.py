@@ -17,6 +17,7 @@ from flexwire.spark.parts import facts_of
 from flexwire.spark.sums.analysis import AnalysisSums
 from tests.capture.interleaved import write_capture
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, big
+from tests.spark.test_audit import Client, offers
 from tests.spark.test_audit import _write as write_clients
 from tests.spark.test_audit_sums import SHAPES, Captured, read
 from tests.spark.test_connection_owners import sasl
@@ -42,6 +43,10 @@ def clients_of_all_kinds(directory: Path) -> Captured:
     write_clients(traffic)
     for port in range(4):
         sasl(traffic, 2000 + port, "", "billing")
+    # One client with findings of several verdicts.
+    twice = Client(traffic, "twice", 3000).ask(offers())
+    twice.send("Fetch", 3, answered=False).send("Produce", 2, answered=False)
+    twice.send("ListOffsets", 0).closed()
     traffic.close()
     return read([traffic.directory])
 
@@ -119,7 +124,7 @@ def test_requests_by_verdict_and_those_without_one_are_all_requests(facts: Facts
 
 def test_some_of_these_pages_have_something_to_explain(tmp_path: Path) -> None:
     facts = measured(clients_of_all_kinds(tmp_path / "capture"))
-    assert adding_up.about_clients(facts)[0].startswith("The audit counts 9 clients, by client id")
+    assert adding_up.about_clients(facts)[0].startswith("The audit counts 10 clients, by client id")
     every = sum(one.connections for one in facts.clients)
     assert every == facts.totals.connections + 4
     assert len(adding_up.about_clients(facts)) == 2

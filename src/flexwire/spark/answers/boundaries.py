@@ -130,4 +130,5 @@ ANSWER: Final = Answer(
         ShownColumn("time", "When", "moment"),
     ),
     ask=boundaries,
+    of_grown=True,
 )

@@ -281,11 +281,11 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
 ) -> None:
     assert spark
     grown = replace(TALKERS, name="cut", of_grown=True)
-    monkeypatch.setattr(again, "ANSWERS", (TALKERS, grown))
-    out = told[0].report.parent
+    known, out = (TALKERS, grown), told[0].report.parent
+    monkeypatch.setattr(again, "ANSWERS", known)
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
         assert [one.answer.name for one in again.answers_of(out, asked)] == names
-        passed_over = without_logs(again.ANSWERS, [], are_named=are_named(asked))
+        passed_over = without_logs(known, [], are_named=are_named(asked))
         assert passed_over == ({"cut": None} if asked == "all" else {})
 
 

@@ -275,6 +275,20 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert asked == ["others"]
 
 
+@pytest.mark.spark
+def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
+    spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark
+    grown = replace(TALKERS, name="cut", of_grown=True)
+    known, out = (TALKERS, grown), told[0].report.parent
+    monkeypatch.setattr(again, "ANSWERS", known)
+    for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
+        assert [one.answer.name for one in again.answers_of(out, asked)] == names
+        passed_over = without_logs(known, [], are_named=are_named(asked))
+        assert passed_over == ({"cut": None} if asked == "all" else {})
+
+
 def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import pytest
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-MINUTE_US = 60_000_000
+# From one capture to the next: less than the spans that answers count by.
+STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
 """All answers that are functions of tables: those of internal topics are of logs alone."""
 
@@ -56,9 +57,12 @@ class Grown:
 
 
 def capture(directory: Path, part: int) -> Path:
-    """A capture of whole connections: the same ends, correlation ids and clients each time."""
+    """A capture of whole connections: the same ends, frame numbers and correlation ids each time.
+
+    So a frame of one analysis can be taken for that of another.
+    """
     traffic = Traffic(directory)
-    traffic.now_us = START_US + part * 10 * MINUTE_US
+    traffic.now_us = START_US + part * STEP_US
     one, other = traffic.connect(), traffic.connect(("10.0.0.9", 50001))
     software = made(
         "ApiVersionsRequest", client_software_name="kafka", client_software_version=f"3.{part}"
@@ -66,22 +70,37 @@ def capture(directory: Path, part: int) -> Path:
     key = nested("ApiVersionsResponse", "ApiVersion", api_key=0, min_version=3, max_version=8)
     for connection in (one, other):
         traffic.exchange(connection, software, made("ApiVersionsResponse", api_keys=[key]), 3, 1)
-    if part == 0:
-        # Of the other analyses none is told the name.
-        share(traffic, one)
     produced(traffic, one)
-    joined(traffic, one)
+    joined(traffic, one, part)
+    share(cast("Traffic", _WithoutMetadata(traffic)), one)
     traffic.send(other, "request", request(made("HeartbeatRequest"), 4, 2, tags={77: b"trace"}))
     failed = made("HeartbeatResponse", error_code=27)
     traffic.send(other, "response", response(failed, 4, 2))
     push = made("PushTelemetryRequest", client_instance_id=UUID(int=7), metrics=pushed())
     traffic.exchange(other, push, made("PushTelemetryResponse"), 0, 3)
     consumed(traffic, other)
+    if part == 0:
+        # No other analysis is told the name of the topic.
+        topic = nested(
+            "MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID
+        )
+        metadata = made("MetadataResponse", topics=[topic])
+        traffic.exchange(other, made("MetadataRequest"), metadata, 12, 10)
     for connection in (one, other):
         connection.close(timestamp_us=traffic.now_us)
-    # What has no SYN, and what has no end, and is in no other capture.
     traffic.close()
     return directory
+
+
+@dataclass(frozen=True)
+class _WithoutMetadata:
+    """Traffic in which nobody asks for the names of topics."""
+
+    traffic: Any
+
+    def exchange(self, connection: Any, asked: Any, *more: Any) -> None:
+        if asked.entry.name != "MetadataRequest":
+            self.traffic.exchange(connection, asked, *more)
 
 
 def produced(traffic: Traffic, connection: Any) -> None:
@@ -100,14 +119,13 @@ def produced(traffic: Traffic, connection: Any) -> None:
         traffic.send(connection, "response", response(answer, 13, number))
 
 
-def joined(traffic: Traffic, connection: Any) -> None:
+def joined(traffic: Traffic, connection: Any, part: int) -> None:
     """A member that joins a group for the first time, each time anew."""
     member = f"m-{traffic.now_us}"
     asked = made("JoinGroupRequest", group_id="g", protocol_type="consumer", session_timeout_ms=9)
-    generation = 1 + (traffic.now_us - START_US) // (10 * MINUTE_US)
     own = nested("JoinGroupResponse", "JoinGroupResponseMember", member_id=member)
     answer = made(
-        "JoinGroupResponse", generation_id=generation, leader=member, member_id=member,
+        "JoinGroupResponse", generation_id=1 + part, leader=member, member_id=member,
         members=[own], protocol_name="range",
     )  # fmt: skip
     traffic.exchange(connection, asked, answer, 3, 20)
@@ -225,7 +243,7 @@ def test_what_a_boundary_cost_is_counted(cut: AnalysisTables, tables: Grown) -> 
     said = ("connections", "unanswered_requests", "unpaired_responses", "early_bytes")
     # Over the silent one nothing was sent.
     assert [tuple(row[name] for name in said) for row in rows] == [(1, 1, 1, 0)] * 2
-    assert rows[1]["before"] == rows[0]["analysis"]
+    assert rows[1]["before"] == rows[0]["analysis"] != rows[0]["before"]
     [note] = boundary_notes(cut)
     assert note.startswith("2 connections go on from one analysis to the next. Cut there: 2 ")
     assert boundary_notes(tables.grown) == boundary_notes(tables.whole) == ()

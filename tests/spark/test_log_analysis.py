@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.records import Record, decode_batches
+from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
@@ -121,8 +121,9 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["damaged"], row["damaged_bytes"]) == (1, 33)
     assert row["uncompressed_bytes"] == 2 * (sizes[1])
     assert row["compression_ratio"] == row["uncompressed_bytes"] / row["batch_bytes"]
-    plain = [one for part in segments(1) for one in decode_batches(bytes(part.data))]
-    assert row["p99_batch_bytes"] == max(one.size for one in plain)
+    # Of so few batches it would be the largest.
+    assert row["batches"] < 100
+    assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
     # Of 614 and 615 bytes, as far as classes tell, which are 8 apart there.
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)

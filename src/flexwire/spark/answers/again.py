@@ -62,6 +62,8 @@ def answers_of(
         of = f"an analysis that has answered {name}, since its tables have no internal topics"
         raise refuse("answers", of, out)
     wanted = tuple(one for one in wanted if one not in lacking)
+    if asked == ALL and type(found) is Output:
+        wanted = tuple(one for one in wanted if not one.of_grown)
     if all(kept.get(one.name) for one in wanted):
         return [given for given in kept.values() if given is not None]
     is_ours = SparkSession.getActiveSession() is None

@@ -33,9 +33,11 @@ class Answer:
     row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
     what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
     them is among the logs of an analysis, which alone can: their state is in no table. One
-    ``of_logs`` has nothing to say without log segments. ``of_state`` names the answer that says of
-    internal topics what this one says of traffic; ``elsewhere`` what else says it of a broker's
-    logs. ``most_rows`` is how many rows are kept of an answer that has more than others do.
+    ``of_logs`` has nothing to say without log segments. One ``of_grown`` has nothing to say of one
+    analysis, so it is asked of tables that grow, or by name. ``of_state`` names the answer that
+    says of internal topics what this one says of traffic; ``elsewhere`` what else says it of a
+    broker's logs. ``most_rows`` is how many rows are kept of an answer that has more than
+    others do.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Answer:
     labelled: Callable[[str | Path], Ask] | None = None
     asks: tuple[str, ...] = ()
     of_logs: bool = False
+    of_grown: bool = False
     of_state: str = ""
     elsewhere: str = ""
     most_rows: int = 0

@@ -119,7 +119,7 @@ ANSWER: Final = Answer(
     "input longer.",
     row="an analysis and the one before",
     columns=COLUMNS,
-    order=(ANALYSIS, _BEFORE),
+    order=("time", ANALYSIS, _BEFORE),
     shown=(
         ShownColumn(ANALYSIS, "Analysis", is_about=True),
         ShownColumn(_BEFORE, "Before"),
@@ -130,4 +130,5 @@ ANSWER: Final = Answer(
         ShownColumn("time", "When", "moment"),
     ),
     ask=boundaries,
+    of_grown=True,
 )

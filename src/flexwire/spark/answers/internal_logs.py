@@ -299,10 +299,15 @@ def without_logs(
 ) -> dict[str, Unanswered | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.
 
-    Those that ``are_named`` say so; of all that there are, the others are passed over.
+    Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
+    about several analyses, of which this is one.
     """
-    internal, found = internal_topics(files), {}
+    internal = internal_topics(files)
+    found: dict[str, Unanswered | None] = {}
     for one in answers:
+        if one.of_grown and not are_named:
+            found[one.name] = None
+            continue
         if one.asks and not internal.intersection(one.asks):
             lacks = f"no log of {' or '.join(one.asks)} is among the paths"
         elif one.of_logs and not files:

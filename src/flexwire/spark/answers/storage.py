@@ -14,8 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.logs.transactions import Outcome
 from flexwire.columnar.record_schema import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.facts import least_of
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
 from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
@@ -48,12 +50,14 @@ COLUMNS = (
     Column("compression_ratio", _DOUBLE, "how many times larger they are without", _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH),
-    Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger", _NO_BATCH),
+    Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger",
+           f"of fewer than {least_of(99)} batches: it would be the largest"),
     Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG, "half of the records are no larger; from 128 on to one part "
            "in 64", _NO_RECORD),
-    Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise", _NO_RECORD),
+    Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise",
+           f"of fewer than {least_of(99)} records: it would be the largest"),
     Column("tombstones", _LONG, "records with a key and a null for their value"),
     Column("keyed_records", _LONG, "records with a key; those of transactions that were aborted or "
            "had not ended are not counted"),
@@ -106,10 +110,12 @@ def storage(tables: AnalysisTables) -> DataFrame:
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
             "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
             "p50_batch_bytes": F.get("batch_quantiles", F.lit(0)),
-            "p99_batch_bytes": F.get("batch_quantiles", F.lit(1)),
+            "p99_batch_bytes": _of_many("batches", F.get("batch_quantiles", F.lit(1))),
             "mean_record_bytes": F.try_divide("record_bytes", "records"),
             "p50_record_bytes": F.get("record_quantiles", F.lit(0)).cast("bigint"),
-            "p99_record_bytes": F.get("record_quantiles", F.lit(1)).cast("bigint"),
+            "p99_record_bytes": _of_many("records", F.get("record_quantiles", F.lit(1))).cast(
+                "bigint"
+            ),
             "superseded_share": F.try_divide("superseded_records", "records"),
             "transactional_share": F.try_divide("transactional_records", "records"),
         }
@@ -117,9 +123,14 @@ def storage(tables: AnalysisTables) -> DataFrame:
     return found.select(*(one.name for one in COLUMNS))
 
 
+def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
+    """Return a p99, null where it would be the greatest value."""
+    return F.when(F.col(count) >= least_of(99), p99)
+
+
 def _of_keys(keys: DataFrame) -> DataFrame:
     """Give the sums of what was found of keys, and whether one analysis has looked at each."""
-    run = F.col("analysis") if "analysis" in keys.columns else F.lit("")
+    run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
     return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))

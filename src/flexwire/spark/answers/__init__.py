@@ -68,6 +68,8 @@ from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.answers.tagged_fields import tagged_fields
 from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
 from flexwire.spark.answers.tiered_storage import tiered_storage
+from flexwire.spark.answers.topic_readers import ANSWER as TOPIC_READERS
+from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
 from flexwire.spark.answers.unread_state import unread_state
 from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
@@ -132,6 +134,7 @@ __all__ = [
     "tables_to_audit",
     "tagged_fields",
     "tiered_storage",
+    "topic_readers",
     "unread_state",
     "unused_groups",
     "unused_topics",
@@ -174,6 +177,7 @@ ANSWERS: tuple[Answer, ...] = (
     CONNECTIONS,
     GROUPS,
     LAG,
+    TOPIC_READERS,
     SHARE_DELIVERIES,
     CLIENT_METRICS,
     CAPTURED_INTERNAL_RECORDS,

@@ -92,7 +92,8 @@ ANSWER = Answer(
     "Groups as their coordinators had them: commits, and the lag to the ends of the logs that were "
     "read; idle are those without members.",
     "Look at a large lag of a group with members first: add members, or see why they are slow; "
-    "delete groups that have been idle for long (kafka-consumer-groups --delete).",
+    "groups that have been idle for long are in unused_groups, which says what to ask before one "
+    "is deleted.",
     "a group and topic",
     COLUMNS,
     ("-lag", "-idle_us", "group", "topic"),

@@ -41,8 +41,9 @@ COLUMNS = (
     Column("open_us", pa.int64(), "how long it was open when the last record of any internal topic "
            "was written, in microseconds", "with ``open_since``"),
     Column("reason", pa.string(), "why it should have ended"),
-    Column("is_known", pa.bool_(), "whether it surely hangs: false where no coordinator has it, "
-           "and not all partitions of __transaction_state were read, or not known to be"),
+    Column("is_known", pa.bool_(), "false where no coordinator that was read has it, and not all "
+           "partitions of __transaction_state were read: another may have it. True is no proof for "
+           "logs that were copied one after the other while brokers ran"),
 )  # fmt: skip
 
 
@@ -97,8 +98,9 @@ ANSWER = Answer(
     "Which transactions should have ended?",
     "Transactions that are open past their timeout, or that no coordinator knows of: consumers "
     "with read_committed get nothing after their first offset, and compaction stops there.",
-    "Find and abort one that no coordinator has with kafka-transactions find-hanging and abort; "
-    "where one is past its timeout, see whether its coordinator runs.",
+    "Where one is past its timeout, see whether its coordinator runs. Before you abort one that no "
+    "coordinator has, see that kafka-transactions find-hanging lists it too: an abort takes its "
+    "records away from readers for good.",
     "a transaction and partition",
     COLUMNS,
     ("-is_known", "-open_us", "topic", "partition", "producer_id"),
@@ -112,7 +114,7 @@ ANSWER = Answer(
         ShownColumn("open_since", "Open since", "moment"),
         ShownColumn("open_us", "Open for", "us"),
         ShownColumn("reason", "Why"),
-        ShownColumn("is_known", "Certain", "flag"),
+        ShownColumn("is_known", "All coordinators read", "flag"),
     ),
     hanging_transactions,
     Picture("How long it was open", "open_us"),

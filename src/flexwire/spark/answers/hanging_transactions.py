@@ -11,21 +11,19 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.open_transactions import opened
 from flexwire.spark.internal_topics import transactions
 from flexwire.spark.internal_topics.hanging_transactions import NOW, hanging_by
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.answers.reading import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
 _NOBODY: Final = "where no coordinator whose log was read has it"
-_KEY: Final = ("topic", "partition", "producer_id")
 COLUMNS = (
     Column("topic", pa.string(), "a topic that it wrote to", "where it has written to none"),
     Column("partition", pa.int32(), "the partition", "with ``topic``"),
@@ -63,34 +61,12 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame:
     if logs is None or known is None or newest is None:
         return no_rows(tables.frames, COLUMNS)
     now = logs.now(_TOPIC, F.col("log_partition"))
-    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), _opened(logs))
+    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC))
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     ours = F.coalesce(NOW, F.lit(newest))
     open_us = F.unix_micros(ours) - F.unix_micros("open_since")
     made = found.withColumns({"open_us": open_us, "is_known": is_known})
     return made.select(*(one.name for one in COLUMNS))
-
-
-def _opened(logs: InternalLogs) -> DataFrame | None:
-    """What partitions have open, by the headers of their batches, as `open_transactions` gives.
-
-    None where it is not known up to where their logs are to be read.
-    """
-    batches = logs.written(_TOPIC)
-    if batches is None:
-        return None
-    of_transactions = batches.where("is_transactional")
-    is_end: SparkColumn = F.col("is_control")
-    ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
-    data = of_transactions.where(~is_end).join(ends, [*_KEY], "left")
-    first = F.struct(
-        "producer_epoch",
-        F.col("base_offset").alias("first_offset"),
-        F.col("max_timestamp").alias("first_time"),
-    )
-    is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
-    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
-    return found.select(*_KEY, "first.*")
 
 
 ANSWER = Answer(

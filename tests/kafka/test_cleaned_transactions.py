@@ -66,7 +66,7 @@ def written(address: str) -> None:
 
 def offsets(logs: Path) -> list[int]:
     """Return the offset of every record, of aborted transactions too."""
-    found = []
+    found: list[int] = []
     for task in plan([logs], LogQuery(topics={TOPIC})):
         for piece in task:
             for one in read_piece(piece, ("offset",)):

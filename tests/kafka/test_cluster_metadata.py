@@ -115,11 +115,23 @@ def agree(spark: SparkSession, acts: Acts) -> None:
     features = {one["name"]: one["maxVersionLevel"] for one in versions["finalizedFeatures"]}
     # It does not name what is at 0.
     assert {row.feature: row.level for row in levels.collect()} == features
+    check_fenced(rows, {row.broker for row in brokers if row.is_fenced}, features)
     [row] = view("voters", "voters", state).collect()
     # Static, and so in no record but that of the leader's election.
     assert (row.voter, row.said_by, row.endpoints) == (1, "LEADER_CHANGE", None)
     assert quorum(acts.address, acts.version).voters == {1: None}
     clients(acts, state)
+
+
+def check_fenced(rows: list[Row], fenced: set[int], features: dict[str, int]) -> None:
+    """Compare ISRs with who is fenced: without ELRs (KIP-966) one may be the last of an ISR."""
+    has_elr = features.get("eligible.leader.replicas.version", 0) > 0
+    lonely = [row for row in rows if fenced & {*row.isr}]
+    assert all(len(row.isr) == 1 and row.leader is None for row in lonely)
+    kept = [row for row in rows if fenced & {*row.elr}]
+    assert not (lonely if has_elr else kept)
+    # What was moved to the second broker alone.
+    assert bool(fenced) == bool(lonely or kept)
 
 
 def described(acts: Acts, brokers: list[Row]) -> None:

@@ -16,6 +16,7 @@ from flexwire.cli.app import app
 from flexwire.spark.analyze import analyze
 from flexwire.spark.java import find_java
 from tests.kafka.asking import ask
+from tests.kafka.coordinating import LASTING
 from tools.broker import broker
 from tools.maven import Jars
 
@@ -99,7 +100,8 @@ def test_kafkas_tool_takes_a_plan(
                 producer.produce(topic, b"v", partition=0)
         producer.flush(MOST_SECONDS)
         commit(address, 7)
-        within = Producer({"bootstrap.servers": address, "transactional.id": "t", "log_level": 2})
+        own = {"bootstrap.servers": address, "transactional.id": "t", "log_level": 2}
+        within = Producer(own | LASTING)
         within.init_transactions(MOST_SECONDS)
         within.begin_transaction()
         member = Consumer({"bootstrap.servers": address, "group.id": "pending", "log_level": 2})
@@ -131,4 +133,3 @@ def test_kafkas_tool_takes_a_plan(
         alone = ("--reset-offsets", "--group", "plain", "--execute", "--from-file", str(plan))
         done = tool(of_tool, address, *alone)
         assert committed(address)["plain", "5"] == 7, done.stdout + done.stderr
-        within.abort_transaction(MOST_SECONDS)

@@ -13,6 +13,7 @@ from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.paths import input_sources
 from flexwire.spark.request_logs import planning
 from tests.capture.request_lines import PLACE, line, real_lines
@@ -112,6 +113,13 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
     # What has no topic has a size that no line says.
     assert {one.bytes for one in rows if one.topic is one.topic_id is None} == {None}
     assert min(one.bytes for one in rows if one.topic or one.topic_id) > 0
+
+
+def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> None:
+    rows = topic_readers(open_tables(spark, done.output.place.url)).where("requests > 0").collect()
+    found = {(row.client_id, row.topic): (row.address, row.is_follower) for row in rows}
+    assert found["orders-reader", "orders"] == found["payments-reader", "payments"]
+    assert found["orders-reader", "orders"] == ("127.0.0.1", False)
 
 
 def test_the_report_says_what_request_logs_cannot_show(done: Analysis) -> None:

@@ -131,6 +131,8 @@ def test_groups_and_their_lag(done: Analysis) -> None:
         *("slow", None, "orders", 2, 10, 10, 1),
         HOUR * 1000,
     )
+    # A transaction is open from 10 on.
+    assert (slow["stable_lag"], ended["stable_lag"]) == (6, 0)
     assert tuple(ended[one] for one in told)[:-1] == ("done", None, "orders", 1, 0, 0, 0)
 
 

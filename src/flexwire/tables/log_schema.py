@@ -108,7 +108,8 @@ LOG_REWRITES = (
     Column("level", _INT, "the level", "where the compression type has none; of lz4 at its "
            "fastest, which is Kafka's default"),
     Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
-           "one batch; a record that is larger has one of its own"),
+           "one batch; a record that is larger has one of its own. A producer's batch.size bounds "
+           "bytes after compression instead"),
     Column("written_bytes", _LONG, "the bytes of the batches that were written"),
     Column("written_batches", _LONG, "how many there were"),
 )  # fmt: skip

@@ -80,6 +80,8 @@ from flexwire.spark.answers.throttling import ANSWER as THROTTLING
 from flexwire.spark.answers.throttling import throttling
 from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
 from flexwire.spark.answers.tiered_storage import tiered_storage
+from flexwire.spark.answers.topic_readers import ANSWER as TOPIC_READERS
+from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
 from flexwire.spark.answers.unread_state import unread_state
 from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
@@ -152,6 +154,7 @@ __all__ = [
     "tagged_fields",
     "throttling",
     "tiered_storage",
+    "topic_readers",
     "unread_state",
     "unused_groups",
     "unused_topics",
@@ -198,6 +201,7 @@ ANSWERS: tuple[Answer, ...] = (
     CONNECTIONS,
     GROUPS,
     LAG,
+    TOPIC_READERS,
     SHARE_DELIVERIES,
     CLIENT_METRICS,
     CAPTURED_INTERNAL_RECORDS,

@@ -64,8 +64,9 @@ ANSWER = Answer(
     "Which users and tokens does the cluster know?",
     "Users with SCRAM credentials, and delegation tokens, as the cluster's metadata has them; "
     "secrets are never shown.",
-    "Remove those of people and programs that are gone (kafka-configs, kafka-delegation-tokens); "
-    "have passwords of few iterations set anew.",
+    "Ask whose these are before you remove one of somebody who is gone (kafka-configs, "
+    "kafka-delegation-tokens): its program cannot connect any more. Have passwords of few "
+    "iterations set anew.",
     "a credential",
     COLUMNS,
     ("principal", "kind", "token_id"),

@@ -62,8 +62,9 @@ ANSWER = Answer(
     "Which features does the cluster have on, and which could it?",
     "The levels of features as the cluster's metadata has them, and the highest that all brokers "
     "and controllers support.",
-    "After an upgrade of all brokers, finish it: kafka-features upgrade raises metadata.version "
-    "and the others; a level that rose cannot always go down again.",
+    "After an upgrade of all brokers, first wait until nobody wants to go back: a level that rose "
+    "cannot always go down again. Then finish the upgrade: kafka-features upgrade raises "
+    "metadata.version and the others.",
     "a feature",
     COLUMNS,
     ("-can_rise", "feature"),

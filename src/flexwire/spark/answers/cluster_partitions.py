@@ -11,6 +11,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.internal_topics.cluster_configs import with_effective
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS
 from flexwire.spark.internal_topics.cluster_partitions import COLUMNS as OF_PARTITIONS
 from flexwire.tables.schema import Column
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.spark.internal_topics.cluster import ClusterState
 
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
+_MIN_ISR: Final = "min.insync.replicas"
+_NOT_SET: Final = (
+    "where neither the topic nor brokers set it dynamically: the files of brokers may, and else "
+    "Kafka's default is 1"
+)
 _VIEW: Final = {one.name: one for one in OF_PARTITIONS}
 COLUMNS = (
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
@@ -32,18 +39,29 @@ COLUMNS = (
     Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas"),
     _VIEW["is_recovering"],
     *CHANGE_COLUMNS,
+    Column("min_isr", pa.int32(), "min.insync.replicas as it holds for the partition, no more than "
+           "it has replicas", _NOT_SET),
+    Column("min_isr_source", pa.string(), '"topic", "broker" or "cluster": whose dynamic '
+           "configuration says it", _NOT_SET),
+    Column("is_under_min_isr", pa.bool_(), "whether the ISR has fewer brokers: producers with "
+           "acks=all are refused", _NOT_SET),
+    Column("is_at_min_isr", pa.bool_(), "whether the ISR has just as many: one broker less, and "
+           "such producers are refused", _NOT_SET),
 )  # fmt: skip
 
 
 def cluster_partitions(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each partition of the cluster, as its metadata's log has it.
+    """Return a row for each partition of the cluster, as its metadata's log has it.
 
-    It is exact as of that moment; where the quorum has several voters its last records may not have
-    been committed, and ``is_committed`` says of which that is known.
+    What brokers' own files set as min.insync.replicas no record says. It is exact as of that
+    moment; where the quorum has several voters its last records may not have been committed, and
+    ``is_committed`` says of which that is known.
     """
-    placed = None if tables.internal is None else tables.internal.partitions()
-    if placed is None:
+    logs = tables.internal
+    placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
+    if placed is None or state is None:
         return no_rows(tables.frames, COLUMNS)
+    placed = with_min_isr(placed, state)
     wanted = F.size(F.array_except("replicas", "adding_replicas"))
     moving = F.size("adding_replicas") + F.size("removing_replicas")
     made = placed.withColumns(
@@ -57,6 +75,21 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame:
         }
     )
     return made.select(*(one.name for one in COLUMNS))
+
+
+def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
+    """Return partitions with min.insync.replicas and how their ISR stands to it, where known."""
+    found = with_effective(placed, state, _MIN_ISR)
+    # A leader asks for no more than there are replicas, whatever is configured.
+    asked = F.expr("try_cast(value as int)")
+    least = F.when(asked.isNotNull(), F.least(asked, F.size("replicas")))
+    made = found.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
+    return made.withColumns(
+        {
+            "is_under_min_isr": F.size("isr") < F.col("min_isr"),
+            "is_at_min_isr": F.size("isr") == F.col("min_isr"),
+        }
+    ).drop("value", "source")
 
 
 ANSWER = Answer(
@@ -78,6 +111,8 @@ ANSWER = Answer(
         ShownColumn("elr", "ELR"),
         ShownColumn("is_offline", "Offline", "flag"),
         ShownColumn("is_under_replicated", "Under-replicated", "flag"),
+        ShownColumn("is_under_min_isr", "Under min ISR", "flag"),
+        ShownColumn("is_at_min_isr", "At min ISR", "flag"),
         ShownColumn("is_moving", "Moving", "flag"),
         ShownColumn("is_preferred", "Leader preferred", "flag"),
         ShownColumn("changed_time", "Changed", "moment"),

@@ -53,7 +53,8 @@ ANSWER = Answer(
     "cluster_voters",
     "Which controllers vote on the cluster's metadata?",
     "The voters of the quorum by its log: a majority of them has to run.",
-    "Have three or five; from kraft.version 1 on kafka-metadata-quorum adds and removes them.",
+    "Have three or five. From kraft.version 1 on kafka-metadata-quorum adds and removes them: see "
+    "first that a majority of those that are left runs.",
     "a voter",
     COLUMNS,
     ("voter",),

@@ -11,6 +11,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.open_transactions import with_stable_lag
 from flexwire.spark.internal_topics import lag, last_commits
 from flexwire.tables.schema import Column
 
@@ -46,6 +47,12 @@ COLUMNS = (
            "moment"),
     Column("is_watermark_exact", pa.bool_(), "true where the broker had stopped in order; else the "
            "high watermark may be 5 seconds old", "with ``high_watermark``"),
+    Column("stable_offset", pa.int64(), "the partition's last stable offset, by the transactions "
+           "that its log has open: consumers that read committed stop there", "with "
+           "``end_offset``, and as of an offset"),
+    Column("stable_lag", pa.int64(), "from the committed offset to that one; 0 of who is past it, "
+           "as a consumer that reads uncommitted may be", "with one of them, and of a commit "
+           "beyond the end"),
 )  # fmt: skip
 
 
@@ -54,7 +61,8 @@ def group_offsets(tables: AnalysisTables) -> DataFrame:
 
     These are the offsets to set where groups are moved to another cluster, or back to where they
     were. A commit of a transaction counts once that is committed, and is ``pending`` until then.
-    Commits that were deleted or have expired are not there.
+    Commits that were deleted or have expired are not there. The commits do not say who reads
+    committed: of such a consumer the lag that it can do something about is ``stable_lag``.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -63,7 +71,7 @@ def group_offsets(tables: AnalysisTables) -> DataFrame:
     # Of null, which is not known, the size is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda one: one["offset"]))
-    made = lag(commits, logs.ends(_TOPIC))
+    made = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
     made = made.withColumns({"pending": count, "pending_offset": greatest})
     return made.select(*(one.name for one in COLUMNS))
 
@@ -86,6 +94,7 @@ ANSWER = Answer(
         ShownColumn("offset", "Offset", "count"),
         ShownColumn("end_offset", "End", "count"),
         ShownColumn("lag", "Lag", "count"),
+        ShownColumn("stable_lag", "To the stable offset", "count"),
         ShownColumn("pending", "Pending", "count"),
         ShownColumn("commit_time", "Committed", "moment"),
         ShownColumn("is_known", "Known", "flag"),

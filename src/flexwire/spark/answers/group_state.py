@@ -11,6 +11,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.open_transactions import with_stable_lag
 from flexwire.spark.internal_topics import groups, lag, last_commits
 from flexwire.spark.internal_topics.times import passed
 from flexwire.tables.schema import Column
@@ -44,6 +45,8 @@ COLUMNS = (
            "of a group with members, and where no time is known"),
     Column("is_known", pa.bool_(), "whether all of it is known: false where compaction removed "
            "what was there at an earlier moment, if anything was"),
+    Column("stable_lag", pa.int64(), "from the commits to the last stable offsets, where consumers "
+           "that read committed stop, together", "with ``lag``, and as of an offset"),
 )  # fmt: skip
 
 
@@ -60,11 +63,12 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     every = None if logs is None else logs.view(_TOPIC, groups)
     if logs is None or commits is None or every is None:
         return no_rows(tables.frames, COLUMNS)
-    each = lag(commits, logs.ends(_TOPIC))
+    each = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
     has_commit = F.col("offset").isNotNull()
     committed = each.groupBy("group", "topic").agg(
         F.count_if(has_commit).alias("partitions"),
         F.try_sum("lag").alias("lag"),
+        F.try_sum("stable_lag").alias("stable_lag"),
         F.max("lag").alias("max_lag"),
         F.count_if(has_commit & F.col("end_offset").isNull()).alias("without_end"),
         F.sum(F.size("pending")).cast("bigint").alias("pending"),
@@ -81,10 +85,10 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
     now = logs.now(_TOPIC, F.coalesce("log_partition", "commits_partition"))
-    idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now)).alias("idle_us")
+    idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now))
     is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
-    made = both.withColumn("is_known", is_known)
-    return made.select(*(one.name for one in COLUMNS[:-2]), idle, "is_known")
+    made = both.withColumns({"is_known": is_known, "idle_us": idle})
+    return made.select(*(one.name for one in COLUMNS))
 
 
 ANSWER = Answer(
@@ -93,7 +97,8 @@ ANSWER = Answer(
     "Groups as their coordinators had them: commits, and the lag to the ends of the logs that were "
     "read; idle are those without members.",
     "Look at a large lag of a group with members first: add members, or see why they are slow; "
-    "delete groups that have been idle for long (kafka-consumer-groups --delete).",
+    "groups that have been idle for long are in unused_groups, which says what to ask before one "
+    "is deleted.",
     "a group and topic",
     COLUMNS,
     ("-lag", "-idle_us", "group", "topic"),
@@ -105,6 +110,7 @@ ANSWER = Answer(
         ShownColumn("partitions", "Partitions", "count"),
         ShownColumn("lag", "Lag", "count"),
         ShownColumn("max_lag", "Of one partition", "count"),
+        ShownColumn("stable_lag", "To the stable offsets", "count"),
         ShownColumn("without_end", "Ends not read", "count"),
         ShownColumn("pending", "Pending", "count"),
         ShownColumn("last_commit_time", "Last commit", "moment"),

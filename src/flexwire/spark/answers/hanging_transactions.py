@@ -11,21 +11,19 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.open_transactions import opened
 from flexwire.spark.internal_topics import transactions
 from flexwire.spark.internal_topics.hanging_transactions import NOW, hanging_by
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.answers.reading import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
 _NOBODY: Final = "where no coordinator whose log was read has it"
-_KEY: Final = ("topic", "partition", "producer_id")
 COLUMNS = (
     Column("topic", pa.string(), "a topic that it wrote to", "where it has written to none"),
     Column("partition", pa.int32(), "the partition", "with ``topic``"),
@@ -41,8 +39,9 @@ COLUMNS = (
     Column("open_us", pa.int64(), "how long it was open when the last record of any internal topic "
            "was written, in microseconds", "with ``open_since``"),
     Column("reason", pa.string(), "why it should have ended"),
-    Column("is_known", pa.bool_(), "whether it surely hangs: false where no coordinator has it, "
-           "and not all partitions of __transaction_state were read, or not known to be"),
+    Column("is_known", pa.bool_(), "false where no coordinator that was read has it, and not all "
+           "partitions of __transaction_state were read: another may have it. True is no proof for "
+           "logs that were copied one after the other while brokers ran"),
 )  # fmt: skip
 
 
@@ -62,7 +61,7 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame:
     if logs is None or known is None or newest is None:
         return no_rows(tables.frames, COLUMNS)
     now = logs.now(_TOPIC, F.col("log_partition"))
-    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), _opened(logs))
+    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC))
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     ours = F.coalesce(NOW, F.lit(newest))
     open_us = F.unix_micros(ours) - F.unix_micros("open_since")
@@ -70,35 +69,14 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame:
     return made.select(*(one.name for one in COLUMNS))
 
 
-def _opened(logs: InternalLogs) -> DataFrame | None:
-    """What partitions have open, by the headers of their batches, as `open_transactions` gives.
-
-    None where it is not known up to where their logs are to be read.
-    """
-    batches = logs.written(_TOPIC)
-    if batches is None:
-        return None
-    of_transactions = batches.where("is_transactional")
-    is_end: SparkColumn = F.col("is_control")
-    ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
-    data = of_transactions.where(~is_end).join(ends, [*_KEY], "left")
-    first = F.struct(
-        "producer_epoch",
-        F.col("base_offset").alias("first_offset"),
-        F.col("max_timestamp").alias("first_time"),
-    )
-    is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
-    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
-    return found.select(*_KEY, "first.*")
-
-
 ANSWER = Answer(
     "hanging_transactions",
     "Which transactions should have ended?",
     "Transactions that are open past their timeout, or that no coordinator knows of: consumers "
     "with read_committed get nothing after their first offset, and compaction stops there.",
-    "Find and abort one that no coordinator has with kafka-transactions find-hanging and abort; "
-    "where one is past its timeout, see whether its coordinator runs.",
+    "Where one is past its timeout, see whether its coordinator runs. Before you abort one that no "
+    "coordinator has, see that kafka-transactions find-hanging lists it too: an abort takes its "
+    "records away from readers for good.",
     "a transaction and partition",
     COLUMNS,
     ("-is_known", "-open_us", "topic", "partition", "producer_id"),
@@ -112,7 +90,7 @@ ANSWER = Answer(
         ShownColumn("open_since", "Open since", "moment"),
         ShownColumn("open_us", "Open for", "us"),
         ShownColumn("reason", "Why"),
-        ShownColumn("is_known", "Certain", "flag"),
+        ShownColumn("is_known", "All coordinators read", "flag"),
     ),
     hanging_transactions,
     Picture("How long it was open", "open_us"),

@@ -67,7 +67,8 @@ ANSWER = Answer(
     "What is in tiered storage?",
     "Segments by topic, as the log of remote segments has them.",
     "Copies that began and never finished take room that nobody counts: compare them with the "
-    "store; set local.retention.ms where brokers keep much that is copied.",
+    "store. Set local.retention.ms where brokers keep much that is copied, but first see that "
+    "copies finish: what brokers delete then is in the store alone.",
     "a topic",
     COLUMNS,
     ("-bytes", "-copying", "topic", "topic_id"),

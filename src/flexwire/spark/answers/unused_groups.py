@@ -1,10 +1,13 @@
-"""Groups that nobody seems to need any more: `unused_groups`."""
+"""Groups that nobody was seen to use for some time: `unused_groups`."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
@@ -12,14 +15,22 @@ from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import groups, last_commits, share_state
-from flexwire.spark.internal_topics.times import passed
+from flexwire.spark.internal_topics.times import is_older, passed
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from flexwire.spark.answers.reading import AnalysisTables
 
+RECENT: Final = timedelta(days=1)
+"""A group that was used since then may be a daily job's, or a consumer's that has no membership."""
+
+# The requests of those who are in a group or commit for it; monitoring only asks about groups.
+_USES: Final = (
+    *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
+    *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
+    *("ShareGroupHeartbeatRequest", "ShareFetchRequest", "ShareAcknowledgeRequest"),
+    "StreamsGroupHeartbeatRequest",
+)
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
@@ -37,12 +48,16 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def unused_groups(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each group that has no member and no commit pending.
+def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame:
+    """Return a row for each group without a member that was not used for ``recent``.
 
-    One of which something is not known is not among them, since it may be in use. A consumer that
-    assigns partitions to itself is in no group's record and commits all the same: a group that has
-    been idle for a short time only may be one.
+    A group of which something is not known, or that a transaction has a commit pending for, is not
+    among them: it may be in use. Nor is one that committed less than ``recent`` ago: a consumer
+    that assigns partitions to itself is in no group's record, and commits all the same. Nor is one
+    that a client uses in the captures and request logs of this analysis. Where no record says when
+    a group was used last it has a row, and ``idle_us`` is null.
+
+    No row proves that nobody needs a group: one that comes once a quarter looks the same.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -79,7 +94,9 @@ def unused_groups(tables: AnalysisTables) -> DataFrame:
     last = F.greatest("used_time", "time")
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
     none = F.array().cast("array<string>")
-    made = both.where(is_known & is_empty).withColumns(
+    is_idle = F.coalesce(is_older(last, now, recent), F.lit(True))
+    both = both.join(_seen(tables), "group", "left_anti")
+    made = both.where(is_known & is_empty & is_idle).withColumns(
         {
             "topics": F.coalesce("topics", none),
             "last_time": last,
@@ -89,12 +106,23 @@ def unused_groups(tables: AnalysisTables) -> DataFrame:
     return made.select(*(one.name for one in COLUMNS))
 
 
+def _seen(tables: AnalysisTables) -> DataFrame:
+    """Return the groups that clients are members of or commit for, as traffic shows it."""
+    found = [one for name in _USES if (one := tables.message(name)) is not None]
+    none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
+    named = [one.select(F.col("body.group_id").alias("group")) for one in found]
+    return reduce(DataFrame.unionByName, named, none).where("group is not null").distinct()
+
+
 ANSWER = Answer(
     "unused_groups",
-    "Which groups does nobody use?",
-    "Groups without a member, those that have been idle for longest first.",
-    "Ask the owners of those that have been idle for weeks, and delete them (kafka-consumer-groups "
-    "--delete, kafka-share-groups --delete).",
+    "Which groups was nobody seen to use?",
+    "Groups without a member that were not used in the last day, those that have been idle for "
+    "longest first.",
+    "Ask the owners of those that have been idle for months. A group that is deleted loses its "
+    "offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan FILE "
+    "has those of consumer groups), then kafka-consumer-groups --delete or kafka-share-groups "
+    "--delete.",
     "a group",
     COLUMNS,
     ("-idle_us", "group"),

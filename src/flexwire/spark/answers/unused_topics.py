@@ -1,7 +1,8 @@
-"""Topics that no group seems to read any more: `unused_topics`."""
+"""Topics that no group was seen to read for some time: `unused_topics`."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -9,19 +10,27 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.known_topics import KNOWN
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import TOPICS
 from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.internal_topics import group_members, groups, last_commits
-from flexwire.spark.internal_topics.times import passed
+from flexwire.spark.internal_topics.cluster_configs import configs
+from flexwire.spark.internal_topics.times import is_older, passed
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.spark.internal_topics.cluster import ClusterState
+
+RECENT: Final = timedelta(days=7)
+"""A commit that is no older is somebody's who reads: a weekly job has not stopped."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
@@ -33,14 +42,22 @@ COLUMNS = (
     Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ),
     Column("last_record_time", _TIME, "the latest timestamp of its records",
            f"{_NOT_READ}, or has none"),
-    Column("groups", pa.int64(), "the groups that have committed an offset of it, without members "
-           "all of them"),
+    Column("groups", pa.int64(), "the groups that have committed an offset of it, all of them "
+           "without members and some time ago"),
     Column("last_commit_time", _TIME, "when one of these did last", "where none has"),
     Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
            "topic, or the moment that is asked for, in microseconds",
            "with ``last_commit_time``, or where no record says when that is"),
-    Column("is_known", pa.bool_(), "whether surely no group reads it: false where not all "
-           "partitions of __consumer_offsets were read, or not known to be"),
+    Column("is_known", pa.bool_(), "whether all partitions of __consumer_offsets were read: where "
+           "false, a group that reads it may have been missed. True is no proof that nobody reads "
+           "it: who commits nothing is not seen"),
+    Column("software", pa.string(), "whose topic it is by its name, as Kafka Connect's: such a "
+           "topic is read without commits", "where its name says nothing"),
+    Column("is_compacted", pa.bool_(), "whether the topic's own cleanup.policy has compact: such a "
+           "topic is a table, and often read whole without commits", "where no cluster's metadata "
+           "was read"),
+    Column("is_apart", pa.bool_(), "whether ``software`` or ``is_compacted`` says that it is read "
+           "without commits, so that no group's offset says whether anybody needs it"),
 )  # fmt: skip
 
 
@@ -48,12 +65,16 @@ COLUMNS = (
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
-def unused_topics(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each topic that no group with members reads, and no commit is pending for.
+def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame:
+    """Return a row for each topic that no group was seen to read for ``recent``.
 
-    A group reads what it has committed an offset of, what one of its members wants by name, and
-    what one has. A consumer without a group, or that commits nothing, as one of Spark that keeps
-    its offsets itself, is not seen; nor is a group of streams before its first commit. Internal
+    A group with members reads what it has committed an offset of, what one of its members wants by
+    name, and what one has. Whoever committed an offset less than ``recent`` ago reads the topic
+    too, with members or without: a consumer that assigns partitions to itself has none. So does a
+    client that fetches it in the captures and request logs of this analysis (`topic_readers`).
+
+    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, as one of
+    Spark that keeps its offsets itself, nor one that comes once a quarter. Kafka's own internal
     topics are left out.
     """
     logs = tables.internal
@@ -64,23 +85,71 @@ def unused_topics(tables: AnalysisTables) -> DataFrame:
     alive = F.coalesce(F.col("members") > 0, F.lit(False)) | ~F.coalesce("is_alive", F.lit(True))
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
+    now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
+    # Where no record says when, it may have been now.
+    is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
     found = used.agg(
         F.count_distinct("group").alias("groups"),
         F.max("commit_time").alias("last_commit_time"),
-        F.bool_or(alive | ~is_settled).alias("is_used"),
+        F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
     )
-    wanted = _wanted(logs).withColumn("is_wanted", F.lit(True))
-    now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
+    wanted = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
+    wanted = wanted.withColumn("is_wanted", F.lit(True))
     made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
+    made = made.join(_compacted(logs), "topic", "left")
     made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
             "unread_us": passed("last_commit_time", now),
             "is_known": F.lit(logs.has_all(_TOPIC)),
+            "software": _software(F.col("topic")),
+            "is_compacted": _if_known(logs, F.coalesce("is_compacted", F.lit(False))),
         }
     )
+    is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
+    made = made.withColumn("is_apart", is_apart)
     return made.select(*(one.name for one in COLUMNS))
+
+
+def _software(topic: SparkColumn) -> SparkColumn:
+    """Return whose topic it is by its name; null where the name says nothing."""
+    found = F.lit(None).cast("string")
+    for one in reversed(KNOWN):
+        found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
+    return found
+
+
+def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
+    """Return the topics that clients fetch or commit in captures and request logs."""
+    readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
+    names = logs.topic_names().withColumnRenamed("topic", "named")
+    named = readers.join(names, "topic_id", "left")
+    found = named.select(F.coalesce("topic", "named").alias("topic"))
+    return found.where("topic is not null").distinct()
+
+
+def _compacted(logs: InternalLogs) -> DataFrame:
+    """Return the topics whose own configuration has them compacted."""
+    state = _state(logs)
+    if state is None:
+        return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
+    policies = configs(state).where("resource_type = 'topic' and name = 'cleanup.policy'")
+    return policies.where(F.col("value").contains("compact")).select(
+        F.col("resource_name").alias("topic"), F.lit(True).alias("is_compacted")
+    )
+
+
+def _if_known(logs: InternalLogs, value: SparkColumn) -> SparkColumn:
+    return value if _state(logs) is not None else F.lit(None).cast("boolean")
+
+
+def _state(logs: InternalLogs) -> ClusterState | None:
+    try:
+        return logs.cluster()
+    except CaptureError:
+        # What was set at that moment is not known.
+        return None
 
 
 def _wanted(logs: InternalLogs) -> DataFrame:
@@ -120,14 +189,16 @@ def _topics(logs: InternalLogs) -> DataFrame:
 
 ANSWER = Answer(
     "unused_topics",
-    "Which topics does no group read?",
-    "Topics that no group with members has committed an offset of, nor wants: those that surely "
-    "nobody reads first, and of these the largest.",
-    "Ask their owners before anything: a consumer that commits nothing is not seen. Then stop "
-    "what still writes to them, shorten retention.ms, and delete them.",
+    "Which topics was no group seen to read?",
+    "Topics that no group with members reads, that nobody committed an offset of in the last 7 "
+    "days, and that no client fetches in this analysis. Those that are read without commits by "
+    "their name or as they are compacted stand last.",
+    "No row is a reason to delete a topic: who commits nothing is not seen. Ask its owners, and "
+    "look for fetches over weeks (topic_readers, of a capture or a request log). Then deny reading "
+    "with an ACL, which can be undone, and wait. A shorter retention.ms deletes for good as well.",
     "a topic",
     COLUMNS,
-    ("-is_known", "-bytes", "-unread_us", "topic"),
+    ("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
     (
         ShownColumn("topic", "Topic", is_about=True),
         ShownColumn("partitions", "Partitions", "count"),
@@ -136,9 +207,11 @@ ANSWER = Answer(
         ShownColumn("groups", "Groups", "count"),
         ShownColumn("last_commit_time", "Last commit", "moment"),
         ShownColumn("unread_us", "Not read for", "us"),
-        ShownColumn("is_known", "Certain", "flag"),
+        ShownColumn("is_known", "All groups read", "flag"),
+        ShownColumn("software", "Of"),
+        ShownColumn("is_compacted", "Compacted", "flag"),
     ),
     unused_topics,
-    Picture("Bytes of topics that no group reads", "bytes"),
+    Picture("Bytes of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

@@ -30,7 +30,9 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-_OF_TOPIC: Final = 2
+# An enumeration of Kafka's Java, which no spec has.
+RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
+_OF_TOPIC, _OF_BROKER = 2, 4
 COLUMNS: Final = (
     Column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics or group"),
     Column(
@@ -45,6 +47,42 @@ COLUMNS: Final = (
     ),
     *CHANGE_COLUMNS,
 )
+
+
+def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataFrame:
+    """Return partitions with what a topic's configuration is for each: ``value`` and ``source``.
+
+    ``placed`` has ``topic`` and ``leader``. As in Kafka the topic's own value comes first, then
+    that of its leader ("broker"), then that of all brokers ("cluster"). Where none is set both are
+    null: brokers' files say it, or Kafka's default holds, and the log has neither. A partition
+    without a leader is not known either where brokers have values of their own.
+    """
+    found = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
+    is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
+    own = found.where(F.col("resource_type") == RESOURCES[_OF_TOPIC])
+    own = own.select(F.col("resource_name").alias("topic"), F.col("value").alias("of_topic"))
+    brokers = found.where(is_broker & (F.col("resource_name") != ""))
+    each = brokers.select(
+        F.col("resource_name").cast("int").alias("leader"), F.col("value").alias("of_broker")
+    )
+    every = found.where(is_broker & (F.col("resource_name") == "")).select(
+        F.col("value").alias("of_cluster")
+    )
+    any_own = brokers.agg((F.count("*") > 0).alias("any_own"))
+    both = placed.join(own, "topic", "left").join(F.broadcast(each), "leader", "left")
+    both = both.join(F.broadcast(every), F.lit(True), "left").join(F.broadcast(any_own))
+    is_settled = F.col("leader").isNotNull() | ~F.col("any_own")
+    of_cluster = F.when(is_settled, F.col("of_cluster"))
+    source = F.when(F.col("of_topic").isNotNull(), "topic").when(
+        F.col("of_broker").isNotNull(), "broker"
+    )
+    made = both.withColumns(
+        {
+            "value": F.coalesce("of_topic", "of_broker", of_cluster),
+            "source": source.when(of_cluster.isNotNull(), "cluster"),
+        }
+    )
+    return made.select(*placed.columns, "value", "source")
 
 
 def configs(state: ClusterState) -> DataFrame:

@@ -33,6 +33,11 @@ def passed(since: str | Column, now: Column) -> Column:
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
+def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
+    """Return whether more than some time has passed; null where one of the two is not known."""
+    return passed(since, now) > than // timedelta(microseconds=1)
+
+
 def moment(milliseconds: str | Column) -> Column:
     """Give ms since 1970 as a timestamp; null for what is none, as -1, and after the year 9999."""
     given = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds

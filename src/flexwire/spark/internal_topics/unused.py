@@ -1,4 +1,4 @@
-"""What nobody seems to need any more: `unused_groups` and `unused_topics`."""
+"""What nobody committed for since a time, which is no proof: `unused_groups`, `unused_topics`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Groups without members that have committed nothing since a time: a row for each.
+    """Return the groups without members that have committed nothing since a time: a row for each.
 
     ``group``, ``type``, ``last_commit_time``, ``partitions``: how many have a commit. ``groups``
     and ``commits`` are what the views `groups` and `last_commits` give. A group of which something
@@ -35,11 +35,13 @@ def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> Dat
 
 
 def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Topics for which no group has committed anything since a time: a row for each.
+    """Return the topics for which no group has committed anything since a time: a row for each.
 
     ``topics`` has a column ``topic``, and what else it has stays; ``commits`` is what
     `last_commits` gives. ``groups``: how many have a commit at all; ``last_commit_time``. A
-    consumer that commits nothing, as one of Spark that keeps its offsets itself, is not seen.
+    consumer that commits nothing, as one of Spark that keeps its offsets itself, is not seen, nor
+    a member that has not committed yet. The answer ``unused_topics`` knows of members and fetches,
+    and sets apart what software reads without commits.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     used = commits.groupBy("topic").agg(

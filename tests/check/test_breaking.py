@@ -159,7 +159,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "IGNORABLE_REMOVED": (
         (', "ignorable": true', ""),
         (10, 7),
-        "Groups.Rack is no longer ignorable and makes writing fail, in version 1; keep it",
+        "Groups.Rack is no longer ignorable, so a set value makes writing fail, in version 1",
         [(LEADER, LEADER + ', "ignorable": true')],
     ),
     "FIELD_RENAMED": (

@@ -32,7 +32,9 @@ def _find(pair: StructurePair) -> Differences:
         if one.old is None or one.new is None or one.old.is_there or one.new.is_there:
             continue
         if one.old.field.ignorable and not one.new.field.ignorable:
-            text = f"{pair.path_of(one.new)} is no longer ignorable and makes writing fail"
+            text = (
+                f"{pair.path_of(one.new)} is no longer ignorable, so a set value makes writing fail"
+            )
             yield one.new.spec.position, f"{text}; keep it ignorable"
 
 

@@ -46,3 +46,8 @@ class RequestLogFacts:
     listeners: tuple[ListenerFacts, ...] = ()
     listener_count: int = 0
     requests_beyond: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is a request log, and no line in it is a request."""
+        return bool(self.files) and not (self.requests + self.forwarded + self.cut + self.text)

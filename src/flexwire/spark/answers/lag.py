@@ -184,8 +184,7 @@ def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     # By other names: Spark takes columns of one table for each other when it joins them.
     by_client = asked.groupBy(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
-    )
-    by_client = by_client.agg(level.alias("of_client"))
+    ).agg(level.alias("of_client"))
     by_host = asked.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
     same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
     both = rows.join(F.broadcast(by_client), same, "left")

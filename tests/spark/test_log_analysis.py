@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -129,6 +130,17 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
+
+
+def test_older_tables_do_not_say_how_transactions_ended(
+    spark: SparkSession, done: Analysis
+) -> None:
+    tables = tables_of(spark, done)
+    assert tables.logs is not None
+    older = replace(tables.logs, batches=tables.logs.batches.drop("outcome"))
+    [row] = STORAGE.ask(replace(tables, logs=older)).collect()
+    assert (row.aborted_records, row.aborted_bytes, row.unsettled_records) == (None, None, None)
+    assert row.superseded_records == 2 * KEYS * (TIMES - 1)
 
 
 def test_aborted_and_open_transactions_are_counted_apart(

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 # All that was written first is from before it, the last at that very time; then comes the rest.
-CUT, LATER = TIME + 1000, TIME + 5000
+# Two days after the moment, so that a group that was in use is not any more.
+CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"
 PRODUCER = 7
@@ -220,7 +221,7 @@ def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, befor
 def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Made) -> None:
     rows = whole.rows(AsOf.given({OFFSETS: 6}), "group_offsets")["group_offsets"]
     expected = before.rows(END, "group_offsets")["group_offsets"]
-    unknown = {"end_offset": None, "lag": None}
+    unknown = dict.fromkeys(("end_offset", "lag", "stable_offset", "stable_lag"))
     key = ("group", "partition")
     assert sorted(rows, key=lambda row: [row[one] for one in key]) == sorted(
         ({**row, **unknown} for row in expected), key=lambda row: [row[one] for one in key]

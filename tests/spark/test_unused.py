@@ -180,6 +180,9 @@ def test_who_reads_each_topic(tables: AnalysisTables) -> None:
         topic_id("share-fetched"): (1, 0, 0),
     }
     assert readers["committed-in-traffic"]["groups"] == ["alone"]
+    assert {(row["client_id"], row["address"]) for row in readers.values()} == {
+        ("reader", "10.0.0.7")
+    }
     followers = [row for row in rows if row["is_follower"]]
     assert {row["client_id"] for row in followers} == {"broker-2-fetcher-0"}
     assert {row["topic"] for row in followers} == {*NUMBERS}

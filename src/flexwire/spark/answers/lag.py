@@ -181,14 +181,13 @@ def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
     level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
     asked = fetches.select("time", "body", *_who()[:2])
-    by_client = asked.groupBy("client_id", "address").agg(level.alias("of_client"))
-    by_host = (
-        asked.groupBy("address").agg(level.alias("of_host")).withColumnRenamed("address", "at")
-    )
-    same = rows["client_id"].eqNullSafe(by_client["client_id"])
-    same &= rows["address"] == by_client["address"]
+    # By other names: Spark takes columns of one table for each other when it joins them.
+    by_client = asked.groupBy(
+        F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
+    ).agg(level.alias("of_client"))
+    by_host = asked.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
+    same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
     both = rows.join(F.broadcast(by_client), same, "left")
-    both = both.drop(by_client["client_id"], by_client["address"])
     both = both.join(F.broadcast(by_host), F.col("address") == F.col("at"), "left")
     found = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
     return both.withColumn("reads_committed", found)

@@ -137,7 +137,10 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
-    """Give what the table of batches alone says."""
+    """Return what the table of batches alone says."""
+    if "outcome" not in batches.columns:
+        # A Delta table that an older analysis wrote.
+        batches = batches.withColumn("outcome", F.lit(None).cast("string"))
     is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
     size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
     inflated = F.when(is_data, F.col("uncompressed_size"))

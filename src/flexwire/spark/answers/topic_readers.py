@@ -86,10 +86,8 @@ def topic_readers(tables: AnalysisTables) -> DataFrame:
     followers = _followers(tables)
     if followers is None:
         return each.withColumn("is_follower", F.lit(False)).select(*(one.name for one in COLUMNS))
-    same = [each[name].eqNullSafe(followers[name]) for name in _CLIENT]
-    both = each.join(F.broadcast(followers), same, "left").drop(
-        *(followers[one] for one in _CLIENT)
-    )
+    same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
+    both = each.join(F.broadcast(followers), same, "left")
     made = both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
     return made.select(*(one.name for one in COLUMNS))
 
@@ -125,7 +123,12 @@ def _followers(tables: AnalysisTables) -> DataFrame | None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
     found = table.where(replica >= 0).select(*_who()).distinct()
-    return found.withColumn("is_follower", F.lit(True))
+    # By other names: Spark takes columns of one table for each other when it joins them.
+    return found.select(
+        F.col("client_id").alias("its_id"),
+        F.col("address").alias("its_host"),
+        F.lit(True).alias("is_follower"),
+    )
 
 
 def _who() -> tuple[SparkColumn, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs import LogQuery
+from flexwire.capture.logs import LogQuery, reading
 from flexwire.capture.logs.finding import find_logs
 from flexwire.capture.logs.holes import Holes, held_by, holes_of
 from flexwire.capture.logs.planning import pieces_of
@@ -60,9 +60,13 @@ def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[
 
 @pytest.mark.parametrize("share", [0, 0.02, 0.3, 0.95])
 @pytest.mark.parametrize("seed", range(12))
-def test_holes_are_what_is_missing(seed: int, share: float, tmp_path: Path) -> None:
+def test_holes_are_what_is_missing(
+    seed: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, there, doubtful = damaged(random.Random(seed), share)
     write_log(tmp_path / "a-0", made)
+    # A piece is read in several goes, of a batch or two each.
+    monkeypatch.setattr(reading, "_ROOM", 150)
     found = {holes(tmp_path / "a-0", size) for size in (1, 300, 1 << 20)}
     assert len(found) == 1
     [one] = found

@@ -10,6 +10,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.again import answers_of
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.internal_topics import end_offsets, lag, last_commits, open_log
+from tests.capture.made_logs import MadeSegment
 from tests.capture.test_logs_choosing import write_replica
 from tests.spark.internal_topics.made import MadeTopic, commit
 
@@ -42,6 +43,8 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     logs = tmp_path / "logs"
     # A dead leader with a tail that nobody else had, and who led after it.
     write_replica(logs, 1, [0] * 8)
+    # It had begun another segment.
+    MadeSegment(9).write(logs / "broker-1" / "orders-0")
     write_replica(logs, 2, [0, 0, 0, 1, 1, 1])
     commits(logs, 2, 2)
     watermark(logs, 1, 8, is_clean=True)
@@ -57,9 +60,9 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
         "partition": 0,
         "first_difference": 3,
         "brokers": [2, 1],
-        "ends": [6, 8],
+        "ends": [6, 9],
         "epochs": [1, 0],
-        "beyond": 5,
+        "beyond": 6,
     }
     [row] = found["group_offsets"]
     assert (row["offset"], row["end_offset"], row["high_watermark"]) == (2, 6, 5)

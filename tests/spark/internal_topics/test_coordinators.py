@@ -140,6 +140,9 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
         moments += [{number: drawn.randrange(most) for number in range(PARTITIONS)}]
+    # And right after the last hole, where the cleaner may have come further.
+    lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
+    moments += [{number: at + 1 for number, at in enumerate(lasts)}]
     for moment in moments:
         truth: Told = {}
         for partition, some in enumerate(every):

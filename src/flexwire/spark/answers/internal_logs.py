@@ -234,14 +234,17 @@ class InternalLogs:
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log whose records have all been deleted still says where it goes on.
-        begun: dict[Partition, int] = {}
-        for _, partition, base in _segments(self.files):
-            begun[partition] = max(base, begun.get(partition, 0))
-        said = watermarks_of(logs_among(self.files, LogQuery()))
+        # A log whose records have all been deleted still says where it goes on. Of several replicas
+        # only the one that is read says it.
+        logs = [one for one in logs_among(self.files, LogQuery()) if not one.is_tiered]
+        said = watermarks_of(logs)
         rows = [
-            (*partition, base, *said.get(partition, NO_WATERMARK))
-            for partition, base in begun.items()
+            (
+                *one.partition,
+                one.segments[-1].base_offset,
+                *said.get(one.partition, NO_WATERMARK),
+            )
+            for one in logs
         ]
         bases = self.spark.createDataFrame(rows, ENDS)
         both = bases.join(written, [*_PLACE], "left")

@@ -40,7 +40,8 @@ _NOT_READ = "where no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "The bytes of record batches are left out, as their records stand in the table ``records``. "
-    "In their place is how many they are, a bigint, null where they are null or withheld: {}. With "
+    "In their place is how many they are, a bigint, null where they are null or withheld, and "
+    "where a request log does not say it: {}. With "
     "``record_bytes=True`` the fields hold the bytes, under their own names."
 ).format(
     "; ".join(

@@ -130,7 +130,7 @@ def _advice() -> SparkColumn:
         percent, F.lit(" %)"),
     )  # fmt: skip
     leave = F.concat(
-        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves")
+        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves anything")
     )
     return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
 

@@ -160,8 +160,11 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Giv
     framed = _framed(data, kind, read)
     if all(one.whole is not None for one in framed):
         return framed
+    is_read = framed[0].is_sound or framed[0].message_name is not None
+    if kind == "request" and is_read and not _may_begin_request(data):
+        return framed
     bare = read(bare)
-    if _is_bare(bare, framed, data):
+    if _is_bare(bare, framed):
         return [bare]
     *before, last = framed
     if not before and last.is_cut and bare.whole is not None:
@@ -193,24 +196,28 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[GivenFrame]:
     return found
 
 
-def _is_bare(bare: GivenFrame, framed: Sequence[GivenFrame], data: bytes) -> bool:
-    """Whether the bytes are rather one frame without its length, if neither reading is whole."""
-    *before, last = framed
+def _is_bare(bare: GivenFrame, framed: Sequence[GivenFrame]) -> bool:
+    """Whether the bytes are rather one frame without its length."""
     if bare.message_name is None:
         return False
+    *before, last = framed
+    size = len(bare.payload)
     if bare.whole is not None:
-        is_chance = bare.kind == "response" and len(data) <= _SHORT
+        is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
-    is_request = bare.kind == "request"
-    key, version = _key_and_version(data)
-    if is_request and not is_released(key, version):
-        return False
     if last.is_sound and all(one.whole is not None for one in before):
         # Frames of 64 KiB and more begin with the numbers of other APIs than the first.
-        is_doubtful = is_request and key > 0 and last.message_name is not None
-        return is_doubtful and bare.is_cut and bare.unread < last.unread
-    is_exact = last.at + PREFIX_LENGTH + (last.announced or 0) == len(data)
-    return bare.is_cut or not (is_exact and last.message_name is not None)
+        is_doubtful = bare.kind == "request" and any(bare.payload[:2])
+        is_known = last.message_name is not None
+        return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
+    is_exact = last.at + PREFIX_LENGTH + (last.announced or 0) == size
+    if is_exact and last.message_name is not None:
+        return False
+    return bare.is_cut or framed[0].message_name is None
+
+
+def _may_begin_request(data: bytes) -> bool:
+    return len(data) >= _KEY_AND_VERSION and is_released(*_key_and_version(data))
 
 
 def _request(found: GivenFrame) -> GivenFrame:

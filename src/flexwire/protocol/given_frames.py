@@ -93,7 +93,7 @@ class GivenFrame(NamedTuple):
     def extent(self) -> str:
         """How much of the frame is there, in words."""
         here = len(self.payload)
-        if not self.is_cut:
+        if self.announced == here or not (self.is_cut or self.announced):
             return f"a frame of {here} bytes"
         of = "" if self.announced is None else f" of {self.announced}"
         return f"the first {here}{of} bytes of a frame"
@@ -292,8 +292,6 @@ def _opened(found: GivenFrame, header_name: str, header_version: int) -> GivenFr
 def _ended(found: GivenFrame, last: FirstPart) -> GivenFrame:
     """The frame with what stopped the reading in its header or its body."""
     error, here = last.explanation.error, len(found.payload)
-    if error is not None and not last.is_cut:
-        return found._replace(error=error)
     if found.announced is None:
         told = "the frame is cut off, and its length is not there to say how many bytes are missing"
     else:
@@ -301,6 +299,9 @@ def _ended(found: GivenFrame, last: FirstPart) -> GivenFrame:
             f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {found.announced} "
             f"bytes, {here} follow"
         )
+    if error is not None and not last.is_cut:
+        is_whole = found.announced in {None, here}
+        return found._replace(error=error if is_whole else FrameError(f"{told}; {error}"))
     if error is not None and here:
         # Which version the header has, its first four bytes say.
         version = "" if found.message_name is None else f" v{error.version}"

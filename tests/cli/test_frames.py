@@ -366,3 +366,20 @@ def test_every_byte_of_a_nested_message_is_explained_once() -> None:
         ends = [one.offset + one.length for one in found.annotations]
         assert [0, *ends[:-1]] == [one.offset for one in found.annotations]
         assert ends[-1] == len(raw)
+
+
+def test_a_response_that_is_cut_off_is_not_shown_as_a_request(run: Run) -> None:
+    """Its correlation id is 7, and Produce has a version 7."""
+    kind: Any = message("MetadataResponse")
+    answer = kind.of(brokers=[{"node_id": 1, "host": "broker-1.example.com", "port": 9092}])
+    payload = response_payload(METADATA, 12, answer)
+    for cut in range(20, len(payload)):
+        data = (len(payload).to_bytes(4, "big") + payload[:cut]).hex()
+        ran = run("decode", "--frame", data)
+        assert ran.code == 1
+        assert f"its first 4 bytes announce {len(payload)} bytes, {cut} follow" in ran.err
+        assert "this was read as a request; of a response name the API" in ran.err
+        assert ran.out == ""
+        named = run("decode", "--frame", data, "--api", "Metadata", "-V", "12")
+        assert json.loads(named.out)["message"] == "MetadataResponse"
+        assert "read as a request" not in named.err

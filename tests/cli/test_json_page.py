@@ -56,7 +56,9 @@ notes, which `-q` leaves out. Exit codes are the same with any format.
 
 `decode` and `call` print JSON without being asked to, and text with `--format text`. A message is
 its own form, as Kafka's converters write it, with `_unknownTaggedFields`: its names are those of
-its spec. With `--lines` `decode` prints one such object a line, or `{"error": …}`. `answers` has
+its spec. With `--lines` `decode` prints one such object a line, or `{"error": …}`; several frames
+of one line are in `frames`. A frame that is cut off has `present`, the bytes that are there, and
+`error`; its `length` is null where nothing says it. `answers` has
 the rows of each answer by its name, whose columns are in [answers](answers.md). What `analyze` and
 `demo` print is a summary: all that they found is in the file `facts`. The `--format` of `schema
 docs` is that of its pages, and `completion` prints what a shell reads.
@@ -115,9 +117,13 @@ def _runs(place: Path) -> dict[str, list[str]]:
     return {
         "decode": ["decode", "MetadataRequest", "-V", "4", "0000000100016101"],
         "decode --frame": ["decode", "--frame", metadata],
+        "decode --frame --compact, several and the last cut off, each line": [
+            *("decode", "--frame", metadata + metadata[:-4], "--compact")
+        ],
         "explain": [*explained, "0000000100016101"],
         "explain ": [*explained, "0000000100016101ff"],
         "explain --frame": ["explain", "--frame", metadata],
+        "explain --size": ["explain", "--size", "369295616"],
         "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
         "schema list": ["schema", "list", "Metadata"],
         "schema resolve": ["schema", "resolve", "FetchRequest", "-V", "12"],

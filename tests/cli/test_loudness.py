@@ -62,7 +62,7 @@ def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None: 
 def test_a_hint_is_a_note_and_an_error_is_told() -> None:
     loud = CliRunner().invoke(app, ["decode", *WITH_LENGTH])
     quiet = CliRunner().invoke(app, ["-q", "decode", *WITH_LENGTH])
-    assert "these bytes begin with their own length" in loud.stderr
+    assert "these bytes begin with a length" in loud.stderr
     assert quiet.stderr == ""
     assert str(quiet.exception) == str(loud.exception)
 

@@ -27,7 +27,7 @@ from tests.protocol.payloads import frame, make, request_payload, response_paylo
 
 METADATA, HEARTBEAT = 3, 12
 # Every prefix of all frames takes a minute; of the longer ones so many are taken besides the ends.
-WHOLLY, OTHERS = 80, 8
+WHOLLY, OTHERS = 64, 5
 # A response without its length that is no longer than this may be the first part of one with it.
 SHORT = 32
 
@@ -68,8 +68,8 @@ def frames() -> tuple[Made, ...]:
 
 
 def _cuts(size: int) -> list[int]:
-    ends = {*range(1, min(size, 64)), *range(max(1, size - 8), size)}
-    whole = range(1, size) if size <= WHOLLY else range(64, size, max(1, size // OTHERS))
+    ends = {*range(1, min(size, 40)), *range(max(1, size - 6), size)}
+    whole = range(1, size) if size <= WHOLLY else range(40, size, max(1, size // OTHERS))
     return sorted(ends | {*whole})
 
 
@@ -187,3 +187,12 @@ def test_what_is_not_kafka_is_named(data: bytes) -> None:
     assert found.payload == data
     after = given_requests(frame(request_payload(METADATA, 12, make("MetadataRequest"))) + data)
     assert [one.is_sound for one in after] == [True, False]
+
+
+def test_a_request_of_a_version_that_nobody_has_says_so() -> None:
+    payload = bytes.fromhex("0003 0063 00ff00ff 0001 61 00 00")
+    for data in (frame(payload), payload):
+        [found] = given_requests(data)
+        assert str(found.error) == "MetadataRequest has no version 99; released are 0-13"
+        assert found.header is not None
+        assert found.header.form["clientId"] == "a"

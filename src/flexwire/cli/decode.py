@@ -113,7 +113,8 @@ def decode(
             return
         frames = read_frames(data, notation, how, version)
         for shown in frames:
-            _print_frame(_form(shown), output, compact=compact)
+            if shown.is_believed or frames[1:]:
+                _print_frame(_form(shown), output, compact=compact)
         raise_first(frames, how)
         return
     made = find_message(message, release, specs, specs_mode)
@@ -179,13 +180,16 @@ def _form_of_part(shown: Shown) -> dict[str, Any]:
     part = shown.part
     if part is None:
         raise AssertionError  # a frame is whole, or it is a part
+    here = len(part.payload)
     form: dict[str, Any] = {
         "frame": part.kind,
         **({"where": shown.where} if shown.where else {}),
-        "length": part.announced if part.is_cut else len(part.payload),
+        "length": part.announced if part.is_cut or part.announced else here,
     }
-    if part.is_cut:
-        form["present"] = len(part.payload)
+    if form["length"] != here:
+        form["present"] = here
+    if not shown.is_believed:
+        return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
     if part.message_name is not None:
         form["headerVersion"] = part.header_version
     if part.header is not None and part.header.form:

@@ -72,9 +72,28 @@ class Shown:
         return self.part is None or (header is not None and bool(header.form))
 
     @property
+    def is_believed(self) -> bool:
+        """Whether its fields are those of the message that it was read as.
+
+        A request that does not decode may be a response, whose first bytes name some API too.
+        """
+        part = self.part
+        if part is None or part.kind == "response":
+            return True
+        client_id = "" if part.header is None else part.header.form.get("clientId")
+        return part.is_cut and (client_id or "").isprintable()
+
+    @property
     def is_surely_a_request(self) -> bool:
-        """Whether its header and the first fields of its body are those of a request."""
-        return self.part is None or (self.part.is_cut and self.part.body is not None)
+        """Whether its first bytes are those of no response.
+
+        The correlation id of a response is seldom so large that it names another API than the
+        first.
+        """
+        part = self.part
+        if part is None or part.body is None or part.header is None:
+            return part is None
+        return part.is_cut and part.header.form["requestApiKey"] != 0
 
 
 def raise_first(frames: list[Shown], framing: Framing) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 
 import click
@@ -11,10 +12,20 @@ from flexwire.cli.options import Format, InputError, format_option
 from flexwire.errors import short
 
 _MARGIN = " " * 6
+_NEGATIVE = re.compile(r"-\d+")
 
 
-# "-1" is an error code, and no option.
-@click.command("errors", context_settings={"ignore_unknown_options": True})
+class _TakesNumbers(click.Command):
+    """Takes "-1" for the error code that it is, and not for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with negative numbers after all options."""
+        numbers = [one for one in args if _NEGATIVE.fullmatch(one)]
+        others = [one for one in args if one not in numbers]
+        return super().parse_args(ctx, [*others, "--", *numbers] if numbers else others)
+
+
+@click.command("errors", cls=_TakesNumbers)
 @click.argument("text", default="")
 @format_option
 def schema_errors(*, text: str, output: Format) -> None:

@@ -93,7 +93,7 @@ class GivenFrame(NamedTuple):
     def extent(self) -> str:
         """How much of the frame is there, in words."""
         here = len(self.payload)
-        if not self.is_cut:
+        if self.announced == here or not (self.is_cut or self.announced):
             return f"a frame of {here} bytes"
         of = "" if self.announced is None else f" of {self.announced}"
         return f"the first {here}{of} bytes of a frame"
@@ -160,8 +160,11 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Giv
     framed = _framed(data, kind, read)
     if all(one.whole is not None for one in framed):
         return framed
+    is_read = framed[0].is_sound or framed[0].message_name is not None
+    if kind == "request" and is_read and not _may_begin_request(data):
+        return framed
     bare = read(bare)
-    if _is_bare(bare, framed, data):
+    if _is_bare(bare, framed):
         return [bare]
     *before, last = framed
     if not before and last.is_cut and bare.whole is not None:
@@ -193,24 +196,28 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[GivenFrame]:
     return found
 
 
-def _is_bare(bare: GivenFrame, framed: Sequence[GivenFrame], data: bytes) -> bool:
-    """Whether the bytes are rather one frame without its length, if neither reading is whole."""
-    *before, last = framed
+def _is_bare(bare: GivenFrame, framed: Sequence[GivenFrame]) -> bool:
+    """Whether the bytes are rather one frame without its length."""
     if bare.message_name is None:
         return False
+    *before, last = framed
+    size = len(bare.payload)
     if bare.whole is not None:
-        is_chance = bare.kind == "response" and len(data) <= _SHORT
+        is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
-    is_request = bare.kind == "request"
-    key, version = _key_and_version(data)
-    if is_request and not is_released(key, version):
-        return False
     if last.is_sound and all(one.whole is not None for one in before):
         # Frames of 64 KiB and more begin with the numbers of other APIs than the first.
-        is_doubtful = is_request and key > 0 and last.message_name is not None
-        return is_doubtful and bare.is_cut and bare.unread < last.unread
-    is_exact = last.at + PREFIX_LENGTH + (last.announced or 0) == len(data)
-    return bare.is_cut or not (is_exact and last.message_name is not None)
+        is_doubtful = bare.kind == "request" and any(bare.payload[:2])
+        is_known = last.message_name is not None
+        return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
+    is_exact = last.at + PREFIX_LENGTH + (last.announced or 0) == size
+    if is_exact and last.message_name is not None:
+        return False
+    return bare.is_cut or framed[0].message_name is None
+
+
+def _may_begin_request(data: bytes) -> bool:
+    return len(data) >= _KEY_AND_VERSION and is_released(*_key_and_version(data))
 
 
 def _request(found: GivenFrame) -> GivenFrame:
@@ -285,8 +292,6 @@ def _opened(found: GivenFrame, header_name: str, header_version: int) -> GivenFr
 def _ended(found: GivenFrame, last: FirstPart) -> GivenFrame:
     """The frame with what stopped the reading in its header or its body."""
     error, here = last.explanation.error, len(found.payload)
-    if error is not None and not last.is_cut:
-        return found._replace(error=error)
     if found.announced is None:
         told = "the frame is cut off, and its length is not there to say how many bytes are missing"
     else:
@@ -294,6 +299,9 @@ def _ended(found: GivenFrame, last: FirstPart) -> GivenFrame:
             f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {found.announced} "
             f"bytes, {here} follow"
         )
+    if error is not None and not last.is_cut:
+        is_whole = found.announced in {None, here}
+        return found._replace(error=error if is_whole else FrameError(f"{told}; {error}"))
     if error is not None and here:
         # Which version the header has, its first four bytes say.
         version = "" if found.message_name is None else f" v{error.version}"

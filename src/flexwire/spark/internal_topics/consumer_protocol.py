@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from flexwire.columnar import decode_messages, message_type
+from flexwire.protocol.nested import GROUP_MESSAGES
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.tasks import begin_task, kept_columns, map_in_arrow
 from flexwire.tables.typed_records import int16_in_front
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 # By column of bytes: the message that is in it, and the field of it that is wanted.
 OPENED: Final = {
-    "subscription": ("ConsumerProtocolSubscription", "topics"),
-    "assignment": ("ConsumerProtocolAssignment", "assigned_partitions"),
+    "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
+    "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
 }
 
 

@@ -19,7 +19,7 @@ from tests.capture.interleaved import write_capture
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, big
 from tests.spark.test_audit import Client, offers
 from tests.spark.test_audit import _write as write_clients
-from tests.spark.test_audit_sums import SHAPES, Captured, read
+from tests.spark.test_audit_sums import SHAPES, Captured, read, summed
 from tests.spark.test_connection_owners import sasl
 from tests.spark.traffic import Traffic
 
@@ -128,6 +128,16 @@ def test_some_of_these_pages_have_something_to_explain(tmp_path: Path) -> None:
     every = sum(one.connections for one in facts.clients)
     assert every == facts.totals.connections + 4
     assert len(adding_up.about_clients(facts)) == 2
+
+
+def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_path: Path) -> None:
+    captured = clients_of_all_kinds(tmp_path / "capture")
+    page = render(measured(captured))
+    assert "First releases that work on Kafka 4" in page
+    assert "librdkafka and what is built on it" in page
+    assert "sarama pull request 2574 (2023-08-07)" in page
+    # Of an older release the table says nothing.
+    assert gather_audit(summed(captured), ["3.6"]).libraries == ()
 
 
 def test_the_lines_that_readme_shows_add_up() -> None:

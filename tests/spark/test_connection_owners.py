@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.protocol.audit import OPENING_APIS, Party
@@ -62,7 +62,6 @@ def requests_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 @given(st.lists(ROW, max_size=40))
-@settings(deadline=None)
 def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> None:
     batch = rows(told)
     before = by_connection_of(requests_of(batch))

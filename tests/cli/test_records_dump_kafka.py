@@ -58,7 +58,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dumped(root: Path, path: str, **wanted: Any) -> list[Row]:
-    return list(rows(root / path, DumpOptions(**wanted)))
+    return list(rows(root / path, DumpOptions(show_credentials=True, **wanted)))
 
 
 def of(rows: list[Row], kind: str) -> list[Row]:

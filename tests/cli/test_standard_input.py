@@ -48,6 +48,7 @@ WITHOUT = {
     "--listen-key": OF_A_TAP,
     "--listen-key-password-file": OF_A_TAP,
     "--listen-ca": OF_A_TAP,
+    "--reset-plan": "a file that is written",
     "--throwaway-ca": "a file that is written",
     "--upstream-ca": OF_A_TAP,
     "--upstream-certificate": OF_A_TAP,

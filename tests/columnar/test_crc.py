@@ -122,7 +122,12 @@ print(kernel("seal_records")(numpy.zeros(100, "i8").ctypes.data, 0, 0))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_CPU_NAME": "generic"},
+        env={
+            **os.environ,
+            "XDG_CACHE_HOME": str(tmp_path),
+            "TMPDIR": str(tmp_path),
+            "NUMBA_CPU_NAME": "generic",
+        },
         capture_output=True,
         text=True,
         check=False,

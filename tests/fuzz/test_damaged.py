@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_damaged_captures_are_read_alike_in_all_ways(tmp_path: Path) -> None:
-    became = {checked(tmp_path, seed) for seed in range(1014, 1024)}
+    became = {checked(tmp_path, seed) for seed in range(1036, 1046)}
     assert became >= {"again", "proven", "merged"}
 
 

@@ -56,7 +56,8 @@ def load(home: Path, **settings: str) -> tuple[bool, Path]:
     """Load a kernel in a process of its own; gives whether it imported numba, and the place."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _LOAD],
-        env={**os.environ, "XDG_CACHE_HOME": str(home), **settings},
+        # Kernels that somebody left in the temporary directory would be found there.
+        env={**os.environ, "XDG_CACHE_HOME": str(home), "TMPDIR": str(home), **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -95,7 +96,7 @@ def test_a_lost_or_damaged_object_file_is_made_anew_and_without_a_warning(tmp_pa
 
 
 def test_processes_that_compile_at_once_leave_a_whole_file(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-W", "error", "-c", _LOAD]
     running = [subprocess.Popen(command, env=environment, stdout=-1, stderr=-1) for _ in range(3)]
     said = [one.communicate(timeout=300)[1].decode() for one in running]

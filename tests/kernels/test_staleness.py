@@ -41,7 +41,9 @@ def warm(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(root: Path, cache: Path, script: str = HASH, given: str = "") -> str:
     """Run a script on the copy, with a cache of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(cache)}
+    # Kernels that somebody left in the temporary directory would be found there.
+    places = {"XDG_CACHE_HOME": str(cache), "TMPDIR": str(cache)}
+    environment = {**os.environ, "PYTHONPATH": str(root), **places}
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=environment,

@@ -12,6 +12,7 @@ import click
 
 from flexwire.cli.call_options import Reaching, reach, reaching_options
 from flexwire.cli.completion import request_names
+from flexwire.cli.computing import at_most
 from flexwire.cli.loudness import note
 from flexwire.cli.options import Format, InputError, given_lines, read_json, release_option
 from flexwire.cli.standard_input import plain_name, takes_standard_input
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from flexwire.net.calling import Answer, Broker, Cluster
 
 _LATEST = "latest"
+_MIB = 1024 * 1024
+ANSWER_BYTES = 8 * _MIB
+"""What is taken of an answer by default: 100 bytes of objects may come of one byte."""
+_TO_SHOW = "to decode and print the answer"
 _INSIST = "--any-version sends it all the same"
 # More than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
@@ -117,6 +122,13 @@ class _Asking:
     help="What to print: json, which is the default but for --apis, or text to read.",
 )
 @reaching_options
+@click.option(
+    "--answer-mib",
+    type=click.IntRange(min=1),
+    default=ANSWER_BYTES // _MIB,
+    show_default=True,
+    help="Take an answer of at most this many MiB.",
+)
 @takes_standard_input(
     *("body", "requests", "password_file"),
     **dict.fromkeys(("command_config", "ca", "certificate", "key"), plain_name),
@@ -139,6 +151,7 @@ def call(
     password_file: str | None,
     client_id: str | None,
     timeout: float | None,
+    answer_mib: int,
     **asking: Any,
 ) -> None:
     """Send a request to a broker and print its answer as JSON.
@@ -173,14 +186,17 @@ def call(
         config.security,
         client_id=config.client_id,
         timeout=config.timeout,
+        frame_limit=answer_mib * _MIB,
         controllers=bootstrap_controller,
     ) as cluster:
-        if apis:
-            _print_apis(cluster.broker(how.to), how.output)
-        elif requests is not None:
-            _each_line(cluster, requests, how)
-        elif asked is not None:
-            _one(cluster, asked, how)
+        if requests is not None:
+            _each_line(cluster, requests, how, config.timeout)
+            return
+        with at_most(config.timeout, _TO_SHOW):
+            if asked is None:
+                _print_apis(cluster.broker(how.to), how.output)
+            else:
+                _one(cluster, asked, how)
 
 
 def _request(message: str, body: str | None) -> dict[str, Any]:
@@ -219,32 +235,38 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         sys.exit(1)
 
 
-def _each_line(cluster: Cluster, source: str, how: _Asking) -> None:
+def _each_line(cluster: Cluster, source: str, how: _Asking, seconds: float) -> None:
     if how.output is Format.TEXT:
         raise click.UsageError("--requests prints lines of JSON, so leave out --format text")
     failed = 0
     for number, line in given_lines(source):
         told: dict[str, Any] = {"line": number}
         try:
-            request = _parsed(line)
-            told["message"] = request["message"]
-            answer = _ask(cluster, request, how)
+            with at_most(seconds, _TO_SHOW):
+                failed += _answered(cluster, line, how, told)
         except (FlexwireError, click.UsageError) as error:
             failed += 1
             why = str(error) if not isinstance(error, click.UsageError) else error.message
             told["error"] = f"{type(error).__name__}: {why}"
-        else:
-            told |= {"version": answer.version, "broker": str(answer.broker)}
-            told["response"] = _shown(answer, how)
-            if answer.deviation is not None:
-                told["error"] = f"DecodeError: {answer.deviation}"
-            failed += bool(answer.error_codes) or answer.deviation is not None
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+            print(json.dumps(told, ensure_ascii=False), flush=True)
     if failed:
         print(
             f"{failed} of the requests failed, or were answered with error codes", file=sys.stderr
         )
         sys.exit(1)
+
+
+def _answered(cluster: Cluster, line: bytes, how: _Asking, told: dict[str, Any]) -> bool:
+    """Send the request of a line and print its answer; return whether it failed."""
+    request = _parsed(line)
+    told["message"] = request["message"]
+    answer = _ask(cluster, request, how)
+    form = {"version": answer.version, "broker": str(answer.broker)}
+    form["response"] = _shown(answer, how)
+    if answer.deviation is not None:
+        form["error"] = f"DecodeError: {answer.deviation}"
+    print(json.dumps(told | form, ensure_ascii=False), flush=True)
+    return bool(answer.error_codes) or answer.deviation is not None
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

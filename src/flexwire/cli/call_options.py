@@ -73,7 +73,8 @@ _OPTIONS = (
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="How long a broker may take for an answer.  [default: 30]",
+        help="How long a broker may take for an answer, and this command to decode and "
+        "print it.  [default: 30]",
     ),
 )
 

@@ -146,7 +146,10 @@ class Connection:
         return left
 
     def _hint(self) -> str:
-        if isinstance(self._socket, ssl.SSLSocket):
+        head = self._splitter.peek(0, PREFIX_LENGTH)
+        found = foreign(head)
+        if found is not None and not isinstance(self._socket, ssl.SSLSocket):
+            return f"; its first {PREFIX_LENGTH} bytes are {found.what}"
+        if int.from_bytes(head, "big", signed=True) < 0:
             return ""
-        found = foreign(self._splitter.peek(0, PREFIX_LENGTH))
-        return "" if found is None else f"; its first {PREFIX_LENGTH} bytes are {found.what}"
+        return "; frame_limit takes more (flexwire call: --answer-mib)"

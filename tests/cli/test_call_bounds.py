@@ -1,0 +1,81 @@
+"""A hostile broker decides neither how long `flexwire call` computes, nor how much it holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
+from flexwire.cli.computing import at_most
+from flexwire.errors import CallError
+from tests.net.answering import Answers, answering
+from tests.net.densest import densest
+from tests.protocol.payloads import response_payload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.protocol import RequestFrame
+
+pytestmark = pytest.mark.slow
+
+MIB = 1024 * 1024
+METADATA = 3
+
+
+class Dense(Answers):
+    """Answers Metadata with as many empty topics as fit into so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
+        if request.api_key != METADATA:
+            return super().__call__(request, payload)
+        version = request.api_version
+        body = densest("MetadataResponse", version, "topics", self.size)
+        return response_payload(METADATA, version, body, correlation_id=request.correlation_id)
+
+
+def test_a_call_computes_no_longer_than_its_timeout() -> None:
+    with answering(Dense(4 * MIB)) as (address, _):
+        done = CliRunner().invoke(app, ["call", address, "Metadata", "--timeout", "1"])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, CallError)
+    assert "to decode and print the answer takes more than 1 s; --timeout" in str(done.exception)
+
+
+def test_a_line_of_requests_computes_no_longer_and_the_next_goes_on(tmp_path: Path) -> None:
+    lines = tmp_path / "requests"
+    lines.write_text('{"message": "Metadata"}\n{"message": "ListGroups"}\n')
+    with answering(Dense(4 * MIB)) as (address, _):
+        told = ["call", address, "--requests", str(lines), "--timeout", "1"]
+        done = CliRunner().invoke(app, told)
+    dense, after = map(json.loads, done.stdout.splitlines())
+    assert "takes more than 1 s" in dense["error"]
+    assert after["response"]["groups"] == []
+    assert done.exit_code == 1
+
+
+def test_an_answer_above_the_limit_is_not_held() -> None:
+    with answering(Dense(2 * MIB)) as (address, _):
+        done = CliRunner().invoke(app, ["call", address, "Metadata", "--answer-mib", "1"])
+    assert isinstance(done.exception, CallError)
+    assert "is longer than the limit of 1048576; frame_limit takes more" in str(done.exception)
+    assert "--answer-mib" in str(done.exception)
+
+
+def forever() -> None:
+    while True:
+        pass
+
+
+def test_whatever_computes_for_ever_is_ended() -> None:
+    with at_most(30, "this"):
+        pass
+    with pytest.raises(CallError, match=r"^this takes more than 0.05 s"), at_most(0.05, "this"):
+        forever()

@@ -49,6 +49,7 @@ class _Asking:
     records: bool
     raw: bool
     output: Format | None
+    answer_mib: int
 
 
 @click.command()
@@ -151,7 +152,6 @@ def call(
     password_file: str | None,
     client_id: str | None,
     timeout: float | None,
-    answer_mib: int,
     **asking: Any,
 ) -> None:
     """Send a request to a broker and print its answer as JSON.
@@ -186,17 +186,22 @@ def call(
         config.security,
         client_id=config.client_id,
         timeout=config.timeout,
-        frame_limit=answer_mib * _MIB,
+        frame_limit=how.answer_mib * _MIB,
         controllers=bootstrap_controller,
     ) as cluster:
         if requests is not None:
             _each_line(cluster, requests, how, config.timeout)
-            return
-        with at_most(config.timeout, _TO_SHOW):
-            if asked is None:
-                _print_apis(cluster.broker(how.to), how.output)
-            else:
-                _one(cluster, asked, how)
+        else:
+            _once(cluster, asked, how, config.timeout)
+
+
+def _once(cluster: Cluster, asked: dict[str, Any] | None, how: _Asking, seconds: float) -> None:
+    """Send one request, or ask for the APIs; computing over the answer takes so long at most."""
+    with at_most(seconds, _TO_SHOW):
+        if asked is None:
+            _print_apis(cluster.broker(how.to), how.output)
+        else:
+            _one(cluster, asked, how)
 
 
 def _request(message: str, body: str | None) -> dict[str, Any]:

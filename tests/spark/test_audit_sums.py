@@ -60,6 +60,16 @@ class Captured:
         found = [rows for table, rows in self.batches if table == name]
         return pa.Table.from_batches(found) if found else None
 
+    def on(self, spark: SparkSession) -> AuditTables:
+        def table(name: str) -> DataFrame | None:
+            rows = self.table(name)
+            return None if rows is None else spark.createDataFrame(rows)
+
+        frames, connections = table(FRAMES), table(CONNECTIONS)
+        assert frames is not None
+        assert connections is not None
+        return AuditTables(frames, connections, lambda name: table(f"{MESSAGES}/{name}"))
+
     def messages(self) -> list[str]:
         found = {table for table, _ in self.batches if table.startswith(MESSAGES)}
         return sorted(one.removeprefix(f"{MESSAGES}/") for one in found)
@@ -244,15 +254,7 @@ def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 @pytest.mark.spark
 def test_spark_says_the_same_of_the_tables(spark: SparkSession, captured: Captured) -> None:
-    def table(name: str) -> DataFrame | None:
-        rows = captured.table(name)
-        return None if rows is None else spark.createDataFrame(rows)
-
-    frames, connections = table(FRAMES), table(CONNECTIONS)
-    assert frames is not None
-    assert connections is not None
-    tables = AuditTables(frames, connections, lambda name: table(f"{MESSAGES}/{name}"))
-    found = audit_tables(tables, captured.messages(), ["4.0"])
+    found = audit_tables(captured.on(spark), captured.messages(), ["4.0"])
     assert found == gather_audit(summed(captured), ["4.0"])
 
 

@@ -15,21 +15,21 @@ from flexwire.protocol.audit import Named
 from flexwire.report import render
 from flexwire.report.audit_facts import ClusterGate
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers import AuditTables, audit_cluster, audit_tables, gather_audit
+from flexwire.spark.answers import audit_cluster, audit_tables, gather_audit
 from flexwire.spark.cluster_told import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
 from flexwire.spark.sums.audit import AuditSums
-from flexwire.tables.decoding import FRAMES, MESSAGES
+from flexwire.tables.decoding import MESSAGES
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.capture.made_metadata import TIME, log, value
 from tests.capture.made_metadata import write as write_metadata
 from tests.spark.test_audit import Client
-from tests.spark.test_audit_sums import CONNECTIONS, Captured, add, cut, read, summed
+from tests.spark.test_audit_sums import Captured, add, cut, read, summed
 from tests.spark.traffic import Traffic, made, nested, request, response
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 ORDERS = "AAAAAAAAAAAAAAAAAAAAMA"
 FORMAT, OLD_FORMAT = "message.format.version", "log.message.format.version"
@@ -213,15 +213,7 @@ def test_many_names_are_counted_and_the_first_are_kept() -> None:
 
 @pytest.mark.spark
 def test_queries_over_finished_tables_say_the_same(spark: SparkSession, captured: Captured) -> None:
-    def table(name: str) -> DataFrame | None:
-        rows = captured.table(name)
-        return None if rows is None else spark.createDataFrame(rows)
-
-    frames, connections = table(FRAMES), table(CONNECTIONS)
-    assert frames is not None
-    assert connections is not None
-    tables = AuditTables(frames, connections, lambda name: table(f"{MESSAGES}/{name}"))
-    found = audit_tables(tables, captured.messages(), RELEASES)
+    found = audit_tables(captured.on(spark), captured.messages(), RELEASES)
     assert found == gather_audit(summed(captured), RELEASES)
     assert any(one.verdict == "will do nothing" for one in found.findings)
 

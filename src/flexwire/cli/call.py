@@ -234,8 +234,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
     else:
         print(json.dumps(form, ensure_ascii=False, indent=2))
     has_failed = _tell_errors(answer)
-    if answer.deviation is not None:
-        raise answer.deviation
+    answer.exact()
     if has_failed:
         sys.exit(1)
 

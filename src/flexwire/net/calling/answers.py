@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from flexwire.codec import message
 from flexwire.protocol.error_codes import NO_ERROR
@@ -67,6 +67,16 @@ class Answer:
     def __repr__(self) -> str:
         # Bodies may hold what is secret.
         return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
+
+    def exact(self) -> Self:
+        """Return the answer, or raise `DecodeError` for one that deviates in anything."""
+        if self.deviation is not None:
+            raise self.deviation
+        return self
+
+    def readable(self) -> Message | None:
+        """Return the response, or raise `DecodeError` where Kafka's Java cannot read it either."""
+        return self.exact().response if self.response is None else self.response
 
     @property
     def api_name(self) -> str:

@@ -161,7 +161,7 @@ class Broker(Closing):
         ``allow_writes``; see `flexwire.net.calling.writing`. Raises `DecodeError` for an answer
         that is not Kafka's; `ask` returns it.
         """
-        answer = self.ask(
+        return self.ask(
             message_name,
             body,
             version,
@@ -169,10 +169,7 @@ class Broker(Closing):
             release=release,
             allow_writes=allow_writes,
             watch=watch,
-        )
-        if answer.deviation is not None:
-            raise answer.deviation
-        return answer
+        ).exact()
 
     def ask(
         self,
@@ -272,9 +269,7 @@ class Broker(Closing):
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
             # It says which it has as no version lays it out, as librdkafka's mock does.
             answer = self.ask(_ASKS_VERSIONS, None, 0)
-        if answer.response is None and answer.deviation is not None:
-            raise answer.deviation
-        response: Any = answer.response
+        response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:
             # The broker says which it has; before KIP-511 brokers said nothing, and had 0.
             own = _ranges(response).get(api_key_of(_ASKS_VERSIONS), Versions(0, 0))

@@ -83,10 +83,7 @@ class Cluster(Closing):
         again so often, after the route was looked up anew. A request that may change something is
         sent again only where no part of it succeeded.
         """
-        answer = self.ask(message_name, body, version, to=to, retries=retries, **options)
-        if answer.deviation is not None:
-            raise answer.deviation
-        return answer
+        return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 
     def ask(
         self,

@@ -196,7 +196,4 @@ def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
     fields = message(f"{name}Request").definition.schema(version).fields
     known = {one.json_name for one in fields if one.presence is not Presence.ABSENT}
     given = {field: value for field, value in body.items() if field in known}
-    answer = broker.ask(name, given, version)
-    if answer.response is None and answer.deviation is not None:
-        raise answer.deviation
-    return answer.response
+    return broker.ask(name, given, version).readable()

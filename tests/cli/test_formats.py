@@ -58,7 +58,7 @@ VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
 
-# Of the columns that a person is shown, the rows above have the first.
+# The rows above have only the first of the columns that a person is shown.
 TOLD = replace(TALKERS, shown=TALKERS.shown[:1])
 
 

@@ -135,7 +135,7 @@ class RecordRows:
             return content, None if isinstance(error, UnknownMessageError) else reason
 
     def _undecoded(self, record: Record, reason: str) -> Any:
-        """Give a value that does not decode as its bytes; of the cluster's metadata not even these.
+        """Return the bytes of a value that does not decode, but withhold those of the metadata.
 
         Nobody knows which of them are a credential.
         """

@@ -1,4 +1,4 @@
-"""Figures of one page add up: what one counts and another does not is said beside them."""
+"""Sentences that say why two figures on one page of the report differ."""
 
 from __future__ import annotations
 

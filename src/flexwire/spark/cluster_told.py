@@ -65,7 +65,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what rows of a message's table tell of a cluster, each thing once."""
+    """Return what the rows of a message's table tell of a cluster, each fact once."""
     if message == OFFERS_MESSAGE:
         found = _features(rows)
     elif message == DESCRIBED_MESSAGE:
@@ -263,7 +263,7 @@ class ClusterSums:
             self._described.setdefault(kind, _Names()).merge(names)
 
     def told(self) -> ClusterTold:
-        """Give what was told, in an order that does not depend on how it was added."""
+        """Return the facts in an order that does not depend on the order of adding."""
         self._prune(_MOST_BROKERS)
         return ClusterTold(
             {

@@ -175,7 +175,7 @@ def evidence_of(
 
 
 def configured_of(told: str) -> Configured:
-    """Give the configuration that a client is told to set.
+    """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
     Configured(kind='topic', api_key=19, name='message.format.version')

@@ -34,7 +34,7 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
     tips = {one.directory: tip_of(one.segments) for one in replicas}
 
     def by_tip(one: Replica) -> tuple[Tip, int]:
-        # Of two that end alike, the one that begins first.
+        # If two logs end alike, the one that begins first has more.
         return tips[one.directory], -one.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)

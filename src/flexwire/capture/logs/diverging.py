@@ -136,7 +136,7 @@ class _Batch(NamedTuple):
 
 
 def _epochs_from(log: Replica, offset: int) -> Iterator[_Batch]:
-    """Give the batches of a log from an offset on."""
+    """Return the batches of a log from an offset on."""
     following = [*(one.base_offset for one in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
         if end is not None and end <= offset:

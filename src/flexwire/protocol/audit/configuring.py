@@ -34,7 +34,7 @@ class ToldOfConfiguration:
 def judge_configured(
     configured: frozenset[Configured], release: str
 ) -> Iterator[ToldOfConfiguration]:
-    """Give what a release makes of configurations that it does not have, in order of their names.
+    """Return what a release makes of configurations that it lacks, in the order of their names.
 
     Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
     any name, so the configuration silently does nothing.

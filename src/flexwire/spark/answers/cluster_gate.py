@@ -47,7 +47,7 @@ COLUMNS = (
 
 
 def cluster_gate(tables: AnalysisTables) -> DataFrame:
-    """Give a row for each gate of each of the catalog's releases from 4.0 on, alike ones as one.
+    """Return a row for each gate and each release from 4.0 on; releases that are alike share one.
 
     It is what `flexwire.protocol.audit.judge_cluster` makes of the log of the cluster's metadata,
     and of the batches in the logs beside it. The files of brokers are not read, so a configuration
@@ -68,7 +68,7 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame:
 
 
 def gate_rows(found: list[ClusterFinding]) -> list[tuple[Any, ...]]:
-    """Give findings as rows of `COLUMNS`, those that differ in their release alone as one."""
+    """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
     alike: dict[tuple[str, ...], list[ClusterFinding]] = {}
     for one in found:
         key = one.gate, one.subject, one.verdict, one.evidence, *one.names

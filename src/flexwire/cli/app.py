@@ -40,6 +40,7 @@ from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
 from flexwire.errors import CodecError, FlexwireError
 from flexwire.extras import missing_extra
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +49,17 @@ if TYPE_CHECKING:
 def tell(error: FlexwireError) -> str:
     """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
 
+    A line break in a foreign text begins no line, which could be taken for flexwire's own.
+
     >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
     CodecError: FetchRequest v3 at topics:
       2 bytes remain
     """
-    text = str(error)
+    text, reason = str(error), ""
     if isinstance(error, CodecError):
-        text = f"{text.removesuffix(error.reason).rstrip()}\n  {error.reason}"
-    return f"{type(error).__name__}: {text}"
+        text = text.removesuffix(error.reason).rstrip()
+        reason = f"\n  {printable(error.reason)}"
+    return f"{type(error).__name__}: {printable(text)}{reason}"
 
 
 @click.group(
@@ -137,6 +141,8 @@ def run() -> None:
             sys.stdout.flush()
         sys.exit(code or 0)
     except click.ClickException as error:
+        if not isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.message = printable(error.message)
         error.show(file=sys.stderr)
         sys.exit(error.exit_code)
     except click.Abort:
@@ -155,7 +161,7 @@ def run() -> None:
     except OSError as error:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None
-        fail(f"OSError: {error}")
+        fail(f"OSError: {printable(str(error))}")
 
 
 def fail(text: str) -> NoReturn:

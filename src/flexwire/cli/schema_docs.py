@@ -12,6 +12,7 @@ import click
 
 from flexwire.cli.options import InputError
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +112,7 @@ def schema_docs(
         files, suffix = _guide(paths, specs_mode, capture), ".html"
     _write(out, files, suffix)
     count = sum(name.endswith(suffix) for name in files)
-    print(f"wrote {plural(count, 'page')} to {out}")
+    print_line(f"wrote {plural(count, 'page')} to {out}")
 
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:

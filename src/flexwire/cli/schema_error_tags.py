@@ -11,6 +11,7 @@ import click
 
 from flexwire.cli.options import Format, InputError, format_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -75,7 +76,7 @@ def _as_json(one: TaggedErrors) -> dict[str, object]:
 
 def _print_summary(done: list[TaggedErrors], out: Path) -> None:
     changed = [one for one in done if one.version is not None]
-    print(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
+    print_line(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
     print(f"  {sum(one.error_codes for one in done):5} error codes are tagged fields in it")
     print(f"  {sum(one.error_messages for one in done):5} error messages too", end="")
     sent = sum(one.sent_nulls for one in done)

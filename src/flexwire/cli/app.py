@@ -38,7 +38,7 @@ from flexwire.cli.examples import epilog
 from flexwire.cli.loudness import loudness_options
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
-from flexwire.errors import CodecError, FlexwireError
+from flexwire.errors import CodecError, FlexwireError, JavaError
 from flexwire.extras import missing_extra
 from flexwire.printable import printable
 
@@ -59,7 +59,9 @@ def tell(error: FlexwireError) -> str:
     if isinstance(error, CodecError):
         text = text.removesuffix(error.reason).rstrip()
         reason = f"\n  {printable(error.reason)}"
-    return f"{type(error).__name__}: {printable(text)}{reason}"
+    # Where Java was looked for is a list of this machine's directories, a line each.
+    keep = "\n" if isinstance(error, JavaError) else ""
+    return f"{type(error).__name__}: {printable(text, keep)}{reason}"
 
 
 @click.group(
@@ -161,7 +163,20 @@ def run() -> None:
     except OSError as error:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None
-        fail(f"OSError: {printable(str(error))}")
+        fail(f"OSError: {printable(_told(error))}")
+
+
+def _told(error: OSError) -> str:
+    """Word what the system refused: the file first, and without the number of the error.
+
+    >>> _told(PermissionError(13, "Permission denied", "out/index.html"))
+    'out/index.html: Permission denied'
+    """
+    if error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = error.strerror or str(error)
+    # In Python's words, which say what was tried.
+    return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 def fail(text: str) -> NoReturn:

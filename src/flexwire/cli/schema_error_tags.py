@@ -12,6 +12,7 @@ import click
 from flexwire.cli.options import Format, InputError, format_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
+from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -52,10 +53,8 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     if given.exists() and given.resolve() in {out.resolve(), out.resolve() / given.name}:
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
-    out.mkdir(parents=True, exist_ok=True)
-    for one in done:
-        # As bytes: a line's end stays what it was.
-        (out / Path(one.source).name).write_bytes(one.text.encode())
+    # As bytes: a line's end stays what it was.
+    write_together(out, {Path(one.source).name: one.text.encode() for one in done})
     if output is Format.JSON:
         print(json.dumps([_as_json(one) for one in done], indent=2))
     else:

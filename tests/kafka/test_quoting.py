@@ -26,7 +26,7 @@ def create(address: str, version: str, config: tuple[str, str]) -> str:
     """Create a topic that the broker refuses, and return what it says."""
     topic: dict[str, Any] = {"name": "refused", "numPartitions": 1, "replicationFactor": 1}
     topic |= {"assignments": [], "configs": [{"name": config[0], "value": config[1]}]}
-    form = {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False}
+    form: dict[str, Any] = {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False}
     said = ask(address, "CreateTopics", version, **form)
     return str(said["topics"][0]["errorMessage"])
 
@@ -35,7 +35,7 @@ def alter(address: str, version: str, config: tuple[str, str]) -> str:
     """Set what the broker refuses, and return what it says."""
     value = {"name": config[0], "configOperation": 0, "value": config[1]}
     resource = {"resourceType": 4, "resourceName": "1", "configs": [value]}
-    form = {"resources": [resource], "validateOnly": False}
+    form: dict[str, Any] = {"resources": [resource], "validateOnly": False}
     said = ask(address, "IncrementalAlterConfigs", version, **form)
     return str(said["responses"][0]["errorMessage"])
 

@@ -30,16 +30,14 @@ def filled(text: str) -> Facts:
     return dataclasses.replace(facts, answers=(answer,))
 
 
-HOSTILE = "".join(
-    (
-        "javascript:alert(1)//",
-        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}",
-        "</title></style></textarea><svg/onload=alert(1)>",
-        "\" autofocus onfocus=alert(1) x=\"",
-        "' onmouseover='alert(1)",
-        "--><!-- ]]></bdi></td></table><b>",
-        "{% raw %}&lt;b&gt;&#60;b>${alert(1)}`",
-    )
+HOSTILE = (
+    "javascript:alert(1)//"
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}"
+    "</title></style></textarea><svg/onload=alert(1)>"
+    '" autofocus onfocus=alert(1) x="'
+    "' onmouseover='alert(1)"
+    "--><!-- ]]></bdi></td></table><b>"
+    "{% raw %}&lt;b&gt;&#60;b>${alert(1)}`"
 )
 """What would become a link, an element, an attribute, a style, a script or a template."""
 

@@ -143,9 +143,7 @@ def run() -> None:
             sys.stdout.flush()
         sys.exit(code or 0)
     except click.ClickException as error:
-        if not isinstance(error, click.exceptions.NoArgsIsHelpError):
-            error.message = printable(error.message)
-        error.show(file=sys.stderr)
+        _on_one_line(error).show(file=sys.stderr)
         sys.exit(error.exit_code)
     except click.Abort:
         fail("Aborted!")
@@ -164,6 +162,20 @@ def run() -> None:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(_told(error))}")
+
+
+def _on_one_line(error: click.ClickException) -> click.ClickException:
+    """Return an error whose message has no line break, unless it is a page of help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error
+    message = error.format_message()
+    if isinstance(error, click.MissingParameter):
+        # Click puts choices on lines of their own, behind tabs.
+        message = " ".join(message.split())
+    message = printable(message)
+    if isinstance(error, click.UsageError):
+        return click.UsageError(message, error.ctx)
+    return click.ClickException(message)
 
 
 def _told(error: OSError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -40,6 +41,9 @@ HOSTILE = (
     "{% raw %}&lt;b&gt;&#60;b>${alert(1)}`"
 )
 """What would become a link, an element, an attribute, a style, a script or a template."""
+
+CALM = re.sub(r"[^\w ./:()]", "y", HOSTILE)
+"""A text of the same length and the same words, which means nothing to any of these."""
 
 
 def _made(kind: Any, text: str) -> Any:

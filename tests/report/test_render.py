@@ -23,7 +23,7 @@ from flexwire.report.facts import (
     least_of,
 )
 from flexwire.report.sampled_facts import Sampled
-from tests.report.filled import HOSTILE, filled
+from tests.report.filled import CALM, HOSTILE, filled
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, big
 
@@ -72,7 +72,7 @@ def test_links_and_labels_lead_to_places_on_the_page(name: str) -> None:
 
 
 def test_hostile_text_is_shown_and_never_run() -> None:
-    page, calm = Page(rendered("hostile")), Page(render(filled("y" * len(HOSTILE))))
+    page, calm = Page(rendered("hostile")), Page(render(filled(CALM)))
     assert page.shape() == calm.shape()
     assert "<img src=x onerror=alert(2)>" in page.words()
     assert "{{ 7*7 }}" in page.words()

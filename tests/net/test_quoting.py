@@ -7,8 +7,13 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 from flexwire.codec import message
 from flexwire.errors import EncodeError
+from flexwire.net import HostPort
+from flexwire.net.calling.answers import Answer, Frame
+from flexwire.net.calling.explaining import explain_response
 from flexwire.net.withholding import Withholding
 from flexwire.protocol import Conversation, parse_request, parse_response, withhold
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
@@ -181,3 +186,22 @@ def test_a_request_that_never_is_answered_makes_no_memory_grow() -> None:
         response = response_payload(ALTER, 1, told("no"), correlation_id=number)
         shown = withholding.shown(response, conversation.response(response))
         assert (shown == response) is is_kept
+
+
+@pytest.mark.parametrize("is_secret", [True, False])
+def test_call_explains_a_text_unless_the_request_holds_a_credential(*, is_secret: bool) -> None:
+    asked = configured(SECRET_NAME if is_secret else "retention.ms", SECRET.decode())
+    request, response = (
+        request_payload(ALTER, 1, asked),
+        response_payload(ALTER, 1, told(QUOTES[0])),
+    )
+    sent, came = parse_request(request), parse_response(response, ALTER, 1)
+    answer = Answer(
+        HostPort("b", 1), 1, asked, Frame(request, sent.body_offset), sent,
+        response_version=1, response_frame=Frame(response, came.body_offset), response_header=came,
+    )  # fmt: skip
+    parts = [*explain_response(answer)]
+    assert (QUOTES[0].encode() in parts[1].data) is not is_secret
+    assert parts[1].withheld == is_secret
+    # The message that the caller has is as it was.
+    assert SECRET.decode() in repr(asked)

@@ -67,6 +67,16 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
     asked.write_text(
         text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"
     )
+    ran = opened(asked, directory, screen)
+    asked.unlink()
+    told = _TOLD.search(ran)
+    assert told, f"axe did not answer: {ran[-2000:]}"
+    answer: dict[str, Any] = json.loads(html.unescape(told[1]))
+    return answer
+
+
+def opened(page: Path, directory: Path, screen: Screen) -> str:
+    """Return what a page has become after its scripts have run."""
     command = [
         browser(),
         "--headless",
@@ -77,11 +87,7 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
         f"--blink-settings=preferredColorScheme={0 if screen.dark else 1}",
         f"--virtual-time-budget={MOST_SECONDS * 1000}",
         "--dump-dom",
-        asked.as_uri(),
+        page.as_uri(),
     ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
-    asked.unlink()
-    told = _TOLD.search(ran.stdout)
-    assert told, f"axe did not answer: {ran.stderr[-2000:]}"
-    answer: dict[str, Any] = json.loads(html.unescape(told[1]))
-    return answer
+    return ran.stdout

@@ -41,7 +41,9 @@ OBEYED = [
 ]
 # One of each kind, where the whole list would only be long.
 SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202e\u2066\u2069"
-SOME += "\ufeff\U000e0041"
+# What a line would begin with that is not flexwire's: for a reader, and for GitHub's runners.
+FORGED = "::error::forged"
+SOME += f"\ufeff\U000e0041\n{FORGED}\n"
 IN_UTF8 = "".join(char for char in OBEYED if unicodedata.category(char) != "Cs")
 # Bytes that are no text are halves of characters in Python's arguments and paths.
 IN_A_PATH = SOME.replace("\x00", "") + "\udcff"
@@ -84,6 +86,10 @@ class _Run:
         self.out, self.err = out.getvalue().decode(), err.getvalue().decode()
         shown = set(self.out + self.err) - {"\n"}
         assert not shown & set(OBEYED), arguments
+        assert not [line for line in self._lines() if line.startswith(FORGED)], arguments
+
+    def _lines(self) -> Iterator[str]:
+        return (line.strip() for line in (self.out + self.err).split("\n"))
 
 
 def commands(group: click.Group, *above: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:

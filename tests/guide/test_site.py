@@ -15,14 +15,16 @@ import pytest
 
 from flexwire.guide import MARK, given_messages, render
 from flexwire.guide.messages import bundled_messages
+from flexwire.guide.traffic import Senders, Sent, Traffic
 from flexwire.schema.catalog import catalog
 from tests.each import each
 from tests.guide.built import messages, page_of, site, tables
 from tests.guide.specs import edition
+from tests.report.filled import HOSTILE
 from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
-EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}\u202e\x00"
+EVIL = f"{HOSTILE}\u202e\x00"
 # All that a page may load, besides links that a reader follows.
 LOADED = {"guide.css", "guide.js", "search.js"}
 
@@ -182,37 +184,41 @@ def test_the_search_index_has_every_page_and_every_field() -> None:
 
 
 @cache
-def hostile() -> dict[str, str]:
-    """A guide in which foreign text stands wherever it may."""
+def given(text: str, client_id: str | None = None) -> dict[str, str]:
+    """A guide in which a text stands wherever foreign text may, as a client id of traffic too."""
     field = {
         "name": "Text",
         "type": "string",
         "versions": "0+",
-        "default": EVIL,
-        "about": EVIL,
+        "default": text,
+        "about": text,
     }
-    given = edition(
+    made = edition(
         "EvilRequest",
         "request",
         apiKey=9999,
         fields=[field, {**field, "name": "Other", "versions": "1+"}],
     )
-    return render(given_messages(given), EVIL, (EVIL,))
+    senders = Senders(((text if client_id is None else client_id, 2),), 1)
+    sent = Traffic({("EvilRequest", 0): Sent(3, senders, {"Text": senders})})
+    return render(given_messages(made), text, (text,), sent)
 
 
-def test_foreign_text_is_escaped_everywhere() -> None:
-    calm = edition("EvilRequest", "request", apiKey=9999)
-    ordinary = render(given_messages(calm), "x", ("x",))
-    for path in ("index.html", "api/Evil.html"):
-        page = Page(hostile()[path])
-        assert page.tags.count("script") == Page(ordinary[path]).tags.count("script")
-        assert "img" not in page.tags
-        assert "49" not in hostile()[path]
-        assert "\u202e" not in hostile()[path]
-        assert "\x00" not in hostile()[path]
-        assert "alert(1)" in page.words()
-    for path in LOADED:
-        assert "alert(1)" not in hostile()[path]
+def test_a_very_long_client_id_is_cut_as_it_stands_in_every_row() -> None:
+    short, long = (given("x", "\x00" * length)["api/Evil.html"] for length in (120, 32_767))
+    assert re.search(r"\(\+[0-9,]+ characters\)", long)
+    assert len(long) < len(short) + 1000
+
+
+@each("path", ["index.html", "api/Evil.html", *sorted(LOADED)])
+def test_foreign_text_is_escaped_everywhere(path: str) -> None:
+    text, calm = given(EVIL)[path], given("y" * len(EVIL))[path]
+    assert not {"\u202e", "\x00"} & set(text)
+    if path in LOADED:
+        assert text == calm
+        return
+    assert Page(text).shape() == Page(calm).shape()
+    assert "alert(1)" in Page(text).words()
 
 
 def test_the_data_of_a_page_cannot_end_its_element() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html.parser import HTMLParser
 
 INLINE = {"wbr", "bdi", "code"}
@@ -44,6 +45,22 @@ class Page(HTMLParser):
     def words(self) -> str:
         """All text a reader sees, with one space for every run of white space."""
         return " ".join("".join(self.text).split())
+
+    def shape(self) -> tuple[Counter[object], str, str]:
+        """Return what foreign text must not change: elements, their attributes, script and style.
+
+        A long name may be broken at other places, so these do not count.
+        """
+        counted: Counter[object] = Counter(tag for tag in self.tags if tag != "wbr")
+        counted.update((tag, name) for tag, name, _ in self.attributes)
+        # Where a text decides what is loaded or run, only places on the page may stand.
+        leading = {"href", "src", "action", "style", "class"}
+        counted.update(
+            one
+            for one in self.attributes
+            if one[1] in leading and not one[2].startswith("#answer-")
+        )
+        return counted, "".join(self.raw["script"]), "".join(self.raw["style"])
 
     def values(self, name: str) -> list[str]:
         """The values of one attribute, in the order of the page."""

@@ -17,6 +17,7 @@ from flexwire.cli.options import (
 )
 from flexwire.cli.progress import progress_bar
 from flexwire.cli.standard_input import input_name, plain_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
@@ -282,7 +283,7 @@ def _tell(done: Analysis, out: str) -> None:
         skipped = plural(totals.skipped_packets, "packet")
         print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
     if done.facts.unreadable_files:
-        print(_left_out(done.facts))
+        print_line(_left_out(done.facts))
     _tell_notes(done)
     print_audit(done.facts)
     _tell_where(done, out)
@@ -290,7 +291,7 @@ def _tell(done: Analysis, out: str) -> None:
 
 def _tell_notes(done: Analysis) -> None:
     for one in done.notes:
-        print(one)
+        print_line(one)
 
 
 def _of_logs(logs: LogFacts) -> str:
@@ -340,11 +341,11 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
 def _tell_where(done: Analysis, out: str) -> None:
     from flexwire.storage.place import Place
 
-    print(f"Tables: {done.output.where('tables')}")
-    print(f"Report: {done.output.where('report.html')}")
+    print_line(f"Tables: {done.output.where('tables')}")
+    print_line(f"Report: {done.output.where('report.html')}")
     if not (done.facts.answers or done.facts.unanswered):
         # Not the place of this run, which in a store goes some time, and has no tables of Delta.
-        print(f"Chargeback, latency, errors and more: flexwire answers {Place(out)}")
+        print_line(f"Chargeback, latency, errors and more: flexwire answers {Place(out)}")
 
 
 def _left_out(facts: Facts) -> str:

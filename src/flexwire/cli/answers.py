@@ -17,7 +17,7 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
-from flexwire.cli.terminal import write_data
+from flexwire.cli.terminal import print_line, write_data
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,12 +141,12 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
         told = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}
         print(json.dumps(told | left_out, indent=1))
         return
-    print(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
+    print_line(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
     print(
         f"Left out: {plan.unknown:,} not known, {plan.pending:,} with a transaction pending, "
         f"{plan.unwritable:,} of groups with a line break in their name."
     )
-    print(
+    print_line(
         "Stop the members of these groups, then run kafka-consumer-groups --reset-offsets "
         f"--from-file {file} --all-groups --dry-run and count its rows: it ends with status 0 "
         "whatever fails. --execute sets the offsets."

@@ -38,8 +38,9 @@ from flexwire.cli.examples import epilog
 from flexwire.cli.loudness import loudness_options
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams
-from flexwire.errors import CodecError, FlexwireError
+from flexwire.errors import CodecError, FlexwireError, JavaError
 from flexwire.extras import missing_extra
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +49,19 @@ if TYPE_CHECKING:
 def tell(error: FlexwireError) -> str:
     """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
 
+    A line break in a foreign text begins no line, which could be taken for flexwire's own.
+
     >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
     CodecError: FetchRequest v3 at topics:
       2 bytes remain
     """
-    text = str(error)
+    text, reason = str(error), ""
     if isinstance(error, CodecError):
-        text = f"{text.removesuffix(error.reason).rstrip()}\n  {error.reason}"
-    return f"{type(error).__name__}: {text}"
+        text = text.removesuffix(error.reason).rstrip()
+        reason = f"\n  {printable(error.reason)}"
+    # Where Java was looked for is a list of this machine's directories, a line each.
+    keep = "\n" if isinstance(error, JavaError) else ""
+    return f"{type(error).__name__}: {printable(text, keep)}{reason}"
 
 
 @click.group(
@@ -137,7 +143,7 @@ def run() -> None:
             sys.stdout.flush()
         sys.exit(code or 0)
     except click.ClickException as error:
-        error.show(file=sys.stderr)
+        _on_one_line(error).show(file=sys.stderr)
         sys.exit(error.exit_code)
     except click.Abort:
         fail("Aborted!")
@@ -155,7 +161,34 @@ def run() -> None:
     except OSError as error:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None
-        fail(f"OSError: {error}")
+        fail(f"OSError: {printable(_told(error))}")
+
+
+def _on_one_line(error: click.ClickException) -> click.ClickException:
+    """Return an error whose message has no line break, unless it is a page of help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error
+    message = error.format_message()
+    if isinstance(error, click.MissingParameter):
+        # Click puts choices on lines of their own, behind tabs.
+        message = " ".join(message.split())
+    message = printable(message)
+    if isinstance(error, click.UsageError):
+        return click.UsageError(message, error.ctx)
+    return click.ClickException(message)
+
+
+def _told(error: OSError) -> str:
+    """Word what the system refused: the file first, and without the number of the error.
+
+    >>> _told(PermissionError(13, "Permission denied", "out/index.html"))
+    'out/index.html: Permission denied'
+    """
+    if error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = error.strerror or str(error)
+    # In Python's words, which say what was tried.
+    return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 def fail(text: str) -> NoReturn:

@@ -16,6 +16,7 @@ from flexwire.cli.computing import at_most
 from flexwire.cli.loudness import note
 from flexwire.cli.options import Format, InputError, given_lines, read_json, release_option
 from flexwire.cli.standard_input import plain_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 from flexwire.errors import FlexwireError, VersionNotOfferedError, WriteRefusedError, short
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     told = ", ".join(releases) or "no release in the catalog"
-    print(f"{broker.address}: the versions are those of {told}")
+    print_line(f"{broker.address}: the versions are those of {told}")
     print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
     for row in rows:
         name, what = row["api"] or "(not in the catalog)", "reads" if row["reads"] else "may write"

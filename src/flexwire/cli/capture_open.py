@@ -10,6 +10,7 @@ import click
 
 from flexwire.cli.options import Format, format_option
 from flexwire.cli.standard_input import capture_name, plain_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
     from flexwire.capture.tls import OpenedCaptures
@@ -56,8 +57,9 @@ def capture_open(
     if output is Format.JSON:
         print(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
         return
-    print(*done.counts.lines(), sep="\n")
-    print(f"Written: {', '.join(map(str, done.paths)) or 'nothing, as there was no packet'}")
+    for line in done.counts.lines():
+        print_line(line)
+    print_line(f"Written: {', '.join(map(str, done.paths)) or 'nothing, as there was no packet'}")
 
 
 def _as_json(done: OpenedCaptures) -> dict[str, Any]:

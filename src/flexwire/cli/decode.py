@@ -37,6 +37,7 @@ from flexwire.cli.options import (
     specs_options,
 )
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 from flexwire.errors import DecodeError, FlexwireError
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     withheld = withheld_note(form.get("withheldCredentials", 0))
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are here" if "present" in form else ""
-    print(f"{where}{form['frame']} of {size}{here}{withheld}")
+    print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
     # What the header's JSON holds has its version beside it, and no name of its own.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""

@@ -11,7 +11,7 @@ import click
 
 from flexwire.cli.options import Format, format_option, memory_option
 from flexwire.cli.progress import progress_bar
-from flexwire.cli.terminal import styled
+from flexwire.cli.terminal import print_line, styled
 
 if TYPE_CHECKING:
     from flexwire.demo.run import DemoOutcome
@@ -51,7 +51,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
         print_summary(Console(file=styled(sys.stdout)), outcome)
         print_audit(outcome.analysis.facts)
         # A path that is broken over lines cannot be copied, and is looked for at the end.
-        print(f"Report: {outcome.analysis.report}")
+        print_line(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.terminal import LogFormatter
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,8 @@ _LOGGER = "flexwire"
 def note(text: str) -> None:
     """Say something that is neither the result nor an error, on standard error."""
     if not is_quiet():
-        print(text, file=sys.stderr)
+        # A line break in a foreign text begins no line.
+        print(printable(text), file=sys.stderr)
 
 
 def is_quiet() -> bool:

@@ -12,6 +12,8 @@ import click
 
 from flexwire.cli.options import InputError
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
+from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +113,7 @@ def schema_docs(
         files, suffix = _guide(paths, specs_mode, capture), ".html"
     _write(out, files, suffix)
     count = sum(name.endswith(suffix) for name in files)
-    print(f"wrote {plural(count, 'page')} to {out}")
+    print_line(f"wrote {plural(count, 'page')} to {out}")
 
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
@@ -164,10 +166,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
             raise InputError(f"{out / name} {reason}")
-    for name, content in files.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="\n")
+    write_together(out, {name: content.encode() for name, content in files.items()})
     for path in sorted(out.rglob(f"*{suffix}")):
         if path.relative_to(out).as_posix() not in files and _is_ours(path):
             path.unlink()

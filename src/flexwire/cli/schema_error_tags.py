@@ -11,6 +11,8 @@ import click
 
 from flexwire.cli.options import Format, InputError, format_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
+from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -51,10 +53,8 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     if given.exists() and given.resolve() in {out.resolve(), out.resolve() / given.name}:
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
-    out.mkdir(parents=True, exist_ok=True)
-    for one in done:
-        # As bytes: a line's end stays what it was.
-        (out / Path(one.source).name).write_bytes(one.text.encode())
+    # As bytes: a line's end stays what it was.
+    write_together(out, {Path(one.source).name: one.text.encode() for one in done})
     if output is Format.JSON:
         print(json.dumps([_as_json(one) for one in done], indent=2))
     else:
@@ -75,7 +75,7 @@ def _as_json(one: TaggedErrors) -> dict[str, object]:
 
 def _print_summary(done: list[TaggedErrors], out: Path) -> None:
     changed = [one for one in done if one.version is not None]
-    print(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
+    print_line(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
     print(f"  {sum(one.error_codes for one in done):5} error codes are tagged fields in it")
     print(f"  {sum(one.error_messages for one in done):5} error messages too", end="")
     sent = sum(one.sent_nulls for one in done)

@@ -9,6 +9,7 @@ import click
 
 from flexwire.cli.options import Format, format_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
 
 
 @click.command("import")
@@ -75,11 +76,13 @@ def schema_import(
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     files = "1 file" if report.files == 1 else f"{report.files} files"
-    print(f"read     {files} of {', '.join(report.read) or 'no release'}")
+    print_line(f"read     {files} of {', '.join(report.read) or 'no release'}")
     messages = "1 message" if report.messages == 1 else f"{report.messages} messages"
     print(f"wrote    {messages}, {report.pairs} (message, version) pairs,")
-    print(f"         in {report.specs} specs, {report.written_bytes / 1e6:.2f} MB, to {target}")
-    print(f"releases {', '.join(report.releases)}")
+    print_line(
+        f"         in {report.specs} specs, {report.written_bytes / 1e6:.2f} MB, to {target}"
+    )
+    print_line(f"releases {', '.join(report.releases)}")
     if report.changed:
         print(
             f"changed  {len(report.changed)} pairs are laid out otherwise there than elsewhere;"

@@ -104,6 +104,11 @@ def _guarded(stream: TextIO) -> TextIO:
     return ShownStream(stream.buffer, errors=_ESCAPES, **told)
 
 
+def print_line(text: str) -> None:
+    """Print one line: a line break in a foreign text, as in the name of a file, begins no other."""
+    print(printable(text))
+
+
 def write_data(text: str) -> None:
     """Write to standard output what another program reads, as CSV is."""
     stream: TextIO = sys.stdout

@@ -12,7 +12,7 @@ from flexwire.guide.pages import Page, came, comparisons, facts, make_pages, spo
 from flexwire.guide.search import place_of, write_index
 from flexwire.printable import printable
 from flexwire.report.render import breakable
-from flexwire.report.units import plural
+from flexwire.report.units import TEXT_LIMIT, plural, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plural=plural, spoken=spoken, run=_run, printable=printable)
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
     environment.filters["breakable"] = breakable
     environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
     return environment
@@ -89,6 +89,12 @@ def _write(environment: Environment, template: str, view: dict[str, Any]) -> str
 
 def _file(package: str, name: str) -> str:
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _shown(name: str) -> str:
+    """Return a foreign name that may be long: a page has it in every row of a client's fields."""
+    text: str = safe(name, TEXT_LIMIT)
+    return text
 
 
 def _run(releases: Sequence[str]) -> str:

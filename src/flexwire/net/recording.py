@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
 from flexwire.net.saying import Saying
-from flexwire.net.withholding import withheld, withheld_beginning, withheld_rest
+from flexwire.net.withholding import Withholding, withheld_beginning, withheld_rest
 from flexwire.protocol.credentials import filler
 from flexwire.protocol.frames import framed
 
@@ -52,6 +52,7 @@ class Recorder:
         self._statistics = statistics
         self._name = name
         self._withholds = withholds
+        self._withholding = Withholding()
         self._kept = kept
         self._saying = saying or Saying(log)
 
@@ -71,7 +72,7 @@ class Recorder:
         if not payloads:
             return
         if self._withholds:
-            shown = [withheld(*both) for both in zip(payloads, turns, strict=True)]
+            shown = [self._withholding.shown(*both) for both in zip(payloads, turns, strict=True)]
             hidden = sum(map(operator.is_not, shown, payloads))
             if hidden:
                 self._statistics.withheld += hidden

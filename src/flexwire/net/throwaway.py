@@ -66,7 +66,11 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
         authority = Authority(_NAME, _LIFETIME)
         chain, key = authority.certificate("flexwire tap", hosts)
         _write_all({made.key: key, made.ca: authority.pem, made.certificate: chain})
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        # Until all are written they have names that nobody else knows.
+        named, why = error.filename2 or directory, error.strerror or error
+        raise TlsError(f"{named}: no throwaway CA: {why}") from error
+    except ValueError as error:
         raise TlsError(f"{directory}: no throwaway CA: {error}") from error
     return made
 

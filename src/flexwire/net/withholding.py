@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.net.limits import MOST_DECODED, beginning
+from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
 from flexwire.protocol import is_believable, parse_response
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
     carries_credentials,
     filler,
     hides_credentials,
+    may_be_quoted,
     may_hide_credentials,
     withhold,
 )
@@ -34,8 +35,11 @@ _API: Final = struct.Struct(">hh")
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
-def withheld(payload: bytes, turn: Turn) -> bytes:
-    """A frame's payload for the capture, itself if it has no credential. Its length stays."""
+def withheld(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
+    """Return a frame's payload for the capture, itself if it has no credential. Its length stays.
+
+    ``asked_plainly`` says of a response that nothing was withheld of its request.
+    """
     request = turn.request
     if turn.kind == "unread" or request is None:
         # A token too, which has no request, and comes when a connection is guarded.
@@ -52,8 +56,35 @@ def withheld(payload: bytes, turn: Turn) -> bytes:
         except _UNREADABLE:
             return payload[:_RESPONSE_HEAD] + filler(len(payload) - _RESPONSE_HEAD)
         name, version, start = frame.message_name, frame.body_version, frame.body_offset
-    hidden = _body(payload, name, version, start, is_guarded=turn.is_guarded)
+    hidden = _body(payload, turn, (name, version, start), asked_plainly=asked_plainly)
     return payload if hidden is None else payload[:start] + hidden
+
+
+class Withholding:
+    """Withholds the frames of one connection, and remembers which requests hold no credential.
+
+    A broker's text may quote its request, so it stays only in the response to such a request.
+    """
+
+    def __init__(self) -> None:
+        # Their pairs, the oldest first. A request that is forgotten costs the capture a text.
+        self._plain: dict[int, None] = {}
+
+    def shown(self, payload: bytes, turn: Turn) -> bytes:
+        """Return a frame's payload for the capture, itself if it has no credential."""
+        request, pair = turn.request, turn.pair
+        if request is None or pair is None or not may_be_quoted(request.message_name):
+            return withheld(payload, turn)
+        if turn.kind != "request":
+            is_plain = pair in self._plain
+            self._plain.pop(pair, None)
+            return withheld(payload, turn, asked_plainly=is_plain)
+        shown = withheld(payload, turn)
+        if shown is payload:
+            if len(self._plain) >= FEWEST_IN_FLIGHT:
+                del self._plain[next(iter(self._plain))]
+            self._plain[pair] = None
+        return shown
 
 
 def withheld_rest(data: bytes, *, is_request: bool) -> bytes:
@@ -84,8 +115,14 @@ def withheld_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
     return head + filler(len(data) - len(head))
 
 
-def _body(payload: bytes, name: str, version: int, start: int, *, is_guarded: bool) -> bytes | None:
-    """Return what stands for a message's body and what follows it; None stands for itself."""
+def _body(
+    payload: bytes, turn: Turn, place: tuple[str, int, int], *, asked_plainly: bool
+) -> bytes | None:
+    """Return what stands for a message's body and what follows it; None stands for itself.
+
+    ``place`` is the message's name, its version, and where its body starts.
+    """
+    name, version, start = place
     hidden = filler(len(payload) - start)
     if len(payload) > MOST_DECODED:
         # To find out which of a million configurations are secret takes too long here.
@@ -93,8 +130,8 @@ def _body(payload: bytes, name: str, version: int, start: int, *, is_guarded: bo
     try:
         body, end = message(name).decode_prefix(payload, version, start)
     except (CodecError, UnknownMessageError):
-        return hidden if is_guarded or carries_credentials(name) else None
-    if not withhold(body, keep_length=True):
+        return hidden if turn.is_guarded or carries_credentials(name) else None
+    if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
         return None
     written = body.encode(version)
     # What a lenient reader took may be written shorter; bytes after the body may be anything.

@@ -55,13 +55,16 @@ class CredentialField:
     """A field that holds a credential: its message, its path in the spec's names, the reason.
 
     With ``if_secret`` the value is a configuration's, which the field of that name beside it names:
-    it is a credential when the name, the value or a broker's ``IsSensitive`` says so.
+    it is a credential when the name, the value or a broker's ``IsSensitive`` says so. With
+    ``if_quoting`` the field is a broker's text, which may quote its request. It is a credential
+    unless the request is known to hold none.
     """
 
     message_name: str
     path: tuple[str, ...]
     reason: str
     if_secret: str = ""
+    if_quoting: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -74,8 +77,10 @@ class CredentialField:
         return tuple(name[0].lower() + name[1:] for name in self.path)
 
 
-def _field(message_name: str, path: str, reason: str, if_secret: str = "") -> CredentialField:
-    return CredentialField(message_name, tuple(path.split(".")), reason, if_secret)
+def _field(
+    message_name: str, path: str, reason: str, if_secret: str = "", *, if_quoting: bool = False
+) -> CredentialField:
+    return CredentialField(message_name, tuple(path.split(".")), reason, if_secret, if_quoting)
 
 
 _TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
@@ -84,6 +89,8 @@ _SCRAM = "salt and salted password are what a SCRAM server needs, and enough to 
 _REPLY = "what a mechanism answers to a token may quote it"
 _METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
 _CONFIG = "a configuration may be a password or a key"
+_QUOTE = "a broker quotes the value that it refuses, and a plug-in may say anything"
+_TOPOLOGY = "a broker keeps the topology of an earlier request, and quotes it in later responses"
 _ENVELOPE = "another message, forwarded whole, whatever it carries"
 
 CREDENTIALS: Final = (
@@ -117,6 +124,17 @@ CREDENTIALS: Final = (
         )
         for topics in ("StateChangelogTopics", "RepartitionSourceTopics")
     ),
+    *(
+        _field(message_name, path, _QUOTE, if_quoting=True)
+        for message_name, path in (
+            ("AlterConfigsResponse", "Responses.ErrorMessage"),
+            ("IncrementalAlterConfigsResponse", "Responses.ErrorMessage"),
+            ("CreateTopicsResponse", "Topics.ErrorMessage"),
+            ("AlterUserScramCredentialsResponse", "Results.ErrorMessage"),
+        )
+    ),
+    _field("StreamsGroupHeartbeatResponse", "ErrorMessage", _TOPOLOGY),
+    _field("StreamsGroupHeartbeatResponse", "Status.StatusDetail", _TOPOLOGY),
     _field("FetchSnapshotResponse", "Topics.Partitions.UnalignedRecords", _METADATA),
     _field("UserScramCredentialRecord", "Salt", _SCRAM),
     _field("UserScramCredentialRecord", "StoredKey", _SCRAM),
@@ -169,12 +187,24 @@ def may_hide_credentials(message_name: str) -> bool:
     return message_name in _HIDING or message_name == _FETCHES
 
 
-def withhold(message: Message, *, keep_length: bool = False) -> int:
+def may_be_quoted(request_name: str) -> bool:
+    """Return whether a text in the response may quote a credential that the request holds.
+
+    >>> may_be_quoted("CreateTopicsRequest"), may_be_quoted("DeleteTopicsRequest")
+    (True, False)
+    """
+    answer = re.sub("Request$", "Response", request_name)
+    return any(one.if_quoting for one in credential_fields(answer))
+
+
+def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
     """Put "withheld" in the place of every credential in a decoded message; return how many.
 
     The message is altered. What is null stays null, for it reveals nothing. In a message that
     carries credentials, tagged fields that its spec does not know may be credentials too. To
     ``keep_length``, asterisks stand there instead, and the message takes as many bytes as before.
+    ``asked_plainly`` says that the message answers a request of which nothing was withheld. Texts
+    that could only quote this request then stay.
     """
     name = type(message).__name__
     hide = _filled if keep_length else _word
@@ -188,6 +218,8 @@ def withhold(message: Message, *, keep_length: bool = False) -> int:
             holder = holders[-1]
             value = getattr(holder, last)
             if value is None or (one.if_secret and not _is_secret(holders, one, value)):
+                continue
+            if one.if_quoting and (asked_plainly or not value):
                 continue
             setattr(holder, last, hide(value))
             count += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.codec import Explanation, Message, explain, message
+from flexwire.codec import Explanation, explain, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.protocol.credentials import hides_credentials, withhold
 from flexwire.protocol.nested import with_nested
@@ -54,11 +54,14 @@ class Part(NamedTuple):
     withheld: int
 
 
-def explain_frame(frame: WholeFrame, *, withheld: bool = False) -> Iterator[Part]:
-    """The header and the body of a frame, whether it decodes or not.
+def explain_frame(
+    frame: WholeFrame, *, withheld: bool = False, asked_plainly: bool = False
+) -> Iterator[Part]:
+    """Yield the header and the body of a frame, whether it decodes or not.
 
-    With ``withheld`` credentials are asterisks. Of what may hold some and does not decode, only the
-    numbers are shown with which its header begins: a damaged length may have put all else into it.
+    With ``withheld`` credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
+    may hold some and does not decode is not shown. Of its header only the numbers are shown with
+    which it begins: a damaged length may have put all else into it.
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
@@ -74,7 +77,7 @@ def explain_frame(frame: WholeFrame, *, withheld: bool = False) -> Iterator[Part
         nothing = Explanation((), 0, hidden)
         yield Part(f"{header.message_name} v{frame.version}", b"", nothing, 1)
     else:
-        yield _body(message(header.message_name), frame, withheld=withheld)
+        yield _body(frame, withheld=withheld, asked_plainly=asked_plainly)
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
@@ -91,7 +94,8 @@ def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
     return None
 
 
-def _body(kind: type[Message], frame: WholeFrame, *, withheld: bool) -> Part:
+def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> Part:
+    kind = message(frame.header.message_name)
     data, count, version = frame.body, 0, frame.version
     if withheld:
         try:
@@ -99,7 +103,7 @@ def _body(kind: type[Message], frame: WholeFrame, *, withheld: bool) -> Part:
         except (CodecError, UnknownMessageError):
             pass
         else:
-            count = withhold(shown)
+            count = withhold(shown, asked_plainly=asked_plainly)
             data = shown.encode(version) if count else data
     found = with_nested(explain(kind, data, version), kind.__name__)
     return Part(f"{kind.__name__} v{version}", data, found, count)

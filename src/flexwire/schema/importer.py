@@ -18,6 +18,7 @@ from flexwire.schema.parse import parse_spec
 from flexwire.schema.releases import release_order
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
+from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,13 +165,12 @@ def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
 def _write(out: Path, texts: dict[str, str]) -> None:
     """Bring ``out`` to these files; one that is right already is left alone."""
     stale = _former_files(out) - set(texts)
-    for name, text in texts.items():
+    changed = {name: text.encode() for name, text in texts.items()}
+    for name, data in [*changed.items()]:
         path = out / name
-        data = text.encode()
         if path.is_file() and path.read_bytes() == data:
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+            del changed[name]
+    write_together(out, changed)
     for name in stale:
         (out / name).unlink(missing_ok=True)
 

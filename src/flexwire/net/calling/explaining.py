@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
+from flexwire.protocol.credentials import withhold
 from flexwire.protocol.whole_frames import Part, WholeFrame, explain_frame
 
 if TYPE_CHECKING:
@@ -22,11 +24,16 @@ def explain_request(answer: Answer) -> Iterator[Part]:
 
 
 def explain_response(answer: Answer) -> Iterator[Part]:
-    """The header and the body of what came, whether it decodes or not; nothing where none came."""
+    """Yield the header and the body of what came, whether it decodes or not.
+
+    Yield nothing where no answer came. What the request has as a credential is not shown, nor a
+    text that may quote it.
+    """
     header, came = answer.response_header, answer.response_frame
     if header is None or came is None:
         return
     frame = WholeFrame(
         came.payload, had_length=False, header=header, version=answer.response_version
     )
-    yield from explain_frame(frame, withheld=True)
+    asked_plainly = withhold(copy.deepcopy(answer.request)) == 0
+    yield from explain_frame(frame, withheld=True, asked_plainly=asked_plainly)

@@ -28,6 +28,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.records import MAX_INFLATED
+from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -188,6 +190,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     timezone: str = "UTC",
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
+    max_inflated: int = MAX_INFLATED,
+    max_ratio: int = MAX_RATIO,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -215,13 +219,18 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     in ``facts.unanswered``. ``labels`` (client ids to teams) are for the audit and some answers.
     State is of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
 
+    A record batch inflates to at most ``max_inflated`` bytes. Where all batches of a range take
+    more than ``max_ratio`` bytes for each byte captured, each is held to that ratio. Batches beyond
+    a bound are rows without their records, and counted.
+
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *_beside(keys, labels))
+    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -283,6 +292,7 @@ class _How:
     as_of: AsOf
     keys: tuple[str, ...]
     labels: Labels
+    inflation: Inflation
 
 
 def _run(
@@ -434,6 +444,7 @@ class _Job:
             record_bytes=self.how.record_bytes,
             range_bytes=range_bytes(total, self._tasks_at_once(total)),
             skip_unreadable=self.how.skip_unreadable,
+            inflation=self.how.inflation,
         )
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
@@ -462,6 +473,8 @@ class _Job:
             self.how.brokers,
             self.how.captured_release,
             self.how.skip_unreadable,
+            self.how.inflation,
+            sum(map(weight, files)),
         )
         return stages.write(list(map(str, paths)))
 
@@ -495,7 +508,7 @@ class _Job:
             total = sum(one.size for one in files)
             plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
             went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop)
+            return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""

@@ -15,6 +15,7 @@ from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.query import EVERY, Bounds
 from flexwire.columnar.records import Mode, RecordReader, Wanted
 from flexwire.errors import CaptureError, RecordError
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.wire.batch_layout import CONTROL_MASK, LENGTH_END, TRANSACTIONAL_MASK
 
 if TYPE_CHECKING:
@@ -127,11 +128,13 @@ def read_control_records(
     yield from _Reading(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
 
 
-def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBatch | Damaged]:
+def digest_piece(
+    piece: LogPiece, digests: BatchDigests, inflation: Inflation = INFLATION
+) -> Iterator[pa.RecordBatch | Damaged]:
     """Digest all batches of a piece, control batches too, past any damage.
 
     Gives what `BatchDigests.take` gives where there is no room for more; its positions, as those of
-    damage, are in the file.
+    damage, are in the file. A batch that inflates beyond ``inflation`` is damage.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
@@ -139,9 +142,13 @@ def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBa
         digests.at = reading.at
         return np.zeros(len(headers.positions), bool)
 
-    reading = _Reading(
-        piece, Wanted(("magic",), piece.offsets.ends), skip_none, "PERMISSIVE", digests
+    wanted = Wanted(
+        ("magic",),
+        piece.offsets.ends,
+        max_inflated=inflation.max_inflated,
+        max_ratio=inflation.ratio,
     )
+    reading = _Reading(piece, wanted, skip_none, "PERMISSIVE", digests)
     yield from reading
 
 

@@ -10,6 +10,7 @@ import click
 from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
+    batch_mib_option,
     labels_option,
     master_option,
     memory_option,
@@ -154,6 +155,13 @@ def _moment(
     help='A key log, whose secrets open the TLS connections of the captures; or "embedded", where '
     "pcapng files hold theirs. Can be given several times.",
 )
+@batch_mib_option
+@click.option(
+    "--max-ratio",
+    type=click.IntRange(min=1),
+    help="How many bytes the record batches may inflate to for each byte captured, by default "
+    "1024. Where all of them take more, each batch beyond that ratio is left out, and counted.",
+)
 @click.option(
     "--skip-unreadable",
     is_flag=True,
@@ -169,6 +177,8 @@ def analyze(
     output: Format | str,
     append: bool,
     answers: str | None,
+    max_inflated: int | None,
+    max_ratio: int | None,
     **others: Any,
 ) -> None:
     """Decode captures and logs on Spark: tables and a report.
@@ -203,6 +213,8 @@ def analyze(
     from flexwire.spark.analyze import analyze as run
     from flexwire.spark.answers.asking import parse_names
 
+    bounds = {"max_inflated": max_inflated, "max_ratio": max_ratio}
+    others |= {name: value for name, value in bounds.items() if value is not None}
     with progress_bar() as progress:
         done = run(
             paths,
@@ -278,6 +290,8 @@ def _tell(done: Analysis, out: str) -> None:
         are = "connection is" if others.not_kafka == 1 else "connections are"
         size = plural(others.not_kafka_bytes, "byte")
         print(f"{others.not_kafka:,} {are} not Kafka, {size}")
+    if totals.batches_beyond_bounds:
+        print(_beyond_bounds(totals.batches_beyond_bounds))
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
         print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
@@ -286,6 +300,11 @@ def _tell(done: Analysis, out: str) -> None:
     _tell_notes(done)
     print_audit(done.facts)
     _tell_where(done, out)
+
+
+def _beyond_bounds(batches: int) -> str:
+    what = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
+    return f"{what} beyond a bound, and no record of it was read; tables/records says which bound"
 
 
 def _tell_notes(done: Analysis) -> None:
@@ -302,6 +321,9 @@ def _of_logs(logs: LogFacts) -> str:
     if logs.damaged:
         places = plural(logs.damaged, "place")
         told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
+    if logs.beyond_bounds:
+        holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
+        told.append(f"{holds} batches that inflate beyond a bound; docs/limits.md says which")
     if logs.known_partitions:
         told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:

@@ -36,7 +36,8 @@ def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
             yield finding(Damage(at, log.size - at, reason))
             return
         try:
-            messages = list(decode_message_set(log.read(at, size), dialect=dialect))
+            data, bounds = log.read(at, size), options.inflation
+            messages = list(decode_message_set(data, dialect=dialect, **bounds))
         except RecordError as error:
             yield finding(Damage(at, size, error.reason))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.errors import RecordError
 from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, Inflation, records_within
+from flexwire.spark.functions.options import MODE, read_options
+from flexwire.spark.functions.records import record_lists
 from flexwire.tables.record_objects import object_rows
 from flexwire.tables.records import record_runs
 from flexwire.tables.schema import RECORDS
@@ -76,7 +79,14 @@ def _by_rows(data: bytes, how: Inflation) -> Outcome:
     return outcome(iter([pa.RecordBatch.from_arrays(columns, schema=RECORDS)]))
 
 
-EXECUTORS = (by_objects, _by_columns, _by_digests, _by_table, _by_rows)
+def _by_lists(data: bytes, how: Inflation) -> Outcome:
+    options = replace(read_options({"mode": "PERMISSIVE"}, MODE), inflation=how)
+    [row] = record_lists(("value",), options, pa.array([data])).to_pylist()
+    wrong = [one["_corrupt_record"] for one in row if one["_corrupt_record"] is not None]
+    return Outcome(len(row) - len(wrong), [one["reason"] for one in wrong])
+
+
+EXECUTORS = (_by_lists, by_objects, _by_columns, _by_digests, _by_table, _by_rows)
 PLAIN = batch(record(value=b"beside"), 1)
 
 

@@ -62,9 +62,11 @@ class DumpOptions:
     hear: Callable[[Path, int, int], None] = lambda path, done, total: None  # noqa: ARG005
 
     @property
-    def inflation(self) -> dict[str, int]:
-        """The bound on what a batch inflates to, by the name that readers have for it."""
-        return {} if self.max_inflated is None else {"max_inflated": self.max_inflated}
+    def most_inflated(self) -> int:
+        """To how many bytes a batch inflates at most."""
+        from flexwire.records import MAX_INFLATED
+
+        return MAX_INFLATED if self.max_inflated is None else self.max_inflated
 
     @property
     def is_partial(self) -> bool:

@@ -35,7 +35,8 @@ class Inflation:
     Attributes:
         max_inflated: the most bytes that one batch inflates to.
         max_ratio: the most bytes for each byte that was captured, over all batches.
-        is_held: whether each batch is held to this ratio too, as all together had taken more.
+        is_held: whether each batch is held to this ratio, because all of them had taken more, or
+            because that was asked for.
     """
 
     max_inflated: int = MAX_INFLATED
@@ -69,10 +70,7 @@ INFLATION: Final = Inflation()
 
 def beyond_ratio(ratio: int) -> str:
     """Return the reason why a batch is left out that inflates to more than its ratio."""
-    return (
-        f"the records inflate beyond {ratio} times their batch, where all batches took more than "
-        f"that for each byte captured{BEYOND}ratio"
-    )
+    return f"the records inflate beyond {ratio} times their batch{BEYOND}ratio"
 
 
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
@@ -90,8 +88,7 @@ def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     Traceback (most recent call last):
     ...
     flexwire.errors.RecordError: record batch at byte 0: the records inflate beyond 10 times their \
-batch, where all batches took more than that for each byte captured; if that is meant, raise \
-max_ratio
+batch; if that is meant, raise max_ratio
     """
     own = batch.max_inflated
     if ratio is None or batch.compression is Compression.NONE or ratio * batch.size >= own:

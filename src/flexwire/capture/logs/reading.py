@@ -87,16 +87,24 @@ def read_piece(
     mode: Mode = "FAILFAST",
     sums: RecordSums | None = None,
     of_transactions: bool = False,
+    inflation: Inflation = INFLATION,
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
     With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says. With
     ``of_transactions`` other batches than those of transactions are passed over by their header.
+    ``inflation`` bounds what each batch inflates to; one that inflates to more is damaged.
 
     A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
     `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
-    wanted = Wanted(tuple(columns), piece.offsets.ends, piece.timestamps.ends)
+    wanted = Wanted(
+        tuple(columns),
+        piece.offsets.ends,
+        piece.timestamps.ends,
+        max_inflated=inflation.max_inflated,
+        max_ratio=inflation.ratio,
+    )
     hidden = _Hidden(piece.aborted, of_transactions=of_transactions)
     yield from _Reading(piece, wanted, hidden, mode, sums)
 

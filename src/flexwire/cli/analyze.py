@@ -177,8 +177,6 @@ def analyze(
     output: Format | str,
     append: bool,
     answers: str | None,
-    max_inflated: int | None,
-    max_ratio: int | None,
     **others: Any,
 ) -> None:
     """Decode captures and logs on Spark: tables and a report.
@@ -213,8 +211,6 @@ def analyze(
     from flexwire.spark.analyze import analyze as run
     from flexwire.spark.answers.asking import parse_names
 
-    bounds = {"max_inflated": max_inflated, "max_ratio": max_ratio}
-    others |= {name: value for name, value in bounds.items() if value is not None}
     with progress_bar() as progress:
         done = run(
             paths,
@@ -223,8 +219,8 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These have the names that `run` has for them.
-            **others,
+            # These have the names that `run` has for them. None is an option that was not given.
+            **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
         _print_form(done)

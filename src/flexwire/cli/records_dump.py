@@ -159,8 +159,7 @@ def records_dump(
     if dialect is not None and any((decode, release, convention)):
         raise click.UsageError("--dialect says all; leave out --decode, --release and --headers")
     paths = list(_files_of(files))
-    # A progress bar puts itself in the place of standard output.
-    out = sys.stdout
+    out = sys.stdout  # A progress bar takes the place of standard output.
     with _progress() as hear:
         options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),

@@ -17,6 +17,8 @@ from flexwire.records.attributes import Compression
 from flexwire.records.batch import MAX_INFLATED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from flexwire.records.batch import RecordBatch
     from flexwire.records.record import Record
 
@@ -66,6 +68,22 @@ class Inflation:
 
 INFLATION: Final = Inflation()
 """The bounds where none are given."""
+
+
+def taken_by(records: Iterable[Record]) -> int:
+    """Return the bytes of records, and `RECORD_COST` for each of them and each of their headers.
+
+    >>> from flexwire.records import Record
+    >>> taken_by([Record(0, 0, b"key", None, [(b"a", b"b")])])
+    517
+    """
+    return sum(
+        RECORD_COST
+        + len(one.key or b"")
+        + len(one.value or b"")
+        + sum(RECORD_COST + len(key) + len(value or b"") for key, value in one.headers)
+        for one in records
+    )
 
 
 def beyond_ratio(ratio: int) -> str:

@@ -300,7 +300,7 @@ def _tell(done: Analysis, out: str) -> None:
 
 def _beyond_bounds(batches: int) -> str:
     what = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
-    return f"{what} beyond a bound, and no record of it was read; tables/records says which bound"
+    return f"{what} beyond a bound: no record was read; --batch-mib and --max-ratio raise it"
 
 
 def _tell_notes(done: Analysis) -> None:
@@ -319,7 +319,9 @@ def _of_logs(logs: LogFacts) -> str:
         told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
     if logs.beyond_bounds:
         holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
-        told.append(f"{holds} batches that inflate beyond a bound; docs/limits.md says which")
+        told.append(
+            f"{holds} batches that inflate beyond a bound; --batch-mib and --max-ratio raise it"
+        )
     if logs.known_partitions:
         told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:

@@ -222,8 +222,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    beside = _beside(keys, labels, max_inflated, max_ratio)
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside)
+    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -240,9 +240,9 @@ def _asked(
 
 
 def _beside(
-    keys: Iterable[str | Path], labels: str | Path | None, max_inflated: int, max_ratio: int
-) -> tuple[tuple[str, ...], Labels, Inflation]:
-    return to_key_logs(keys), to_labels(labels), Inflation(max_inflated, max_ratio)
+    keys: Iterable[str | Path], labels: str | Path | None
+) -> tuple[tuple[str, ...], Labels]:
+    return to_key_logs(keys), to_labels(labels)
 
 
 def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:

@@ -23,7 +23,14 @@ from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word 
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
 from flexwire.records.inflation import records_within
 from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
-from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_AT, RECORD_BATCH
+from flexwire.wire.batch_layout import (
+    CRC_START,
+    ENTRY,
+    HEADER_SIZE,
+    LEAST_RECORD,
+    MAGIC_AT,
+    RECORD_BATCH,
+)
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -351,7 +358,7 @@ def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
     """Give room for what is wanted of the records of batches, which a kernel will fill."""
     kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
     sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
-    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
+    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // LEAST_RECORD)
     largest = int(sizes.max(initial=0))
     columns = Columns(wanted.columns, int(rows.sum()), int(sizes.sum()), largest, hints)
     set_limits(columns.words, wanted)

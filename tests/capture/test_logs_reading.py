@@ -17,6 +17,7 @@ from flexwire.columnar.record_schema import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.kernels.engine import kernel
 from flexwire.records import Record, RecordBatch, decode_batches
+from flexwire.records.inflation import BEYOND, Inflation
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all
 from tests.capture.made_logs import (
     TIME,
@@ -280,3 +281,20 @@ def test_all_that_a_broker_has_is_read_at_once(tmp_path: Path) -> None:
     good = sorted({path.split("/")[0] for path in SOUND if path[0] != "4"})
     found = read_offsets(*(tmp_path / one for one in good))
     assert len(found) == sum(len(rows_of(tmp_path / one)) for one in good)
+
+
+def test_a_batch_that_inflates_beyond_its_bound_is_damage(tmp_path: Path) -> None:
+    segment = MadeSegment(0)
+    segment.add(plain(0, 3))
+    segment.add(plain(3, 50, value=bytes(1000)), compression="zstd")
+    segment.add(plain(53, 3))
+    path = write_log(tmp_path / "orders-0", [segment])
+    [[piece]] = plan([path], LogQuery())
+    for bounds in (Inflation(50_000), Inflation(max_ratio=10).held()):
+        found = list(read_piece(piece, ("offset",), mode="PERMISSIVE", inflation=bounds))
+        damage = [one for one in found if isinstance(one, Damaged)]
+        assert [BEYOND in one.reason for one in damage] == [True]
+        assert sum(len(one) for one in found if not isinstance(one, Damaged)) == 6
+        with pytest.raises(CaptureError, match="raise max_"):
+            list(read_piece(piece, ("offset",), inflation=bounds))
+    assert sum(map(len, read_piece(piece, ("offset",)))) == 56

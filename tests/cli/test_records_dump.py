@@ -15,6 +15,8 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import decode_batches
 from flexwire.records.conventions import CONVENTIONS
 from tests.capture.log_vectors import BASE, data_of, write, write_all
+from tests.records.inflating import FORMS
+from tests.records.kip82_bytes import new_message, new_wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -384,3 +386,19 @@ def test_text_says_what_there_was(run: Run, root: Path) -> None:
     assert 'key order-9  value {"state":"paid","n":9}' in run.out
     assert "header binary 0x00ff07" in run.out
     assert "\x1b" not in run.out
+
+
+def test_a_batch_beyond_its_bound_is_a_finding(run: Run, tmp_path: Path) -> None:
+    form = FORMS["magic 2, zstd"]
+    data = form.packed(form.body([bytes(1 << 21)]), 1)
+    log = write(tmp_path, f"bombs-0/{BASE}.log", data)
+    [told] = of(run.rows(log, "--deep", "--batch-mib", 1), "finding")
+    assert run.code == 100
+    assert (told["position"], told["size"]) == (0, len(data))
+    assert "the records inflate beyond 1048576 bytes" in told["reason"]
+    read = run.rows(log, "--deep", "--batch-mib", 3)
+    assert (len(of(read, "record")), of(read, "finding")) == (1, [])
+    # A wrapper in KIP-82's own format has the same bound.
+    log = write(tmp_path, f"old-0/{BASE}.log", new_wrapper(new_message(bytes(1 << 21))))
+    [told] = of(run.rows(log, "--dialect", "kip-82", "--batch-mib", 1), "finding")
+    assert "inflate beyond 1048576 bytes" in told["reason"]

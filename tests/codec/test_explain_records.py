@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import explain, message
+from flexwire.codec import explain_records as bounded
 from flexwire.codec.explain_records import MOST_RECORDS, explain_records
 from flexwire.records import Record, encode_batch
 from tests.each import each
+from tests.records.batches import record
+from tests.records.inflating import FORMS
 from tests.records.test_vectors import VECTORS
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @each("number", range(300))
@@ -89,6 +95,22 @@ def test_compressed_records_are_counted() -> None:
     *_, last = explain_records(batch, "records") or []
     assert (last.path, last.type) == ("records[0].records", "3 records in lz4")
     assert last.value == batch[last.start :]
+
+
+def test_compressed_records_beyond_a_bound_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = FORMS["magic 2, zstd"].packed(record(value=bytes(5000)), 1)
+    wrapper = FORMS["magic 1, gzip"].packed(FORMS["magic 1, gzip"].body([b""]), 1)
+    plain = encode_batch([Record(0, 0, b"k", b"v", [])])
+    monkeypatch.setattr(bounded, "MOST_COUNTED", 6000)
+    data = packed * 2 + plain + packed + wrapper
+    found = explain_records(data, "records") or []
+    assert [one.type for one in found if one.path.endswith("].records")] == [
+        "1 record in zstd",
+        "1 record in zstd",
+        "records that were not read in zstd",
+        "records that were not read in gzip",
+    ]
+    assert sum(one.size for one in found) == len(data)
 
 
 def test_what_is_no_batch_stays_bytes() -> None:

@@ -108,8 +108,8 @@ def main(rounds: int, lie: str | None) -> None:
 class _Elsewhere(Inflater):
     """Stands for inflating: the records of a group's last batch are moved to the end of a room."""
 
-    def __init__(self, data: Any, max_inflated: int) -> None:
-        super().__init__(data, max_inflated)
+    def __init__(self, data: Any, max_inflated: int, ratio: int | None = None) -> None:
+        super().__init__(data, max_inflated, ratio)
         self._pages = Guarded()
 
     def inflate_group(self, table: Any, enough: int) -> int:

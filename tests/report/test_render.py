@@ -198,6 +198,18 @@ def test_failures_beyond_the_sample_are_counted() -> None:
     assert "and 40 more rows not shown here" in words
 
 
+def test_batches_beyond_a_bound_are_counted() -> None:
+    for batches, told in (
+        (0, ""),
+        (1, "1 record batch among them inflates beyond a bound, and no record of it was read."),
+        (7, "7 record batches among them inflate beyond a bound, and no record of them was read."),
+    ):
+        totals = dataclasses.replace(SAMPLE.totals, batches_beyond_bounds=batches)
+        words = Page(render(dataclasses.replace(SAMPLE, totals=totals))).words()
+        assert told in words
+        assert ("beyond a bound" in words) == bool(told)
+
+
 def test_captures_of_a_part_are_said_before_everything_else() -> None:
     some = (Sampled(0.001, 1), Sampled(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))

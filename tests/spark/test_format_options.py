@@ -15,8 +15,10 @@ from pyspark.sql.datasource import DataSourceReader
 from flexwire.capture.logs.names import Partition
 from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import ArgumentError
+from flexwire.records.inflation import Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.filters import narrowed
+from flexwire.spark.formats.kafka_capture_options import CaptureOptions
 from flexwire.spark.formats.kafka_log import (
     ACCEPTED,
     KafkaLog,
@@ -24,6 +26,7 @@ from flexwire.spark.formats.kafka_log import (
     LogReader,
     arrow_schema,
 )
+from flexwire.spark.functions.options import OF_INFLATION, read_options
 from tests.capture.made_logs import MadeSegment
 
 if TYPE_CHECKING:
@@ -114,11 +117,28 @@ def test_tasks_that_only_count_read_more() -> None:
         ("mode", "DROPMALFORMED"),
         ("maxPartitionBytes", "0"),
         ("maxPartitionBytes", "12 parsecs"),
+        ("maxInflated", "0"),
+        ("maxInflated", "all"),
+        ("maxRatio", "0"),
+        ("maxRatio", "-5"),
+        ("maxRatio", "1e3"),
+        ("maxRatio", "9999999999"),
     ],
 )
 def test_what_an_option_does_not_take_is_said_with_what_it_takes(name: str, value: str) -> None:
     with pytest.raises(ArgumentError, match=rf"^{name}: expected .*, got "):
         LogOptions.parse({**PATH, name: value})
+
+
+def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functions() -> None:
+    given = {"maxInflated": "1m", "maxRatio": "50"}
+    expected = Inflation(1 << 20, 50, is_held=True)
+    assert LogOptions.parse({**PATH, **given}).inflation == expected
+    assert CaptureOptions.parse({**PATH, **given}).asked.inflation == expected
+    assert read_options(given, *OF_INFLATION).inflation == expected
+    # Without a ratio of its own no batch is held to one.
+    assert LogOptions.parse(PATH).inflation == Inflation()
+    assert read_options({}, *OF_INFLATION).inflation.ratio is None
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:

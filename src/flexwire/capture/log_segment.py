@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from flexwire.errors import CaptureError, RecordError
-from flexwire.records import RecordBatch, decode_batches
+from flexwire.records import MAX_INFLATED, RecordBatch, decode_batches
 from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 from flexwire.wire.batch_layout import (
     HEADER,
@@ -171,11 +171,16 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
     return BatchPlace(position, size, magic, offset, offset, *(timestamp or [NO_VALUE]))
 
 
-def read_batch(log: LogFile, place: BatchPlace, *, check_crc: bool = True) -> RecordBatch:
-    """Read a whole batch. Raises `RecordError` with its place in the file."""
+def read_batch(
+    log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
+) -> RecordBatch:
+    """Read a whole batch, whose records inflate to at most ``max_inflated`` bytes.
+
+    Raises `RecordError` with its place in the file.
+    """
     data = log.read(place.position, place.size)
     try:
-        batch = next(decode_batches(data, check_crc=check_crc))
+        batch = next(decode_batches(data, check_crc=check_crc, max_inflated=max_inflated))
     except RecordError as error:
         raise RecordError(error.reason, offset=place.position + error.offset) from None
     except StopIteration:

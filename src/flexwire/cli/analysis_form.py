@@ -41,6 +41,7 @@ def _traffic(facts: Facts) -> dict[str, Any]:
         "bytes": None if facts.request_logs is not None else totals.bytes,
         "decodeFailures": totals.decode_failures,
         "lenientFrames": totals.lenient_frames,
+        "batchesBeyondBounds": totals.batches_beyond_bounds,
         "notKafkaConnections": facts.connections.not_kafka,
         "notKafkaBytes": facts.connections.not_kafka_bytes,
     }
@@ -53,6 +54,7 @@ def _logs(logs: LogFacts) -> dict[str, Any]:
         "records": logs.records,
         "bytes": logs.bytes,
         "damagedPlaces": logs.damaged,
+        "placesBeyondBounds": logs.beyond_bounds,
         "knownPartitions": logs.known_partitions,
         "gonePartitions": logs.gone_partitions,
         "behindPartitions": logs.behind_count,

@@ -10,6 +10,7 @@ import click
 from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
+    batch_mib_option,
     labels_option,
     master_option,
     memory_option,
@@ -155,6 +156,13 @@ def _moment(
     help='A key log, whose secrets open the TLS connections of the captures; or "embedded", where '
     "pcapng files hold theirs. Can be given several times.",
 )
+@batch_mib_option
+@click.option(
+    "--max-ratio",
+    type=click.IntRange(min=1),
+    help="How many bytes the record batches may inflate to for each byte captured, by default "
+    "1024. Where all of them take more, each batch beyond that ratio is left out, and counted.",
+)
 @click.option(
     "--skip-unreadable",
     is_flag=True,
@@ -212,8 +220,8 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These have the names that `run` has for them.
-            **others,
+            # These have the names that `run` has for them. None is an option that was not given.
+            **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
         _print_form(done)
@@ -279,6 +287,8 @@ def _tell(done: Analysis, out: str) -> None:
         are = "connection is" if others.not_kafka == 1 else "connections are"
         size = plural(others.not_kafka_bytes, "byte")
         print(f"{others.not_kafka:,} {are} not Kafka, {size}")
+    if totals.batches_beyond_bounds:
+        print(_beyond_bounds(totals.batches_beyond_bounds))
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
         print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
@@ -287,6 +297,11 @@ def _tell(done: Analysis, out: str) -> None:
     _tell_notes(done)
     print_audit(done.facts)
     _tell_where(done, out)
+
+
+def _beyond_bounds(batches: int) -> str:
+    what = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
+    return f"{what} beyond a bound: no record was read; --batch-mib and --max-ratio raise it"
 
 
 def _tell_notes(done: Analysis) -> None:
@@ -303,6 +318,11 @@ def _of_logs(logs: LogFacts) -> str:
     if logs.damaged:
         places = plural(logs.damaged, "place")
         told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
+    if logs.beyond_bounds:
+        holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
+        told.append(
+            f"{holds} batches that inflate beyond a bound; --batch-mib and --max-ratio raise it"
+        )
     if logs.known_partitions:
         told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:

@@ -205,6 +205,14 @@ worker_memory_option = click.option(
     help="How much address space each Python worker may have, one a processor; by default what "
     "the system gives.",
 )
+batch_mib_option = click.option(
+    "--batch-mib",
+    "max_inflated",
+    type=click.IntRange(min=1),
+    callback=lambda _context, _option, value: None if value is None else value << 20,
+    help="Inflate a record batch to at most this many MiB (max_inflated), by default 128. A batch "
+    "that inflates to more is not read, and counted.",
+)
 master_option = click.option(
     "--master",
     metavar="URL",

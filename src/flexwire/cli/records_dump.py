@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.options import Format, InputError, batch_mib_option, format_option
 from flexwire.cli.records_dump_options import (
     CONVENTION_NAMES,
     DECODER_NAMES,
@@ -117,6 +117,7 @@ _PARTS = {
     help="Show the salts and keys of SCRAM and secret configurations in the cluster's metadata, "
     "which are withheld by default.",
 )
+@batch_mib_option
 @click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
 @format_option
 @takes_standard_input(files=segment_name)
@@ -136,6 +137,7 @@ def records_dump(
     dialect: str | None,
     without: tuple[str, ...],
     show_credentials: bool,
+    max_inflated: int | None,
     findings: bool,
     output: Format,
 ) -> None:
@@ -157,8 +159,7 @@ def records_dump(
     if dialect is not None and any((decode, release, convention)):
         raise click.UsageError("--dialect says all; leave out --decode, --release and --headers")
     paths = list(_files_of(files))
-    # A progress bar puts itself in the place of standard output.
-    out = sys.stdout
+    out = sys.stdout  # A progress bar takes the place of standard output.
     with _progress() as hear:
         options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),
@@ -172,6 +173,7 @@ def records_dump(
             convention=_convention(convention, header_type),
             show_credentials=show_credentials,
             dialect="kip-82" if dialect == "kip82" else dialect,
+            max_inflated=max_inflated,
             named=frozenset(paths),
             hear=hear,
         )

@@ -36,7 +36,8 @@ def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
             yield finding(Damage(at, log.size - at, reason))
             return
         try:
-            messages = list(decode_message_set(log.read(at, size), dialect=dialect))
+            data, most = log.read(at, size), options.most_inflated
+            messages = list(decode_message_set(data, max_inflated=most, dialect=dialect))
         except RecordError as error:
             yield finding(Damage(at, size, error.reason))
         else:

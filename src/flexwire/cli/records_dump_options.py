@@ -42,7 +42,8 @@ class DumpOptions:
     ``release`` is the one that wrote them, None where that is not known.
     ``show_credentials`` shows what is withheld otherwise, of records of the cluster's metadata.
     ``dialect`` is that of KIP-82's typed headers, where the logs are in the document's format.
-    ``offsets`` and ``times`` (in ms) are inclusive. ``hear`` is called with how far a log is read.
+    ``offsets`` and ``times`` (in ms) are inclusive. A batch inflates to at most ``max_inflated``
+    bytes, or the usual number. ``hear`` is called with how far a log is read.
     """
 
     deep: bool = False
@@ -56,8 +57,16 @@ class DumpOptions:
     convention: Convention | None = None
     dialect: str | None = None
     show_credentials: bool = False
+    max_inflated: int | None = None
     named: frozenset[Path] = field(default_factory=frozenset)
     hear: Callable[[Path, int, int], None] = lambda path, done, total: None  # noqa: ARG005
+
+    @property
+    def most_inflated(self) -> int:
+        """To how many bytes a batch inflates at most."""
+        from flexwire.records import MAX_INFLATED
+
+        return MAX_INFLATED if self.max_inflated is None else self.max_inflated
 
     @property
     def is_partial(self) -> bool:

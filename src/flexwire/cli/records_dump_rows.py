@@ -116,13 +116,13 @@ def _batch_rows(
 ) -> Iterator[Row]:
     damage = None
     try:
-        batch = read_batch(log, place)
+        batch = read_batch(log, place, max_inflated=options.most_inflated)
     except RecordError as error:
         damage = Damage(place.position, place.size, error.reason)
         yield finding(damage)
         try:
             # Bytes with another crc still show what was there.
-            batch = read_batch(log, place, check_crc=False)
+            batch = read_batch(log, place, check_crc=False, max_inflated=options.most_inflated)
         except RecordError:
             return
     told = records(batch) if options.deep else iter(())

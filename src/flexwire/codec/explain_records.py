@@ -10,7 +10,8 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import DecodeError, RecordError
-from flexwire.records import Compression, decode_batches
+from flexwire.records import MAX_INFLATED, Compression, decode_batches
+from flexwire.records.inflation import taken_by
 from flexwire.schema.spec import camel_case
 from flexwire.wire.batch_layout import HEADER_FIELDS, HEADER_SIZE, PREFIXES, RECORD_BATCH
 from flexwire.wire.varint import read_varint, read_varlong
@@ -18,7 +19,7 @@ from flexwire.wire.varint import read_varint, read_varlong
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.records import RecordBatch
+    from flexwire.records import Record, RecordBatch
 
 # The types of `struct` codes, in the words of Kafka's specs.
 _TYPES: Final = {"q": "INT64", "i": "INT32", "h": "INT16", "B": "INT8", "I": "UINT32"}
@@ -28,6 +29,8 @@ _LENGTH: Final = struct.Struct(">i")
 
 MOST_RECORDS: Final = 1000
 """So many records of a field are explained byte by byte: each is ten lines."""
+MOST_COUNTED: Final = MAX_INFLATED
+"""So many bytes may the compressed records of a field take, so that they are read and counted."""
 
 
 class Meaning(NamedTuple):
@@ -44,22 +47,29 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
     """What the bytes of a field of records mean, in their order; None where they are not batches.
 
     Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
-    part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted.
+    part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
+    compressed records took more than `MOST_COUNTED` bytes, other compressed batches are not read.
     """
     found: list[Meaning] = []
-    left = MOST_RECORDS
+    left, room = MOST_RECORDS, MOST_COUNTED
     try:
         for index, batch in enumerate(decode_batches(data)):
-            found += _batch(batch, f"{path}[{index}]", left)
-            left = max(0, left - len(batch.records))
+            is_packed = batch.compression is not Compression.NONE
+            # What cannot be read is not explained.
+            records = None if is_packed and room < 0 else batch.records
+            found += _batch(batch, records, f"{path}[{index}]", left)
+            if records is not None:
+                left = max(0, left - len(records))
+                room -= taken_by(records) if is_packed else 0
     except (RecordError, DecodeError):
         return None
     return found
 
 
-def _batch(batch: RecordBatch, path: str, most: int) -> Iterator[Meaning]:
-    # Read first: what cannot be read is not explained.
-    records = batch.records
+def _batch(
+    batch: RecordBatch, records: list[Record] | None, path: str, most: int
+) -> Iterator[Meaning]:
+    """Yield what a batch means; its ``records`` are None where they were not read."""
     if batch.magic == RECORD_BATCH:
         yield from _fields(HEADER_FIELDS, batch, path)
         body = HEADER_SIZE
@@ -71,8 +81,10 @@ def _batch(batch: RecordBatch, path: str, most: int) -> Iterator[Meaning]:
         if batch.compression is Compression.NONE:
             yield from _message(batch, body, path)
             return
-    if batch.compression is not Compression.NONE:
-        count = f"{len(records)} {'record' if len(records) == 1 else 'records'}"
+    if records is None or batch.compression is not Compression.NONE:
+        count = "records that were not read"
+        if records is not None:
+            count = f"{len(records)} {'record' if len(records) == 1 else 'records'}"
         content, kind = batch.data[body:], f"{count} in {batch.compression}"
         yield Meaning(batch.position + body, len(content), f"{path}.records", kind, content)
         return

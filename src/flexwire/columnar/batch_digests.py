@@ -76,7 +76,8 @@ class BatchDigests:
     done with when it returns; records of control batches are not among them. ``seed`` is what the
     hashes begin with. ``at`` is added to the batches' positions. ``outcomes`` returns a number for
     each batch from its attributes, producer id and base offset, which is the column ``outcome``;
-    the keys of a batch are given only where its outcome is one of ``settled``.
+    the keys of a batch are given only where its outcome is one of ``settled``. ``heard`` is given
+    the digests of some batches as soon as they are made, an array of each fact by its name.
     """
 
     kernel: ClassVar = "digest_records"
@@ -87,6 +88,7 @@ class BatchDigests:
         seed: int = 0,
         outcomes: Callable[[Words, Words, Words], Words] | None = None,
         settled: Sequence[int] = (0,),
+        heard: Callable[[dict[str, Words]], None] | None = None,
     ) -> None:
         self.at = 0
         self.sizes: Words = np.zeros(D.SIZES, np.int64)
@@ -98,6 +100,7 @@ class BatchDigests:
         self._seed = seed
         self._outcomes = outcomes
         self._settled = settled
+        self._heard = heard
         # So many of the keys that are held are known to be of settled batches.
         self._kept_keys = 0
         self._rows: list[dict[str, Words]] = []
@@ -202,6 +205,8 @@ class BatchDigests:
         if count:
             self._rows.append(rows)
             self._count += count
+            if self._heard is not None:
+                self._heard(rows)
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
         """Take in a batch that was read into objects, of which some records are wanted; True."""

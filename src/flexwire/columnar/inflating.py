@@ -14,7 +14,7 @@ from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L is one
 from flexwire.records.attributes import COMPRESSIONS
-from flexwire.records.batch import object_budget
+from flexwire.records.batch import OBJECT_COST, object_budget
 from flexwire.records.inflate import inflate, inflate_into
 from flexwire.wire.batch_layout import COMPRESSION_MASK, GZIP, HEADER_SIZE, LZ4, RECORD_BATCH, ZSTD
 from flexwire.wire.limits import INT64_MAX
@@ -61,13 +61,14 @@ class _Todo:
 class Inflater:
     """Inflates batches of magic 2, none of them beyond ``max_inflated`` bytes.
 
-    ``data`` is what their positions count from. What is inflated stays where it is until the next
-    group.
+    ``data`` is what their positions count from. With ``ratio`` no batch inflates beyond so many
+    times its own bytes. The inflated bytes stay where they are until the next group.
     """
 
-    def __init__(self, data: Words, max_inflated: int) -> None:
+    def __init__(self, data: Words, max_inflated: int, ratio: int | None = None) -> None:
         self._data = data.data
         self._limit = max_inflated
+        self._ratio = ratio
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
@@ -100,6 +101,8 @@ class Inflater:
                 total += self._ask_codec(todo, row)
                 row += 1
         todo.put(table, self._budget)
+        if self._ratio is not None:
+            _hold(table[:row], compressions[:row], self._ratio)
         return row
 
     def _prepare(self) -> None:
@@ -143,14 +146,17 @@ class Inflater:
             return size
         compression, data = COMPRESSIONS[number], self._data[begin : begin + size]
         bound = todo.bounds[row] if number == ZSTD and todo.bounds else None
-        room = self._room[self._used : self._used + self._limit]
+        limit = self._limit
+        if self._ratio is not None:
+            limit = min(limit, self._ratio * todo.sizes[row])
+        room = self._room[self._used : self._used + limit]
         size = inflate_into(compression, data, room, bound=bound)
         start = self._begin + self._used
         if size >= 0:
             self._used += size
         else:
             try:
-                inflated = inflate(compression, bytes(data), magic=RECORD_BATCH, limit=self._limit)
+                inflated = inflate(compression, bytes(data), magic=RECORD_BATCH, limit=limit)
             except RecordError:
                 todo.refused.append(row)
                 return 0
@@ -160,6 +166,15 @@ class Inflater:
         todo.starts.append(start)
         todo.ends.append(start + size)
         return size
+
+
+def _hold(table: Words, compressions: Words, ratio: int) -> None:
+    """Refuse compressed batches beyond ``ratio`` times their bytes, and bound their records."""
+    rows = np.flatnonzero(compressions)
+    most = table[rows, L.B_SIZE // _WORD] * ratio
+    is_beyond = table[rows, _END] - table[rows, _START] > most
+    table[rows[is_beyond], _COUNT] = L.COUNT_REFUSED
+    table[rows, _BUDGET] = np.minimum(table[rows, _BUDGET], most // OBJECT_COST)
 
 
 def _zstd_bounds(table: Words) -> list[int]:

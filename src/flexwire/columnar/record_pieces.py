@@ -88,7 +88,7 @@ class PieceReader:
         self._starts, self._ends = starts.astype(np.int64), ends.astype(np.int64)
         # All or none.
         self._scan_kernel, self._read_kernel = kernel("scan_pieces"), kernel("read_records")
-        self._inflater = Inflater(data, wanted.max_inflated)
+        self._inflater = Inflater(data, wanted.max_inflated, wanted.max_ratio)
         self._hints = Hints() if hints is None else hints
         # Whether the kernel checks crcs, which is soonest.
         self._kernel_checks = False

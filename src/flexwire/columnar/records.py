@@ -21,8 +21,16 @@ from flexwire.errors import RecordError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
+from flexwire.records.inflation import records_within
 from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
-from flexwire.wire.batch_layout import CRC_START, ENTRY, HEADER_SIZE, MAGIC_AT, RECORD_BATCH
+from flexwire.wire.batch_layout import (
+    CRC_START,
+    ENTRY,
+    HEADER_SIZE,
+    LEAST_RECORD,
+    MAGIC_AT,
+    RECORD_BATCH,
+)
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -49,7 +57,8 @@ class Wanted:
     """Which records are wanted, and what of them.
 
     Both ranges include their ends, and None is no end. Batches that their header places outside of
-    a range are not looked into, nor is their crc.
+    a range are not looked into, nor is their crc. A compressed batch inflates to at most
+    ``max_inflated`` bytes, and with ``max_ratio`` to at most so many times its own bytes.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -57,9 +66,12 @@ class Wanted:
     timestamps: Range = (None, None)
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
+    max_ratio: int | None = None
 
     def __post_init__(self) -> None:
         to_flag(self.check_crc, "check_crc")
+        if self.max_ratio is not None:
+            to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, value in (
             ("columns", column_names(self.columns)),
             ("offsets", range_of(self.offsets, "offsets")),
@@ -151,7 +163,7 @@ class RecordReader:
         self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
         # Where scanning found what is not for the kernels.
         self._other = -1
-        self._inflater = Inflater(self._data, wanted.max_inflated)
+        self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
         self.hints = Hints() if hints is None else hints
         # Whether the kernel checks crcs, which is soonest.
         self._kernel_checks = False
@@ -270,7 +282,9 @@ class RecordReader:
         try:
             batch = next(batches, None)
             is_read = batch is not None and not self._is_skipped(batch, start)
-            records = batch.records if batch is not None and is_read else ()
+            records: Sequence[Record] = ()
+            if batch is not None and is_read:
+                records = records_within(batch, self.wanted.max_ratio)
             kept = [one for one in records if self.wanted.keeps(one)]
         except RecordError as error:
             is_sound = batches.position < len(taken)
@@ -344,7 +358,7 @@ def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
     """Give room for what is wanted of the records of batches, which a kernel will fill."""
     kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
     sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
-    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // 7)
+    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // LEAST_RECORD)
     largest = int(sizes.max(initial=0))
     columns = Columns(wanted.columns, int(rows.sum()), int(sizes.sum()), largest, hints)
     set_limits(columns.words, wanted)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import EncodeError, JsonFormError, RecordError, short
 from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
+from flexwire.records.inflation import taken_by
 from flexwire.schema.spec import camel_case, snake_case
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECOR
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
 MOST_SHOWN: Final = 128 * 1024 * 1024
 """So many bytes of records a message shows; a record or record header counts for 256 more."""
-_RECORD_COST: Final = 256
 # What is shown of a batch, unless it says nothing: by name, the value that says nothing.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
@@ -64,13 +64,7 @@ class Room:
 
     def has_for(self, records: list[Record]) -> bool:
         """Take the room of records; whether there was enough."""
-        self._left -= sum(
-            _RECORD_COST
-            + len(one.key or b"")
-            + len(one.value or b"")
-            + sum(_RECORD_COST + len(key) + len(value or b"") for key, value in one.headers)
-            for one in records
-        )
+        self._left -= taken_by(records)
         return self._left >= 0
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_INFLATED = 128 * 1024 * 1024
 # One record or record header is allowed for this many bytes of the limit, because as an object it
 # takes far more memory than the two to seven bytes it can come in.
-_OBJECT_COST = 32
+OBJECT_COST = 32
 
 
 class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
@@ -215,4 +215,4 @@ _RECORDS = RecordBatch.records
 
 def object_budget(max_inflated: int) -> int:
     """Give the most records and record headers that a compressed batch may have."""
-    return max_inflated // _OBJECT_COST
+    return max_inflated // OBJECT_COST

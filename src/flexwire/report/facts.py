@@ -66,7 +66,8 @@ class Totals:
     ``bytes`` is that of all frames. An *unanswered request* expects a response that the capture
     does not hold; an *unpaired response* has no request in it. ``lenient_frames`` decoded only
     leniently (see `LenientUse`), and do not count as ``decode_failures``. ``skipped_packets`` were
-    not TCP or could not be read.
+    not TCP or could not be read. ``batches_beyond_bounds`` are record batches that were left out
+    because they inflate beyond a bound; they count as ``decode_failures`` too.
     """
 
     first_time_us: int | None = None
@@ -83,6 +84,7 @@ class Totals:
     decode_failures: int = 0
     skipped_packets: int = 0
     lenient_frames: int = 0
+    batches_beyond_bounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class LogFacts:
     """The figures of all logs that were read; the answers say the rest.
 
-    ``damaged`` counts the runs of bytes that are not a batch or do not read. ``directories`` may be
+    ``damaged`` counts the runs of bytes that are not a batch or do not read; ``beyond_bounds`` how
+    many of these hold batches that inflate beyond a bound. ``directories`` may be
     the first of ``directory_count``. ``left_out`` are directories of partitions that another
     directory was read for, where the log ends later; they may be the first of ``left_out_count``.
     Times are those of records, None where none has one.
@@ -40,3 +41,4 @@ class LogFacts:
     gone_partitions: int = 0
     behind: tuple[str, ...] = ()
     behind_count: int = 0
+    beyond_bounds: int = 0

@@ -28,6 +28,8 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.records import MAX_INFLATED
+from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
@@ -188,32 +190,31 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     timezone: str = "UTC",
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
+    max_inflated: int = MAX_INFLATED,
+    max_ratio: int = MAX_RATIO,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns, ``out`` is a directory, here or in a store. Log
-    segments become tables named "log_…", brokers' request logs those of captures, where local times
-    are of ``timezone`` ("+02:00"). What is neither fails it, or is left out and told with
-    ``skip_unreadable``. What does not decode is a row with its bytes. Credentials, and bytes that
-    may hold some, are withheld unless ``show_credentials``. An earlier analysis in ``out`` is
-    replaced once this one is complete; with ``format`` "delta" and ``append`` tables grow, and the
-    report is about this input alone. What is written is for its owner alone.
+    ``paths`` are files, directories and patterns; ``out`` is a directory, here or in a store. Logs
+    become tables named "log_…", request logs (local times are of ``timezone``) those of captures.
+    Any other file fails the analysis, or is told and left out with ``skip_unreadable``. What does
+    not decode is a row with its bytes. Credentials, and bytes that may hold some, are withheld
+    unless ``show_credentials``. An earlier analysis in ``out`` is replaced at the end; with
+    ``format`` "delta" and ``append`` its tables grow. Only the owner can read what is written.
 
-    The session is ``spark``, or one that runs, or else is started on ``master`` ("local[4]",
-    "spark://host:7077", "yarn", "sc://host:15002"; by default where `spark-submit` says, or here)
-    and stopped in the end; all machines must see the files and ``out`` by the same names.
-    ``memory`` is then the driver's Java's, at least "512m", ``worker_memory`` a worker's, "1g".
+    The session is ``spark``, a running one, or one started on ``master`` ("local[4]", "yarn"; by
+    default where `spark-submit` says, or here) and stopped in the end. All machines must see the
+    files and ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
 
-    ``ports`` and ``brokers`` ("10.0.0.1:9092", "[::1]:9092") say which ends are brokers: only
-    connections with one are Kafka then, else those in which something reads as Kafka. ``releases``
-    are those of the audit, by default every major from the brokers' ``captured_release`` on: some
-    laid messages out otherwise. With ``record_bytes`` messages have the bytes of their records.
-    ``by_objects`` reads as the reference does, far slower. Key logs in ``keys`` open TLS.
+    Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
+    both, those in which something reads as Kafka. The audit is for ``releases``, by default every
+    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
+    messages. ``by_objects`` reads as the reference does, far slower. ``keys`` open TLS.
 
-    ``answers`` are "all", "none", some of `flexwire.spark.answers.ANSWERS` by name, or your own; by
-    default those about logs. Each is a table, ``OUT/answers/NAME.csv`` and a part of the report, or
-    in ``facts.unanswered``. ``labels`` (client ids to teams) are for the audit and some answers.
-    State is of the logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}).
+    ``answers`` are "all", "none", names of `flexwire.spark.answers.ANSWERS`, or your own. By
+    default they are those about logs. ``labels`` name the team of a client id. State is of the
+    logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
+    beyond ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
@@ -221,7 +222,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *_beside(keys, labels))
+    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
+    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -283,6 +285,7 @@ class _How:
     as_of: AsOf
     keys: tuple[str, ...]
     labels: Labels
+    inflation: Inflation
 
 
 def _run(
@@ -434,6 +437,7 @@ class _Job:
             record_bytes=self.how.record_bytes,
             range_bytes=range_bytes(total, self._tasks_at_once(total)),
             skip_unreadable=self.how.skip_unreadable,
+            inflation=self.how.inflation,
         )
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
@@ -462,6 +466,8 @@ class _Job:
             self.how.brokers,
             self.how.captured_release,
             self.how.skip_unreadable,
+            self.how.inflation,
+            sum(map(weight, files)),
         )
         return stages.write(list(map(str, paths)))
 
@@ -495,7 +501,7 @@ class _Job:
             total = sum(one.size for one in files)
             plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
             went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop)
+            return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""

@@ -26,6 +26,7 @@ from flexwire.spark.tasks import begin_task
 from flexwire.tables import schema
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
+from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.survey import RANGE_BYTES
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from flexwire.records.inflation import Inflation
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.surveying import Surveyed
@@ -70,7 +72,8 @@ def write_tables(
     none where files are unreadable that are not to be skipped.
     """
     place = drop.place
-    survey = surveyed(spark, asked, drop, total, _write_survey)
+    write_survey = partial(_write_survey, min(total, asked.range_bytes))
+    survey = surveyed(spark, asked, drop, total, write_survey)
     found = survey.value
     committed: list[Committed[Any]] = [survey]
     if found.ranges and total > asked.range_bytes:
@@ -85,13 +88,19 @@ def write_tables(
     return found, sums
 
 
-def _write_survey(asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop) -> None:
-    with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
-        writers.write(CONNECTIONS, connection_rows(survey.connections))
-        writers.write(PACKETS, packet_rows(survey.notes))
-        if kept:
-            for number in range(survey.ranges):
-                writers.write_range(asked, number, kept.__getitem__)
+def _write_survey(
+    captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
+) -> None:
+    def write(inflation: Inflation) -> None:
+        how, meter = replace(asked, inflation=inflation), Meter(inflation, captured)
+        with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+            writers.write(CONNECTIONS, connection_rows(survey.connections))
+            writers.write(PACKETS, packet_rows(survey.notes))
+            if kept:
+                for number in range(survey.ranges):
+                    writers.write_range(how, number, kept.__getitem__, meter)
+
+    within_allowance(asked.inflation, write)
 
 
 def _decode(
@@ -103,8 +112,13 @@ def _decode(
     drop: Drop,
 ) -> None:
     begin_task()
-    with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
-        writers.write_range(asked, number, partial(kept, drop.place))
+
+    def write(inflation: Inflation) -> None:
+        how, meter = replace(asked, inflation=inflation), Meter(inflation, asked.range_bytes)
+        with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
+            writers.write_range(how, number, partial(kept, drop.place), meter)
+
+    within_allowance(asked.inflation, write)
 
 
 class SummedFiles(TableFiles):
@@ -128,10 +142,15 @@ class SummedFiles(TableFiles):
         super().write(table, rows)
         self.sums.add(table, rows)
 
-    def write_range(self, asked: Asked, number: int, kept: Callable[[str], bytes]) -> None:
-        """Write all rows of a range."""
+    def write_range(
+        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: Meter
+    ) -> None:
+        """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)
         for table, rows in decoded_rows(asked, number, kept):
             self.write(table, rows)
+            if table == RECORDS:
+                meter.add(rows)
+                meter.check()

@@ -15,6 +15,8 @@ from flexwire.columnar.batch_digests import BatchDigests, least_of
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.record_schema import MOMENT, to_moments
 from flexwire.records.attributes import COMPRESSIONS, TimestampType
+from flexwire.records.inflation import INFLATION
+from flexwire.tables.inflated import Meter, digested_bytes
 from flexwire.tables.log_keys import KeyRuns, Superseded
 from flexwire.tables.log_rewriting import Extents, Window, rewritten, sample_at
 from flexwire.tables.log_schema import (
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.logs import LogPiece
     from flexwire.capture.logs.names import Partition
+    from flexwire.records.inflation import Inflation
 
     Words = np.ndarray[Any, Any]
     Rows = Iterator[tuple[str, pa.RecordBatch]]
@@ -90,14 +93,29 @@ class LogWork:
 class LogRows:
     """Gives the rows of a task. ``spill`` is given runs of keys, each with its partition's number.
 
+    ``inflation`` bounds what the batches inflate to. As soon as all of them take more than the
+    bytes that are read allow, `BeyondAllowanceError` is raised. A batch that inflates beyond its
+    own bound is damage.
+
     Attributes:
         spilled: how many keys each run of a partition has.
     """
 
-    def __init__(self, work: LogWork, spill: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self,
+        work: LogWork,
+        spill: Callable[[int, bytes], None],
+        inflation: Inflation = INFLATION,
+    ) -> None:
         self.spilled: dict[int, list[int]] = {}
         self._work = work
         self._spill = spill
+        captured = sum(piece.stop - piece.start for _, piece in work.pieces)
+        self._meter = Meter(inflation, captured)
+
+    def _heard(self, digests: dict[str, Words]) -> None:
+        self._meter.take(digested_bytes(digests))
+        self._meter.check()
 
     def __iter__(self) -> Rows:
         pieces = self._work.pieces
@@ -111,10 +129,12 @@ class LogRows:
         number, first = self._work.pieces[start]
         runs = KeyRuns(lambda run: self._spill(number, run))
         transactions = self._work.transactions.get(number, Transactions())
-        digests = BatchDigests(runs.add, self._work.seed, transactions.outcomes, _SETTLED)
+        digests = BatchDigests(
+            runs.add, self._work.seed, transactions.outcomes, _SETTLED, self._heard
+        )
         for at in range(start, stop):
             piece = self._work.pieces[at][1]
-            reading = _Piece(piece, digests)
+            reading = _Piece(piece, digests, self._meter.inflation)
             for rows in reading:
                 yield BATCHES, rows
             for window in self._work.windows.get(at, ()):
@@ -133,9 +153,10 @@ class LogRows:
 class _Piece:
     """Reads a piece, and has its `extents` then: of every batch there is."""
 
-    def __init__(self, piece: LogPiece, digests: BatchDigests) -> None:
+    def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
         self._digests = digests
+        self._inflation = inflation
         self._damaged: list[Damaged] = []
         self._extents: list[Extents] = []
 
@@ -145,7 +166,7 @@ class _Piece:
         return Extents(*(np.concatenate(one) for one in zip(*self._extents, strict=True)))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for found in digest_piece(self._piece, self._digests):
+        for found in digest_piece(self._piece, self._digests, self._inflation):
             if isinstance(found, Damaged):
                 self._damaged.append(found)
             else:

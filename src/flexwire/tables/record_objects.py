@@ -14,6 +14,7 @@ from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.columnar.record_schema import OF_BATCH, OF_RECORD
 from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, decode_batches
+from flexwire.records.inflation import INFLATION, Inflation, records_within
 from flexwire.tables.schema import RECORDS
 
 if TYPE_CHECKING:
@@ -29,15 +30,18 @@ WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, c
 _ROW_BYTES = 100
 
 
-def object_rows(data: bytes, begin: int = 0) -> Iterator[tuple[Row, int]]:
+def object_rows(
+    data: bytes, begin: int = 0, inflation: Inflation = INFLATION
+) -> Iterator[tuple[Row, int]]:
     """The rows of all batches in ``data``, as tuples of `OF_PARTITION`, and how large each is.
 
-    ``data`` are a partition's bytes from ``begin`` on, which is where a batch begins.
+    ``data`` are a partition's bytes from ``begin`` on, which is where a batch begins. ``inflation``
+    bounds what each batch inflates to.
     """
     if data == WITHHELD_BYTES and not begin:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
         return
-    batches = decode_batches(data)
+    batches = decode_batches(data, max_inflated=inflation.max_inflated)
     while True:
         start = batches.position
         try:
@@ -48,7 +52,7 @@ def object_rows(data: bytes, begin: int = 0) -> Iterator[tuple[Row, int]]:
         if batch is None:
             break
         batch.position += begin
-        yield from _batch_rows(batch)
+        yield from _batch_rows(batch, inflation.ratio)
     if batches.partial is not None:
         whole = batches.partial.declared_size or "an unknown number"
         reason = f"{PARTIAL_BATCH}: {batches.partial.size} of {whole} bytes"
@@ -59,10 +63,10 @@ def _located(error: RecordError, begin: int) -> str:
     return str(RecordError(error.reason, offset=begin + error.offset))
 
 
-def _batch_rows(batch: RecordBatch) -> Iterator[tuple[Row, int]]:
+def _batch_rows(batch: RecordBatch, ratio: int | None) -> Iterator[tuple[Row, int]]:
     facts = _batch_facts(batch)
     try:
-        records = batch.records
+        records = records_within(batch, ratio)
     except RecordError as error:
         yield _failure(str(error), batch.data, facts)
         return

@@ -21,6 +21,7 @@ from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.record_schema import OF_RECORD
 from flexwire.columnar.records import Wanted
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.tables.record_objects import OF_PARTITION, object_rows
 from flexwire.tables.record_places import KNOWN_TOPICS
@@ -64,12 +65,14 @@ def record_runs(
     where: RecordsField,
     names: Mapping[str, str] | None = None,
     hints: Hints | None = None,
+    inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
     """Give the rows of the records table that some rows of a message table carry, in their order.
 
     ``names`` are the names of topics by their ids, for versions that carry only the ids, ``hints``
     those of the calls before, which save memory: where rows are cut may depend on them. A batch
-    has about as many bytes as a cache holds, or those of one record batch.
+    has about as many bytes as a cache holds, or those of one record batch. ``inflation`` bounds
+    what each record batch inflates to.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))
@@ -84,8 +87,10 @@ def record_runs(
         _Carrier(pc.struct_field(partitions, where.partition), kept),
     ]
     data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
-    pieces = _Pieces(data, starts[kept], ends[kept], carriers)
-    wanted = Wanted(columns=_OF_RECORD)
+    pieces = _Pieces(data, starts[kept], ends[kept], carriers, inflation)
+    wanted = Wanted(
+        columns=_OF_RECORD, max_inflated=inflation.max_inflated, max_ratio=inflation.ratio
+    )
     for group in PieceReader(data, pieces.starts, pieces.ends, wanted, hints):
         yield from _group_rows(pieces, group)
 
@@ -142,6 +147,7 @@ class _Pieces:
     starts: Words
     ends: Words
     carriers: list[_Carrier]
+    inflation: Inflation
 
     @cached_property
     def most_rows(self) -> int:
@@ -193,7 +199,8 @@ def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
 def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any, ...], int]]:
     data = pieces.data[refused.start : refused.stop].tobytes()
     try:
-        yield from object_rows(data, refused.start - int(pieces.starts[refused.piece]))
+        begin = refused.start - int(pieces.starts[refused.piece])
+        yield from object_rows(data, begin, pieces.inflation)
     except Exception as error:
         told = pieces.told(np.array([refused.piece]))
         _, connection, frame, *_ = (column[0] for column in told)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.capture.brokers import Brokers
 from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes
 from flexwire.capture.columns.turns import Told
+from flexwire.records.inflation import INFLATION, Inflation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,8 @@ class Asked:
 
     ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
     is not a capture, ends the survey unless such are to be skipped. ``takes_sampled`` is whether
-    whoever follows files takes those that hold a part of all connections.
+    whoever follows files takes those that hold a part of all connections. ``inflation`` bounds what
+    record batches inflate to.
     """
 
     files: tuple[Source, ...]
@@ -49,6 +51,7 @@ class Asked:
     chunk_bytes: int = CHUNK_BYTES
     skip_unreadable: bool = False
     takes_sampled: bool = True
+    inflation: Inflation = INFLATION
 
     @property
     def digest(self) -> str:

@@ -57,7 +57,8 @@ class TableRows:
             outcomes.append(_outcomes(rows, messages))
             if name in _OF_RECORDS and wanted.gives(RECORDS):
                 where, hints = _OF_RECORDS[name], self._hints[name]
-                for records in record_runs(messages, where, names, hints):
+                inflation = self._asked.inflation
+                for records in record_runs(messages, where, names, hints, inflation):
                     yield RECORDS, wanted.records(records)
             if wanted.gives(MESSAGES):
                 if not self._asked.record_bytes:

@@ -15,6 +15,7 @@ from flexwire.capture.logs.files import open_file
 from flexwire.capture.logs.query import EVERY, Bounds
 from flexwire.columnar.records import Mode, RecordReader, Wanted
 from flexwire.errors import CaptureError, RecordError
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.wire.batch_layout import CONTROL_MASK, LENGTH_END, TRANSACTIONAL_MASK
 
 if TYPE_CHECKING:
@@ -86,16 +87,24 @@ def read_piece(
     mode: Mode = "FAILFAST",
     sums: RecordSums | None = None,
     of_transactions: bool = False,
+    inflation: Inflation = INFLATION,
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
     With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says. With
     ``of_transactions`` other batches than those of transactions are passed over by their header.
+    ``inflation`` bounds what each batch inflates to; one that inflates to more is damaged.
 
     A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
     `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
-    wanted = Wanted(tuple(columns), piece.offsets.ends, piece.timestamps.ends)
+    wanted = Wanted(
+        tuple(columns),
+        piece.offsets.ends,
+        piece.timestamps.ends,
+        max_inflated=inflation.max_inflated,
+        max_ratio=inflation.ratio,
+    )
     hidden = _Hidden(piece.aborted, of_transactions=of_transactions)
     yield from _Reading(piece, wanted, hidden, mode, sums)
 
@@ -127,11 +136,13 @@ def read_control_records(
     yield from _Reading(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
 
 
-def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBatch | Damaged]:
+def digest_piece(
+    piece: LogPiece, digests: BatchDigests, inflation: Inflation = INFLATION
+) -> Iterator[pa.RecordBatch | Damaged]:
     """Digest all batches of a piece, control batches too, past any damage.
 
     Gives what `BatchDigests.take` gives where there is no room for more; its positions, as those of
-    damage, are in the file.
+    damage, are in the file. A batch that inflates beyond ``inflation`` is damage.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
@@ -139,9 +150,13 @@ def digest_piece(piece: LogPiece, digests: BatchDigests) -> Iterator[pa.RecordBa
         digests.at = reading.at
         return np.zeros(len(headers.positions), bool)
 
-    reading = _Reading(
-        piece, Wanted(("magic",), piece.offsets.ends), skip_none, "PERMISSIVE", digests
+    wanted = Wanted(
+        ("magic",),
+        piece.offsets.ends,
+        max_inflated=inflation.max_inflated,
+        max_ratio=inflation.ratio,
     )
+    reading = _Reading(piece, wanted, skip_none, "PERMISSIVE", digests)
     yield from reading
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import CaptureError
+from flexwire.records.inflation import INFLATION
 from flexwire.report.facts import UnreadableFile
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.by_objects.bodies import decode_bodies
@@ -30,12 +31,18 @@ from flexwire.spark.by_objects.connections import connections_table
 from flexwire.spark.by_objects.frames import PACKETS, assemble_frames
 from flexwire.spark.by_objects.outcomes import SOFTWARE, SOFTWARE_MESSAGE, frames_table, software_of
 from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
-from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
+from flexwire.spark.by_objects.records import (
+    carried_records,
+    decode_records,
+    inflated_sum,
+    name_topics,
+)
 from flexwire.spark.by_objects.segments import read_captures
 from flexwire.spark.progress import Steps, watched_tasks
 from flexwire.spark.tables import Tables, outcomes_of, write_table
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.spark.unreadable import SHOWN, Unreadable
+from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.capture.brokers import Brokers
+    from flexwire.records.inflation import Inflation
     from flexwire.spark.progress import Clock, Progress
     from flexwire.spark.publishing.staging import Staging
 
@@ -70,6 +78,8 @@ class ObjectTables:
     brokers: Brokers
     captured_release: str | None
     skip_unreadable: bool = False
+    inflation: Inflation = INFLATION
+    captured: int = 0
 
     @property
     def tables(self) -> Tables:
@@ -182,9 +192,18 @@ class ObjectTables:
         ]
         if carried:
             named = name_topics(reduce(DataFrame.unionByName, carried), self._metadata())
-            write_table(decode_records(named), self.tables.records)
+            within_allowance(self.inflation, partial(self._write_carried, named))
         else:
             write_table(self._empty(RECORDS), self.tables.records)
+
+    def _write_carried(self, named: DataFrame, inflation: Inflation) -> None:
+        shutil.rmtree(self.tables.records, ignore_errors=True)
+        meter, taken = Meter(inflation, self.captured), Observation()
+        records = decode_records(named, inflation, self.captured)
+        sums = inflated_sum(inflation).alias("bytes")
+        write_table(records.observe(taken, sums), self.tables.records)
+        meter.take(taken.get["bytes"])
+        meter.check()
 
     def _metadata(self) -> DataFrame | None:
         known = TOPIC_NAMES_MESSAGE in self.tables.message_names()

@@ -24,6 +24,7 @@ from flexwire.report.facts import (
 from flexwire.spark.by_objects.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.by_objects.connections import gather_connections, kafka_only
 from flexwire.spark.by_objects.record_facts import (
+    count_undecodable,
     gather_record_headers,
     gather_topics,
     message_of_source,
@@ -140,7 +141,8 @@ def _gather_totals(frames: DataFrame, packets: DataFrame, records: DataFrame) ->
     told = row.asDict()
     withheld_frames = told.pop("withheld")
     skipped = packets.where("reason is not null").agg(F.sum("packets")).collect()[0][0]
-    told["decode_failures"] += undecodable(records).count()
+    damaged, told["batches_beyond_bounds"] = count_undecodable(records)
+    told["decode_failures"] += damaged
     return Totals(**told, skipped_packets=skipped or 0), withheld_frames
 
 

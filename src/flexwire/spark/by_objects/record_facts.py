@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.records.inflation import BEYOND
 from flexwire.report.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
 from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.record_places import RECORDS_FIELDS
@@ -30,6 +31,14 @@ def undecodable(records: DataFrame) -> DataFrame:
     """The rows of bytes that are not a record batch, unless it was cut off or withheld."""
     is_fine = F.col("error").startswith(PARTIAL_BATCH) | (F.col("error") == WITHHELD_RECORDS)
     return records.where(F.col("error").isNotNull() & ~is_fine)
+
+
+def count_undecodable(records: DataFrame) -> tuple[int, int]:
+    """Count the rows of `undecodable`, and how many are batches that inflate beyond a bound."""
+    is_beyond = F.col("error").contains(BEYOND)
+    counted = undecodable(records).agg(F.count("*").alias("all"), F.count_if(is_beyond)).collect()
+    every, beyond = counted[0]
+    return every, beyond
 
 
 def gather_topics(records: DataFrame) -> tuple[TopicFacts, ...]:

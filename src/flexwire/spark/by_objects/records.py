@@ -6,14 +6,17 @@ in columns.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.records.inflation import INFLATION, RECORD_COST, Inflation
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.answers.topic_names import known_name
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
+from flexwire.tables.inflated import PLAIN, Meter
 from flexwire.tables.record_objects import object_rows
 from flexwire.tables.schema import RECORDS
 from flexwire.wire.uuid_text import uuid_text
@@ -29,9 +32,30 @@ if TYPE_CHECKING:
 __all__ = ["RECORDS", "carried_records", "decode_records", "name_topics"]
 
 
-def decode_records(carriers: DataFrame) -> DataFrame:
-    """The rows of the records table, from those of `carried_records`."""
-    return map_in_arrow(carriers, _decode, RECORDS)
+def decode_records(
+    carriers: DataFrame, inflation: Inflation = INFLATION, captured: int = 0
+) -> DataFrame:
+    """The rows of the records table, from those of `carried_records`.
+
+    ``captured`` bytes are what they were captured in. A task whose batches take more than these
+    bytes allow holds the rest of its batches, and the rows are of no use: `inflated_sum` says so.
+    """
+    return map_in_arrow(carriers, partial(_decode, inflation, captured), RECORDS)
+
+
+def inflated_sum(inflation: Inflation) -> Column:
+    """What `flexwire.tables.inflated` counts, as a sum over rows of the records table."""
+    headers = F.aggregate(
+        F.coalesce("headers", F.array()),
+        F.lit(0),
+        lambda size, one: (
+            size + RECORD_COST + F.length(one["key"]) + F.coalesce(F.length(one["value"]), F.lit(0))
+        ),
+    )
+    own = sum((F.coalesce(F.length(name), F.lit(0)) for name in ("key", "value")), headers)
+    size = F.when(F.col("error").isNotNull(), inflation.max_inflated).otherwise(RECORD_COST + own)
+    packed = F.when(F.col("compression") != PLAIN, size.cast("bigint"))
+    return F.coalesce(F.sum(packed), F.lit(0))
 
 
 def carried_records(bodies: DataFrame, where: RecordsField) -> DataFrame:
@@ -84,15 +108,22 @@ def name_topics(carriers: DataFrame, metadata: DataFrame | None) -> DataFrame:
     return joined.withColumn("topic", topic).select(*carriers.columns)
 
 
-def _decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return record_batches(RECORDS, _record_rows(batches))
+def _decode(
+    inflation: Inflation, captured: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    meter = Meter(inflation, captured)
+    for rows in record_batches(RECORDS, _record_rows(meter, batches)):
+        yield rows
+        meter.add(rows)
 
 
-def _record_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[Any, ...], int]]:
+def _record_rows(
+    meter: Meter, batches: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[tuple[Any, ...], int]]:
     for row in row_tuples(batches):
         *carrier, data = row
         try:
-            for record, size in object_rows(data):
+            for record, size in object_rows(data, inflation=meter.inflation):
                 yield (*carrier, *record), size
         except Exception as error:
             error.add_note(f"while decoding the records in {row[2]} {row[3]} of {row[1]}")

@@ -14,7 +14,7 @@ from flexwire.capture.brokers import Brokers
 from flexwire.capture.logs.query import PIECE_BYTES
 from flexwire.errors import ArgumentError
 from flexwire.schema.catalog import Catalog, catalog, using_carried
-from flexwire.spark.formats.options import Options
+from flexwire.spark.formats.options import OF_INFLATION, Options
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
@@ -44,6 +44,7 @@ ACCEPTED: Final = {
     "acceptSampled": "`true` reads captures that hold a part of what passed, as they say",
     "catalog": "a directory that `flexwire schema import` wrote, with message specs of one's own",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default",
+    **OF_INFLATION,
     "maxBytesPerTrigger": "of a stream: how many bytes of files a batch has at the most",
     "maxFilesPerTrigger": "of a stream: of how many files a batch has anything at the most",
     "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
@@ -91,6 +92,7 @@ class CaptureOptions:
             range_bytes=options.size("maxPartitionBytes", PIECE_BYTES),
             skip_unreadable=options.flag("skipUnreadable"),
             takes_sampled=options.flag("acceptSampled"),
+            inflation=options.inflation(),
         )
         return cls(
             carried,

@@ -26,10 +26,11 @@ from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
 from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.columns import chosen
 from flexwire.spark.formats.filters import narrowed
-from flexwire.spark.formats.options import Options
+from flexwire.spark.formats.options import OF_INFLATION, Options
 from flexwire.spark.tasks import begin_task
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ ACCEPTED: Final = {
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "maxPartitionBytes": "what a task reads, as `128m`, which it is by default; `512m` of sums",
+    **OF_INFLATION,
     "countBy": "gives sums instead of records, by columns with commas between them",
     "maxOffsetsPerTrigger": "of a stream: how many offsets a batch has at the most",
     "failOnDataLoss": "of a stream: `true`, or `false`, which goes on after what is gone",
@@ -81,6 +83,7 @@ class LogOptions:
     fails_on_loss: bool
     not_for_streams: tuple[str, ...]
     groups: tuple[str, ...]
+    inflation: Inflation = INFLATION
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> LogOptions:
@@ -118,6 +121,7 @@ class LogOptions:
             options.choice("failOnDataLoss", ("true", "false")) == "true",
             tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
             groups,
+            options.inflation(),
         )
 
     def schema(self) -> pa.Schema:
@@ -214,7 +218,8 @@ def read_task(
         sums = LogSums(schema, options.groups)
     for piece in task.pieces if isinstance(task, LogTask) else ():
         counted = None if sums is None else sums.counted
-        for found in read_piece(piece, (sums or rows).read, mode=options.mode, sums=counted):
+        columns, bounds = (sums or rows).read, options.inflation
+        for found in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
             if not isinstance(found, Damaged):
                 if sums is None:
                     yield rows.records(piece, found)

@@ -21,6 +21,7 @@ from flexwire.spark.functions.options import (
     ENCODING,
     FIELDS,
     MODE,
+    OF_INFLATION,
     PREFIX,
     read_options,
 )
@@ -185,10 +186,12 @@ def kafka_records(
             batch that a full fetch was cut off in is left out. PERMISSIVE gives the other records,
             and after them an element for each damaged batch and for one that was cut off, which
             has nothing but ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason``
-            and the ``offset`` of the byte. In records it is null.
+            and the ``offset`` of the byte. In records it is null. ``maxInflated`` (``128m`` by
+            default) bounds the bytes that a batch inflates to, and ``maxRatio`` the times its own
+            bytes; a batch that inflates to more is damaged.
     """
     check_column(data, "data")
-    chosen = read_options(options, MODE, CORRUPT)
+    chosen = read_options(options, MODE, CORRUPT, *OF_INFLATION)
     names = column_names(columns)
     if len({*names}) < len(names):
         raise refuse("columns", "each name once", columns)

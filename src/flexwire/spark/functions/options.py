@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from flexwire.arguments import refuse, to_choice, to_text
+from flexwire.records.inflation import INFLATION, Inflation
+from flexwire.spark.formats.options import MAX_INFLATED, MAX_RATIO, inflation_of
 from flexwire.wire.encoding import Encoding
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
@@ -24,6 +26,8 @@ _DEFAULTS = {
     PREFIX: "true",
     FIELDS: "",
 }
+OF_INFLATION = (MAX_INFLATED, MAX_RATIO)
+"""Which say what a record batch may inflate to."""
 _CHOICES = {
     MODE: ("FAILFAST", "PERMISSIVE"),
     ENCODING: tuple(one.value for one in Encoding),
@@ -43,6 +47,7 @@ class Options:
     convention: str
     has_prefix: bool
     fields: tuple[str, ...] = ()
+    inflation: Inflation = INFLATION
 
     @property
     def is_permissive(self) -> bool:
@@ -76,6 +81,7 @@ def read_options(given: FunctionOptions | None, *known: str) -> Options:
         convention=chosen[CONVENTION],
         has_prefix=chosen[PREFIX] == "true",
         fields=_names(chosen[FIELDS]),
+        inflation=inflation_of(*map(chosen.get, OF_INFLATION)),
     )
 
 

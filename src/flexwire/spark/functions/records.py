@@ -55,7 +55,8 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
         raise refuse("data", "a column of binary", str(data.type))
     validate(data, full=True)
     kind = list_type(columns, options)
-    wanted = Wanted(columns=columns)
+    bounds = options.inflation
+    wanted = Wanted(columns=columns, max_inflated=bounds.max_inflated, max_ratio=bounds.ratio)
     starts, ends = _extents(data)
     (pieces,) = np.nonzero(ends > starts)
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)

@@ -17,6 +17,7 @@ from flexwire.spark.functions.options import (
     ENCODING,
     FIELDS,
     MODE,
+    OF_INFLATION,
     PREFIX,
     read_options,
 )
@@ -52,7 +53,7 @@ def register_functions(
     those of each of ``messages``. The catalog is
     that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
     """
-    chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS)
+    chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
     made = {
         **dict(
             typed_function(one, chosen)

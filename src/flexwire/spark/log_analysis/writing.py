@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from flexwire.capture.logs.transactions import Transactions, known_transactions
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
+from flexwire.tables.inflated import beyond, within_allowance
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
 from flexwire.tables.log_rows import LogRows, LogWork, key_row
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
@@ -51,6 +53,8 @@ class _Told:
     damaged_bytes: int = 0
     oldest_us: int | None = None
     newest_us: int | None = None
+    beyond_bounds: int = 0
+    is_held: bool = False
     spilled: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -60,6 +64,7 @@ class _Told:
         damage = rows.filter(is_damage) if is_damage.true_count else rows.slice(0, 0)
         self.damaged += damage.num_rows
         self.damaged_bytes += pc.sum(damage.column("size")).as_py() or 0
+        self.beyond_bounds += beyond(damage)
         self.batches += rows.num_rows - damage.num_rows
         self.records += pc.sum(rows.column("records")).as_py() or 0
         self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
@@ -71,6 +76,7 @@ class _Told:
         self.records += other.records
         self.damaged += other.damaged
         self.damaged_bytes += other.damaged_bytes
+        self.beyond_bounds += other.beyond_bounds
         self._see(other.oldest_us, other.newest_us)
 
     def _see(self, oldest: int | None, newest: int | None) -> None:
@@ -90,14 +96,19 @@ def _most(times: pa.Array) -> int | None:
     return found
 
 
-def write_log_tables(spark: SparkSession, plan: LogPlan, drop: Drop) -> LogFacts:
-    """Write the tables of logs to ``drop``, beside those that are there, and sum them up."""
+def write_log_tables(
+    spark: SparkSession, plan: LogPlan, drop: Drop, inflation: Inflation = INFLATION
+) -> LogFacts:
+    """Write the tables of logs to ``drop``, beside those that are there, and sum them up.
+
+    ``inflation`` bounds what record batches inflate to: each, and all that a task reads.
+    """
     place = drop.place
     others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
     for number, work in enumerate(plan.works):
         _keep(place, f"work-{number:06d}", work)
     _find_transactions(spark, plan, drop)
-    digest = partial(_digest, plan.digest, len(plan.works) > 1)
+    digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
     # A log without a byte has no piece, and its analysis its tables nevertheless.
     read = run_tasks(spark, max(1, len(plan.works)), digest, drop)
     committed: list[Committed[Any]] = [*read]
@@ -110,7 +121,9 @@ def write_log_tables(spark: SparkSession, plan: LogPlan, drop: Drop) -> LogFacts
     merging = _merging(plan, spilled)
     for number, some in enumerate(merging):
         _keep(place, f"keys-{number:06d}", some)
-    committed += run_tasks(spark, len(merging), partial(_merge, plan.digest, len(read)), drop)
+    held = frozenset(number for number, one in enumerate(read) if one.value.is_held)
+    merge = partial(_merge, plan.digest, len(read), held)
+    committed += run_tasks(spark, len(merging), merge, drop)
     written = compact(spark, committed, drop)
     place.remove(one.name for one in place.entries(f"{_KEPT}/"))
     remove_parts(place)
@@ -151,6 +164,7 @@ def _transactions(place: Place, partition: int) -> Transactions:
 
 def _digest(
     digest: str,
+    inflation: Inflation,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
     drop: Drop,
@@ -161,24 +175,49 @@ def _digest(
     work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
     numbers = {one for one, _ in work.pieces}
     work = replace(work, transactions={one: _transactions(drop.place, one) for one in numbers})
-    told, runs = _Told(), 0
+    told = _Told()
 
-    def spill(partition: int, run: bytes) -> None:
-        nonlocal runs
-        drop.place.write(f"{_RUNS}/{partition:08d}/{number:06d}-{runs:06d}", run)
-        runs += 1
+    def write(bounds: Inflation) -> None:
+        nonlocal told
+        told = _Told(is_held=bounds.is_held)
+        with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:
+            if number == 0:
+                for table, columns in LOG_SCHEMAS.items():
+                    files.begin(table, columns)
+            spill = _Spilling(drop.place, number, is_held=bounds.is_held)
+            rows_of = LogRows(work, spill, bounds)
+            for table, rows in rows_of:
+                files.write(table, rows)
+                if table == BATCHES:
+                    told.add(rows)
+        told.spilled = rows_of.spilled
 
-    with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:
-        if number == 0:
-            for table, columns in LOG_SCHEMAS.items():
-                files.begin(table, columns)
-        rows_of = LogRows(work, spill)
-        for table, rows in rows_of:
-            files.write(table, rows)
-            if table == BATCHES:
-                told.add(rows)
-    told.spilled = rows_of.spilled
+    within_allowance(inflation, write)
     return told
+
+
+class _Spilling:
+    """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
+
+    def __init__(self, place: Place, number: int, *, is_held: bool) -> None:
+        self._place = place
+        self._name = _run_name(number, is_held=is_held)
+        self._runs = 0
+
+    def __call__(self, partition: int, run: bytes) -> None:
+        self._place.write(f"{_RUNS}/{partition:08d}/{self._name}{self._runs:06d}", run)
+        self._runs += 1
+
+
+def _run_name(number: int, *, is_held: bool) -> str:
+    return f"{number:06d}-held-" if is_held else f"{number:06d}-"
+
+
+def _is_of_last(name: str, held: frozenset[int]) -> bool:
+    """Return whether a run of keys is what its task wrote last, and not before it began anew."""
+    run = name.rpartition("/")[2]
+    number = int(run.partition("-")[0])
+    return run.startswith(_run_name(number, is_held=True)) == (number in held)
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
@@ -199,7 +238,7 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
     return tasks
 
 
-def _merge(digest: str, before: int, number: int, drop: Drop) -> None:
+def _merge(digest: str, before: int, held: frozenset[int], number: int, drop: Drop) -> None:
     begin_task()
     place = drop.place
     works: _Merging = _kept(drop.place, f"keys-{number:06d}")
@@ -207,7 +246,8 @@ def _merge(digest: str, before: int, number: int, drop: Drop) -> None:
     with TableFiles(drop, name, is_part=True) as tables:
         for partition, work in works:
             found = f"{_RUNS}/{work.partition:08d}/"
-            runs = [place.source(one) for one in sorted(place.entries(found))]
+            entries = sorted(place.entries(found))
+            runs = [place.source(one) for one in entries if _is_of_last(one.name, held)]
             superseded = superseded_between(runs, work.first, work.last)
             tables.write(KEYS, key_row(partition, superseded))
 
@@ -225,6 +265,7 @@ def _facts(plan: LogPlan, told: _Told) -> LogFacts:
         records=told.records,
         damaged=told.damaged,
         damaged_bytes=told.damaged_bytes,
+        beyond_bounds=told.beyond_bounds,
         oldest_time_us=told.oldest_us,
         newest_time_us=told.newest_us,
         directories=tuple(directories)[:_DIRECTORIES],

@@ -86,7 +86,11 @@ class AnalysisSums:
         frames = self._frames
         undecodable = self._records.undecodable
         return Parts(
-            totals=frames.totals(undecodable_records=undecodable, skipped_packets=self._skipped),
+            totals=frames.totals(
+                undecodable_records=undecodable,
+                skipped_packets=self._skipped,
+                beyond_bounds=self._records.beyond,
+            ),
             withheld_credentials=frames.withheld_credentials(),
             timeline=frames.timeline(),
             sources=frames.sources(first_sources(self._packets)),

@@ -158,7 +158,9 @@ class FrameSums:
         self._lenient.merge(other._lenient)
         self.failures.merge(other.failures)
 
-    def totals(self, *, undecodable_records: int = 0, skipped_packets: int = 0) -> Totals:
+    def totals(
+        self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
+    ) -> Totals:
         """Give the totals, with what is not in the table of frames."""
         traffic = self._told()
 
@@ -180,6 +182,7 @@ class FrameSums:
             decode_failures=of(FAILED) + undecodable_records,
             skipped_packets=skipped_packets,
             lenient_frames=of(LENIENT),
+            batches_beyond_bounds=beyond_bounds,
         )
 
     def withheld_credentials(self) -> int:

@@ -17,6 +17,7 @@ from flexwire.report.facts import CompressionUse, Side, TopicFacts
 from flexwire.spark.sums.bounded import merge_all, prune, shortened
 from flexwire.spark.sums.runs import bits, extents, grouped, run_starts, topic_names
 from flexwire.spark.sums.undecodable import undecodable
+from flexwire.tables.inflated import beyond
 from flexwire.tables.run_rows import RunRows
 
 if TYPE_CHECKING:
@@ -144,10 +145,12 @@ class RecordSums:
 
     Attributes:
         undecodable: how many rows are bytes that are not a record batch.
+        beyond: how many of these are batches that inflate beyond a bound.
     """
 
     def __init__(self) -> None:
         self.undecodable = 0
+        self.beyond = 0
         self._topics: dict[TopicKey, _Topic] = {}
         self._rest: dict[Side, _Topic] = {}
         # Batches of which others may have rows: they count in the end.
@@ -160,6 +163,7 @@ class RecordSums:
         if not len(records):
             return
         self.undecodable += len(undecodable(records))
+        self.beyond += beyond(records)
         runs = _runs(records)
         codes, keys = _keys(runs.first)
         is_counted = self._hold_ends(runs, keys[codes[0]], keys[codes[-1]])
@@ -226,6 +230,7 @@ class RecordSums:
     def merge(self, other: RecordSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
         self.undecodable += other.undecodable
+        self.beyond += other.beyond
         merge_all(self._topics, other._topics, _Topic)
         merge_all(self._rest, other._rest, _Topic)
         self._shared |= other._shared

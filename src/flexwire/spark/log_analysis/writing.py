@@ -14,6 +14,7 @@ from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
+from flexwire.spark.publishing.places import check_listed
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
@@ -37,7 +38,8 @@ _RUNS: Final = f"{_KEPT}/runs"
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
 # So many directories the facts name.
 _DIRECTORIES: Final = 200
-_Merging = list[tuple["Partition", KeyWork]]
+# Of each partition, how many runs it has too.
+_Merging = list[tuple["Partition", KeyWork, int]]
 
 
 @dataclass(slots=True)
@@ -194,7 +196,7 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
             if held >= _KEYS_OF_TASK:
                 tasks.append([])
                 held = 0
-            tasks[-1].append((plan.partitions[partition], one))
+            tasks[-1].append((plan.partitions[partition], one, len(keys)))
             held += max(1, share >> 10)
     return tasks
 
@@ -205,9 +207,10 @@ def _merge(digest: str, before: int, number: int, drop: Drop) -> None:
     works: _Merging = _kept(drop.place, f"keys-{number:06d}")
     name = part_name(digest, before + number, 0)
     with TableFiles(drop, name, is_part=True) as tables:
-        for partition, work in works:
+        for partition, work, count in works:
             found = f"{_RUNS}/{work.partition:08d}/"
             runs = [place.source(one) for one in sorted(place.entries(found))]
+            check_listed(place, found, len(runs), count)
             superseded = superseded_between(runs, work.first, work.last)
             tables.write(KEYS, key_row(partition, superseded))
 

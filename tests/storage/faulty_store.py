@@ -220,7 +220,8 @@ class Store:
 def _row(row: tuple[str, Version]) -> str:
     key, one = row
     return (
-        f"<Contents><Key>{escape(key)}</Key><ETag>{one.tag}</ETag><Size>{len(one.data or b'')}</Size>"
+        f"<Contents><Key>{escape(key)}</Key><ETag>{one.tag}</ETag>"
+        f"<Size>{len(one.data or b'')}</Size>"
         f"<LastModified>{one.when:%Y-%m-%dT%H:%M:%S.000Z}</LastModified></Contents>"
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.fetching import fetched
-from flexwire.spark.publishing.places import check_listed
+from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.tables.squeezing import squeezed, unsqueezed
 
@@ -74,4 +74,4 @@ def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) 
 
 def _keep(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    place.write(f"{_SUMS}/{level}/{number:06d}", squeezed(data))
+    write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))

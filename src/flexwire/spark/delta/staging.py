@@ -93,6 +93,9 @@ class DeltaStaging:
         if (own := self.files.path) is not None:
             # Attempts that were killed leave theirs.
             shutil.rmtree(own / SCRATCH, ignore_errors=True)
+        # What an attempt that does not count has written since it was removed.
+        if left := [one.name for one in self.files.entries("_")]:
+            self.files.remove(left)
         tables = self._tables()
         note_tables(self.out, self.run, tables)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:

@@ -14,7 +14,7 @@ from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
-from flexwire.spark.publishing.places import check_listed
+from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
@@ -167,7 +167,7 @@ def _digest(
 
     def spill(partition: int, run: bytes) -> None:
         nonlocal runs
-        drop.place.write(f"{_RUNS}/{partition:08d}/{number:06d}-{runs:06d}", run)
+        write_there(drop.place, f"{_RUNS}/{partition:08d}/{number:06d}-{runs:06d}", run)
         runs += 1
 
     with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:

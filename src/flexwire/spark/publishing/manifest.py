@@ -148,8 +148,8 @@ def settle(place: Place, written: Iterable[Written], others: Collection[str] = (
     if expected:
         raise AnalysisError(
             f"{place}: {min(expected)} is not in the output, and neither are {len(expected) - 1} "
-            "others that tasks have written: not every executor sees the same output, the listing is "
-            "older than what tasks wrote, or something else removes files from it"
+            "others that tasks have written: not every executor sees the same output, the listing "
+            "is older than what tasks wrote, or something else removes files from it"
         )
     place.remove(orphans)
     # Nobody waits for an attempt that still writes.

@@ -67,6 +67,16 @@ def check_there(path: Path) -> None:
         )
 
 
+def write_there(place: Place, name: str, data: bytes) -> None:
+    """Write a file, whole, for a task. `FlexwireError` where the directory of the place is gone.
+
+    An attempt that does not count may go on when the analysis is over.
+    """
+    if place.path is not None:
+        check_there(place.path)
+    place.write(name, data)
+
+
 def check_listed(place: Place, what: str, found: int, count: int) -> None:
     """Raise `StorageError` where fewer files are listed than tasks have written."""
     if found < count:

@@ -75,6 +75,9 @@ class StoredStaging(Generic[P]):
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
+        # What an attempt that does not count has written since it was removed.
+        if left := [one.name for one in self.files.entries("_")]:
+            self.files.remove(left)
         before = current_run(self.out).get("run")
         told = {"format": CURRENT_FORMAT, "run": self.run, "before": before}
         self.asked.append(self.run)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# Two minutes; without Spark `capture/test_logs_following.py` and `tables/test_following.py` hold it.
+# Two minutes. Without Spark capture/test_logs_following.py and tables/test_following.py hold it.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 NAME = "a query"

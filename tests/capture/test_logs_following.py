@@ -73,12 +73,14 @@ def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(
     offsets = follower(tmp_path).first()
     assert offsets == {A: 0}
     found: dict[Partition, list[int]] = {A: [], B: []}
+    planned: list[tuple[Offsets, Offsets, dict[Partition, list[int]]]] = []
 
     def step() -> bool:
         nonlocal offsets
         # A process that was started again knows the offsets alone.
         end = follower(tmp_path).latest(offsets, most)
         rows = read(follower(tmp_path), offsets, end)
+        planned.append((offsets, end, rows))
         assert most is None or sum(map(len, rows.values())) <= most
         for partition, read_now in rows.items():
             found[partition] += read_now
@@ -92,6 +94,9 @@ def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(
     while not step():
         pass
     assert found == {A: list(range(logs[0].offset)), B: list(range(logs[1].offset))}
+    # A query that is killed between its plan and its commit asks for the same offsets again.
+    for start, end, rows in planned[:: 1 + len(planned) // 20]:
+        assert read(follower(tmp_path), start, end) == rows
 
 
 def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:

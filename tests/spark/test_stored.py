@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.storage.place import Place
 from flexwire.tables.reading import CURRENT, output, published
 from tests.spark.faulty import Store
+from tests.storage.faulty_store import Store as FaultyStore
+from tests.storage.faulty_store import serving
 from tests.storage.servers import gs, s3
 from tests.tables.test_reading import write_output
 
@@ -187,7 +190,7 @@ def test_only_what_is_ours_is_swept(out: Path) -> None:
 
 
 def test_without_the_marker_nothing_is_published(out: Path) -> None:
-    told = pytest.raises(FlexwireError, match="is unfinished, as it has no tables/_SUCCESS")
+    told = pytest.raises(FlexwireError, match=r"tables.* is unfinished, as it has no _SUCCESS")
     with told, stored_staging(Store(out)) as staging:
         staging.files.write("report.html", b"new")
         staging.publish()
@@ -212,6 +215,32 @@ def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
     with pytest.raises(FlexwireError, match=r"current\.json was not written by this version"):
         analyze(Store(out), "new")
     assert (out / CURRENT).read_text() == text
+
+
+def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_path: Path) -> None:
+    store = FaultyStore()
+    with serving(store) as bucket:
+        place = Place(f"{bucket}/{tmp_path.name}")
+
+        def analyze_there(text: str) -> None:
+            with stored_staging(place) as staging:
+                write_output(staging.files)
+                staging.files.write("report.html", text.encode())
+                staging.publish()
+                # From here on nobody is told of what was published.
+                store.way = lambda asked: "gone" if asked.is_read else ""
+
+        for text in ("old", "new"):
+            store.way = lambda _: ""
+            analyze_there(text)
+        for way in ("older", "gone"):
+            store.way = lambda asked, way=way: way if asked.is_read else ""  # type: ignore[misc] # mypy takes the default for an argument
+            with suppress(FlexwireError), stored_staging(place, abandoned=-1) as staging:
+                write_output(staging.files)
+                staging.publish()
+        store.way = lambda _: ""
+        assert output(place.url).read("report.html") == b"new"
+        assert output(place.url).table("frames").num_rows == 2
 
 
 @pytest.mark.parametrize("store", [s3, gs])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.errors import StorageError
 from flexwire.spark import summing
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.summing import keep_sums, merged_sums
@@ -52,7 +53,18 @@ def test_sums_are_merged_in_order_by_as_many_tasks_as_it_takes(
         sums = Seen(7)
         sums.numbers.append(number)
         keep_sums(place, number, sums)  # type: ignore[arg-type]  # see above
-    merged = merged_sums(None, Drop(place), 7)  # type: ignore[arg-type]  # it is not touched
+    merged = merged_sums(None, Drop(place), 7, count)  # type: ignore[arg-type]  # it is not touched
     assert merged.numbers == list(range(count))  # type: ignore[attr-defined]  # see above
     assert actions == {4: [2], 13: [7, 4, 2], 30: [15, 8, 4, 2]}.get(count, [])
     assert list(place.entries("")) == []
+
+
+def test_a_listing_that_lacks_a_sum_is_an_error_and_no_smaller_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summing, "AnalysisSums", Seen)
+    place = Place(str(tmp_path))
+    for number in range(2):
+        keep_sums(place, number, Seen(7))  # type: ignore[arg-type]  # it is pickled, no more
+    with pytest.raises(StorageError, match=r"expected 3 files in _sums/0, and 2 are listed"):
+        merged_sums(None, Drop(place), 7, 3)  # type: ignore[arg-type]  # it is not touched

@@ -49,7 +49,8 @@ class Query:
         self._wanted = wanted
         self.offset: dict[str, int] = {}
         self.rows: Rows = defaultdict(list)
-        self.batches = 0
+        # Each batch's offsets and rows.
+        self.planned: list[tuple[dict[str, int], dict[str, int], Rows]] = []
         self.restart()
 
     def restart(self) -> None:
@@ -60,11 +61,25 @@ class Query:
     def run(self, **limits: Any) -> None:
         """Run a batch."""
         end = self._follower.latest(self.offset, **limits)
-        for stretch in self._follower.stretches(self.offset, end):
-            for table, rows in stretch_rows(self._asked, self._wanted, stretch):
-                self.rows[table] += rows.to_pylist()
-        self.batches += self.offset != end
+        found = self.between(self.offset, end)
+        for table, rows in found.items():
+            self.rows[table] += rows
+        if self.offset != end:
+            self.planned.append((self.offset, end, found))
         self.offset = end
+
+    @property
+    def batches(self) -> int:
+        """How many batches had anything."""
+        return len(self.planned)
+
+    def between(self, start: dict[str, int], end: dict[str, int]) -> Rows:
+        """The rows of a batch from one offset to another."""
+        found: Rows = defaultdict(list)
+        for stretch in self._follower.stretches(start, end):
+            for table, rows in stretch_rows(self._asked, self._wanted, stretch):
+                found[table] += rows.to_pylist()
+        return found
 
     def sorted(self) -> Rows:
         """All rows in one order, with the names of files instead of their paths."""

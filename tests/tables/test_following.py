@@ -108,6 +108,18 @@ def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
     assert_cut_as_whole(name, 1, tmp_path, connections=6)
 
 
+def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_grown(
+    tmp_path: Path,
+) -> None:
+    # A query that is killed between its plan and its commit asks for the same offsets again.
+    shape = replace(SHAPES["EVERYTHING"], compressed=0.0, connections=6)
+    query = streamed(write_capture(tmp_path / "made", 1, shape), tmp_path / "grown", 1)
+    assert query.batches > 2
+    for start, end, rows in query.planned:
+        query.restart()
+        assert query.between(start, end) == rows
+
+
 def test_rows_are_those_of_the_batch_but_for_what_comes_later(tmp_path: Path) -> None:
     write_capture(tmp_path, 2, SHAPES["CLEAN"])
     expected, got = batch_rows(tmp_path), at_once(tmp_path).sorted()

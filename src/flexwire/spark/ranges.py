@@ -81,7 +81,9 @@ def write_tables(
         work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
         committed += run_tasks(spark, found.ranges, work, drop)
     written = compact(spark, committed, drop)
-    sums = merged_sums(spark, drop, found.span_us)
+    # A survey that was given up has written nothing.
+    kept_by = len(committed) if survey.files else len(committed) - 1
+    sums = merged_sums(spark, drop, found.span_us, kept_by)
     place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
     remove_parts(place)
     settle(place, drop.told(written))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.fetching import fetched
+from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.tables.squeezing import squeezed, unsqueezed
 
@@ -36,10 +37,13 @@ def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
     _keep(place, 0, number, sums)
 
 
-def merged_sums(spark: SparkSession, drop: Drop, span_us: int) -> AnalysisSums:
-    """Merge all that was kept, in the order of its numbers, and remove it."""
+def merged_sums(spark: SparkSession, drop: Drop, span_us: int, count: int) -> AnalysisSums:
+    """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
+
+    Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
+    """
     place, level = drop.place, 0
-    while len(files := _listed(place, level)) > MOST_MERGED:
+    while len(files := _listed(place, level, count)) > MOST_MERGED:
         level += 1
         count = -(-len(files) // MERGED_BY_TASK)
         run_tasks(spark, count, partial(_merge, files, level, span_us), drop)
@@ -48,8 +52,10 @@ def merged_sums(spark: SparkSession, drop: Drop, span_us: int) -> AnalysisSums:
     return sums
 
 
-def _listed(place: Place, level: int) -> list[tuple[str, int]]:
-    return sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/{level}/"))
+def _listed(place: Place, level: int, count: int) -> list[tuple[str, int]]:
+    found = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/{level}/"))
+    check_listed(place, f"{_SUMS}/{level}", len(found), count)
+    return found
 
 
 def _merge(
@@ -68,4 +74,4 @@ def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) 
 
 def _keep(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    place.write(f"{_SUMS}/{level}/{number:06d}", squeezed(data))
+    write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))

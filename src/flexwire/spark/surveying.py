@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.marks import NO_MARKS, CaptureMarks
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
+from flexwire.spark.publishing.places import write_there
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.tables.fold import Fold
@@ -234,4 +235,4 @@ def _surveyed(survey: Survey) -> Surveyed:
 
 
 def _keep(place: Place, name: str, data: bytes) -> None:
-    place.write(f"{KEPT}/{name}", squeezed(data))
+    write_there(place, f"{KEPT}/{name}", squeezed(data))

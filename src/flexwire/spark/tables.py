@@ -26,7 +26,7 @@ from flexwire.report.facts import SOURCES_SHOWN
 from flexwire.spark.batches import spark_schema
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.reading import MARKER, SUCCESS, check_finished
+from flexwire.tables.reading import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import OUTCOMES, REQUEST_LOG_TABLES
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def mark_place(tables: Files, sources: Iterable[str]) -> None:
         "files": len(every),
         # All of them are in the table of packets.
         "sources": every[:SOURCES_SHOWN],
+        # So that a reader knows when a listing lacks some.
+        TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
     tables.write(SUCCESS, json.dumps(told, indent=1).encode() + b"\n")

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 120.0
 """How long one request for a piece or a page may take, with the library's own retries."""
 
-_RETRIES = 3
+RETRIES: Final = 3
+"""How often a request is made, with the tries of the library below inside each."""
+
 _REASON_CHARACTERS = 300
 
 
@@ -103,7 +105,7 @@ def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
         # By default it asks 5 times, inside 5 times of its own, inside botocore's 5.
-        files.retries = _RETRIES
+        files.retries = RETRIES
     return Door(files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme))
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
 from flexwire.storage import local, uploads
-from flexwire.storage.doors import door, reported
+from flexwire.storage.doors import RETRIES, door, reported
 from flexwire.storage.pages import pages
-from flexwire.storage.source import Source
+from flexwire.storage.source import Source, source_at
 from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ class Place:
         """The content of one file."""
         url = self._url(name)
         if (path := self.path) is None:
-            opened = door(url)
-            with reported(url, "read"):
-                return bytes(opened.files.cat_file(opened.key(url), **opened.limit))
+            return _read_whole(url)
         with self._told(name, "read"):
             return (path / name).read_bytes()
 
@@ -137,15 +135,17 @@ class Place:
     def arrow(self) -> tuple[Any, str]:
         """A pyarrow file system, and the directory's name in it: what its readers of tables take.
 
-        With the same keys; its errors are pyarrow's. For reading only: a stream that is abandoned
-        there publishes what it has.
+        With the same keys. A store's failure is a `StorageError`; a file that is not what it should
+        be is an error of pyarrow's. For reading only: an abandoned stream publishes what it has.
         """
         from pyarrow import fs  # noqa: PLC0415 - only tables need it
 
         if self.path is not None:
             return fs.LocalFileSystem(), self.url
+        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - see above
+
         opened = door(self.url)
-        return fs.PyFileSystem(fs.FSSpecHandler(opened.files)), opened.key(self.url)
+        return fs.PyFileSystem(StoredFiles(opened, self.url)), opened.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are no error."""
@@ -186,6 +186,20 @@ class Place:
 
     def _told(self, name: str, tried: str) -> Any:
         return _told(f"{self.url}/{name}".rstrip("/"), tried)
+
+
+def _read_whole(url: str) -> bytes:
+    """Return the content of a file in a store."""
+    found = source_at(url)
+    for _ in range(RETRIES - 1):
+        try:
+            return found.read()
+        except StorageError:
+            # Somebody may have written it anew in between; else it is an error.
+            before, found = found, source_at(url)
+            if found == before:
+                raise
+    return found.read()
 
 
 @contextmanager

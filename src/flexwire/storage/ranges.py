@@ -110,3 +110,40 @@ class PieceRange(io.RawIOBase):
             self._coming.clear()
             self._piece = memoryview(b"")
         super().close()
+
+
+class AnyRange(io.RawIOBase):
+    """A whole file of ``size`` bytes, by a function that reads from one byte to another."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Read on from there."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
+        """Fill ``buffer``; fewer bytes at the end of the file only."""
+        last = min(self._at + len(buffer), self._size)
+        if last <= self._at:
+            return 0
+        data = self._read(self._at, last)
+        memoryview(buffer)[: len(data)] = data
+        self._at = last
+        return len(data)

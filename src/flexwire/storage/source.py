@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
+from flexwire.storage.answered import ask
 from flexwire.storage.doors import door, reason_of, reported
 from flexwire.storage.pages import described
-from flexwire.storage.ranges import PIECE_BYTES, LocalRange, PieceRange
+from flexwire.storage.ranges import PIECE_BYTES, AnyRange, LocalRange, PieceRange
 from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
@@ -54,21 +56,38 @@ class Source:
             raise refuse("start and stop", f"within 0 to {self.size}", (start, stop))
         if not scheme_of(self.url):
             return self._open_here(start, stop)
+        with reported(self.url, "open"):
+            opened = door(self.url)
+            self._compare(opened, opened.key(self.url))
+        return io.BufferedReader(PieceRange(self._read, start, stop, piece), _BUFFER)
+
+    def open_at_will(self) -> io.BufferedReader:
+        """All its bytes, at any position, of a file in a store; for readers of Parquet.
+
+        Each request reads at least `PIECE_BYTES`, up to the end. Raises `StorageError` while it is
+        read, where they cannot be had or are not those that were listed.
+        """
+        return io.BufferedReader(AnyRange(self._read, self.size), PIECE_BYTES)
+
+    def read(self) -> bytes:
+        """All its bytes, of a file in a store that was looked at a moment ago."""
+        if self.size <= PIECE_BYTES:
+            return self._read(0, self.size, is_all=True) if self.size else b""
+        with io.BufferedReader(PieceRange(self._read, 0, self.size), _BUFFER) as file:
+            return file.read()
+
+    def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
+        """Bytes of a file in a store. `StorageError` where they are not of the version listed."""
         opened = door(self.url)
         key = opened.key(self.url)
-        with reported(self.url, "open"):
-            self._compare(opened, key)
-
-        def read(first: int, last: int) -> bytes:
-            with reported(self.url, "read"):
-                data = opened.files.cat_file(key, start=first, end=last, **opened.limit)
+        with reported(self.url, "read"):
+            data, version = ask(opened, key, self.size, self.version, first, last)
+            if version != self.version and not (is_all and not version):
                 # Afterwards: whatever was read before it is then of the version that was listed.
                 self._compare(opened, key)
-            if len(data) != last - first:
-                raise self._error(f"expected {last - first} bytes at {first}, got {len(data)}")
-            return bytes(data)
-
-        return io.BufferedReader(PieceRange(read, start, stop, piece), _BUFFER)
+        if version and version != self.version:
+            raise self._error(f"expected version {self.version}, got {version}")
+        return data
 
     def _open_here(self, start: int, stop: int) -> io.BufferedReader:
         path = local_path(self.url)
@@ -117,6 +136,17 @@ class Source:
 
     def _error(self, reason: str) -> StorageError:
         return StorageError(reason, url=shown(self.url), tried="read")
+
+
+def source_at(url: str) -> Source:
+    """Return a file in a store as it is now. `StorageError` where there is none."""
+    opened = door(url)
+    with reported(url, "read"):
+        info = opened.files.info(opened.key(url), **opened.limit)
+        if info.get("type") != "file":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        size, _, version = described(opened, info)
+    return Source(url, size, version)
 
 
 def version_here(status: os.stat_result) -> str:

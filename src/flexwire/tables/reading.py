@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from flexwire.storage.pages import Entry
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MARKER: Final = "_flexwire.json"
 SUCCESS: Final = "_SUCCESS"
 CURRENT: Final = "current.json"
+TABLE_FILES: Final = "table_files"
 RUNS: Final = "runs"
 LEDGER: Final = "ledger"
 CURRENT_FORMAT: Final = 1
@@ -85,7 +87,7 @@ class Output:
     @property
     def names(self) -> list[str]:
         """Its tables: "frames", "messages/FetchRequest" and so on, those that have a file."""
-        return sorted(self._listed)
+        return sorted({*self._listed, *self._expected})
 
     def message_names(self) -> list[str]:
         """The messages that have a table, by name."""
@@ -95,6 +97,13 @@ class Output:
     def files(self, name: str) -> list[Entry]:
         """The files of a table, by their names below `root`. `FlexwireError` without the table."""
         found = self._listed.get(name) if isinstance(name, str) else None
+        expected = self._expected.get(name, 0) if isinstance(name, str) else 0
+        if len(found or ()) < expected:
+            where = self.where(f"{_TABLES}/{name}")
+            raise FlexwireError(
+                f"{where} has {expected} files, and {len(found or ())} are listed: try again, "
+                "or analyze again where files were removed"
+            )
         if found is None:
             raise refuse("name", f"a table of {self.place}", name)
         return found
@@ -137,12 +146,47 @@ class Output:
     def _listed(self) -> dict[str, list[Entry]]:
         found: dict[str, list[Entry]] = {}
         for entry in self.place.entries(f"{_TABLES}/"):
-            _, *table, name = entry.name.split("/")
-            if table and not name.startswith(("_", ".")):
-                found.setdefault("/".join(table), []).append(entry)
+            if table := _table_of(entry.name.removeprefix(f"{_TABLES}/")):
+                found.setdefault(table, []).append(entry)
         for files in found.values():
             files.sort()
         return found
+
+    @cached_property
+    def _expected(self) -> Mapping[str, int]:
+        """How many files a store must list of each table, where the analysis has counted them.
+
+        On this machine a listing is what there is.
+        """
+        if self.place.path is not None or not self.place.exists(f"{_TABLES}/{SUCCESS}"):
+            return {}
+        told: Any = json.loads(self.place.read(f"{_TABLES}/{SUCCESS}"))
+        return dict(told.get(TABLE_FILES, {}))
+
+
+@dataclass(frozen=True)
+class CountedOutput(Output):
+    """An output that is not complete yet, of whose tables it is known how many files were written.
+
+    A listing that has fewer is an error. Nothing is known of a table that is not counted.
+    """
+
+    counts: Mapping[str, int]
+
+    @cached_property
+    def _expected(self) -> Mapping[str, int]:
+        return self.counts
+
+
+def table_files(entries: Iterable[Entry]) -> Counter[str]:
+    """How many files each table has, of those that lie below the directory of tables."""
+    return Counter(filter(None, (_table_of(one.name) for one in entries)))
+
+
+def _table_of(name: str) -> str:
+    """The table of a file, by its name below the directory of tables; empty for another file."""
+    table, _, file = name.rpartition("/")
+    return "" if file.startswith(("_", ".")) else table
 
 
 def output(out: str | Path) -> Output:

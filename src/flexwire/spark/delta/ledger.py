@@ -20,7 +20,7 @@ from flexwire.capture.logs.names import Partition
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
-from flexwire.storage.doors import reason_of
+from flexwire.storage.doors import reason_of, reported
 from flexwire.tables.reading import LEDGER
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Ledger:
     def entries(self) -> list[Entry]:
         """All entries; none before the first."""
         table = open_table(self.place)
-        return [] if table is None else _entries(table)
+        return [] if table is None else _entries(table, self.place)
 
     def change(self, made: Callable[[list[Entry]], list[Entry] | None]) -> list[Entry]:
         """Replace all entries by what ``made`` makes of them; gives what it is then.
@@ -143,7 +143,7 @@ class Ledger:
         """
         for _ in range(_TRIES):
             table = open_table(self.place)
-            old = [] if table is None else _entries(table)
+            old = [] if table is None else _entries(table, self.place)
             new = made(old)
             if new is None:
                 return old
@@ -175,8 +175,9 @@ class Ledger:
         raise FlexwireError(f"{self.place} is changed by others all the time; try again later")
 
 
-def _entries(table: Any) -> list[Entry]:
-    rows = table.to_pyarrow_table()
+def _entries(table: Any, place: Place) -> list[Entry]:
+    with reported(place.url, "read"):
+        rows = table.to_pyarrow_table()
     rows = rows.select([one for one in COLUMNS.names if one in rows.column_names]).to_pylist()
     found = [Entry(**row) for row in rows]
     return sorted(found, key=lambda one: (one.time, one.analysis))

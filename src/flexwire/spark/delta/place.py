@@ -67,6 +67,9 @@ class DeltaPlace:
     run: str
     below: str = ""
 
+    def __str__(self) -> str:
+        return str(self._own)
+
     @property
     def path(self) -> Path | None:
         """The directory of the run, where it is on this machine."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
-from flexwire.errors import FlexwireError
+from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.days import by_day
 from flexwire.spark.delta.ledger import (
     ABANDONED,
@@ -69,6 +69,8 @@ class DeltaStaging:
     next_offsets: dict[Partition, int] = field(default_factory=dict)
     read_until: dict[Partition, int] = field(default_factory=dict)
     drop: Drop = field(init=False)
+    entered: list[str] = field(default_factory=list)
+    """The run, once it is in the ledger."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drop", Drop(self.files, arrange=by_day, remembers=True))
@@ -91,6 +93,9 @@ class DeltaStaging:
         if (own := self.files.path) is not None:
             # Attempts that were killed leave theirs.
             shutil.rmtree(own / SCRATCH, ignore_errors=True)
+        # What an attempt that does not count has written since it was removed.
+        if left := [one.name for one in self.files.entries("_")]:
+            self.files.remove(left)
         tables = self._tables()
         note_tables(self.out, self.run, tables)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
@@ -98,12 +103,17 @@ class DeltaStaging:
         new = entry(self.run, IN, self.digest, self.fingerprints, told)
         before = Ledger(self.out).entries()
         Ledger(self.out).change(lambda old: self._entered(old, new))
+        self.entered.append(self.run)
         if not self.append and before:
             names = {table["name"] for one in before for table in one.tables}
             take_out(self.out, {one.analysis for one in before}, names)
 
-    def _entered(self, old: list[Entry], own: Entry) -> list[Entry]:
-        if any(one.analysis == self.run for one in old):
+    def _entered(self, old: list[Entry], own: Entry) -> list[Entry] | None:
+        mine = [one.state for one in old if one.analysis == self.run]
+        if mine == [IN]:
+            # The answer to an earlier try was lost.
+            return None
+        if mine:
             raise FlexwireError(
                 f"{self.out}: another analysis took this one for ended, and removed its rows; run "
                 "it again"
@@ -130,6 +140,10 @@ class DeltaStaging:
                 count = self._footer(table, name).num_rows
             physical = split(self.files.at(one.name))[1]
             found.setdefault(table, []).append(Added(physical, one.size, count))
+            rows.pop(one.name, None)
+        if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
+            reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
+            raise StorageError(reason, url=str(self.out))
         return with_logs(found)
 
     def _footer(self, table: str, name: str) -> pq.FileMetaData:
@@ -188,6 +202,7 @@ def delta_staging(
         _check_ours(out)
         run = new_run()
         out.write(f"{STAGING}/{run}", b"")
+        staging: DeltaStaging | None = None
         try:
             entries = sweep(out, run, abandoned)
             known = known_in(entries, digest, prints, out) if append else ""
@@ -197,11 +212,14 @@ def delta_staging(
                 make_private_directory(out.path / RUNS / run)
             yield staging
         except BaseException:
-            # Where this fails too, the next one sweeps.
-            with suppress(Exception):
-                give_up(out, run)
+            # Where this fails too, the next one sweeps. What has entered the ledger is left alone:
+            # a store may answer with an older ledger.
+            if staging is None or not staging.entered:
+                with suppress(Exception):
+                    give_up(out, run)
             raise
-        give_up(out, run)
+        if not staging.entered:
+            give_up(out, run)
 
 
 @contextmanager

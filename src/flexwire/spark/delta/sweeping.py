@@ -45,6 +45,8 @@ def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> list[En
         seen -= _those_in(entries)
         take_out(out, seen, tables)
     for run in left - seen - _those_in(entries):
+        if out.path is None and own not in began:
+            continue  # the listing is older than this analysis, and has no time to compare with
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
     return entries

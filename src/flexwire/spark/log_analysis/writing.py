@@ -15,6 +15,7 @@ from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, part_name, settle
+from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
 from flexwire.tables.inflated import beyond, within_allowance
@@ -39,7 +40,8 @@ _RUNS: Final = f"{_KEPT}/runs"
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
 # So many directories the facts name.
 _DIRECTORIES: Final = 200
-_Merging = list[tuple["Partition", KeyWork]]
+# Of each partition, how many runs it has too.
+_Merging = list[tuple["Partition", KeyWork, int]]
 
 
 @dataclass(slots=True)
@@ -205,7 +207,8 @@ class _Spilling:
         self._runs = 0
 
     def __call__(self, partition: int, run: bytes) -> None:
-        self._place.write(f"{_RUNS}/{partition:08d}/{self._name}{self._runs:06d}", run)
+        name = f"{_RUNS}/{partition:08d}/{self._name}{self._runs:06d}"
+        write_there(self._place, name, run)
         self._runs += 1
 
 
@@ -233,7 +236,7 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
             if held >= _KEYS_OF_TASK:
                 tasks.append([])
                 held = 0
-            tasks[-1].append((plan.partitions[partition], one))
+            tasks[-1].append((plan.partitions[partition], one, len(keys)))
             held += max(1, share >> 10)
     return tasks
 
@@ -244,10 +247,11 @@ def _merge(digest: str, before: int, held: frozenset[int], number: int, drop: Dr
     works: _Merging = _kept(drop.place, f"keys-{number:06d}")
     name = part_name(digest, before + number, 0)
     with TableFiles(drop, name, is_part=True) as tables:
-        for partition, work in works:
+        for partition, work, count in works:
             found = f"{_RUNS}/{work.partition:08d}/"
             entries = sorted(place.entries(found))
             runs = [place.source(one) for one in entries if _is_of_last(one.name, held)]
+            check_listed(place, found, len(runs), count)
             superseded = superseded_between(runs, work.first, work.last)
             tables.write(KEYS, key_row(partition, superseded))
 

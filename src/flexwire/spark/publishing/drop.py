@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,10 +57,15 @@ class Drop:
     files: list[Written] = field(default_factory=list)
     arrange: Arrange = as_it_is
     remembers: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
 
     def told(self, files: Iterable[Written]) -> Iterator[Written]:
-        """Give the files that tasks have written, which are in `files` then, if it remembers."""
+        """Give the files that tasks have written, which are in `files` then, if it remembers.
+
+        How many each table has is in `counts` then, whether it remembers or not.
+        """
         for one in files:
+            self.counts[one.table] += 1
             if self.remembers:
                 self.files.append(one)
             yield one

@@ -142,14 +142,14 @@ def settle(place: Place, written: Iterable[Written], others: Collection[str] = (
                 orphans.append(entry.name)
         elif size != entry.size:
             raise AnalysisError(
-                f"{entry.name} has {entry.size} bytes, and the task that wrote it counted {size}; "
-                "something else writes to the output"
+                f"{place}: {entry.name} has {entry.size} bytes, and the task that wrote it counted "
+                f"{size}; something else writes to the output"
             )
     if expected:
         raise AnalysisError(
-            f"{min(expected)} is not in the output, and neither are {len(expected) - 1} others "
-            "that tasks have written: not every executor sees the same output, or something else "
-            "removes files from it"
+            f"{place}: {min(expected)} is not in the output, and neither are {len(expected) - 1} "
+            "others that tasks have written: not every executor sees the same output, the listing "
+            "is older than what tasks wrote, or something else removes files from it"
         )
     place.remove(orphans)
     # Nobody waits for an attempt that still writes.

@@ -18,7 +18,7 @@ from flexwire.extras import needed_by
 from flexwire.report.facts import Facts
 from flexwire.spark.publishing.staging import FACTS, Staging, staging
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
-from flexwire.tables.reading import Output, is_delta
+from flexwire.tables.reading import CountedOutput, Output, is_delta
 from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
@@ -107,12 +107,14 @@ def found(place: Writing) -> Output:
 
 def staged(place: Writing) -> Output:
     """The tables that have been written, before they are published."""
-    if isinstance(place, Staging | StoredStaging):
+    if isinstance(place, Staging):
         return Output(place.files)
+    if isinstance(place, StoredStaging):
+        return CountedOutput(place.files, place.drop.counts)
     with needed_by("reading Delta tables", "delta"):
         from flexwire.spark.delta.reading import StagedOutput  # noqa: PLC0415 - an extra
 
-    return StagedOutput(place.out, place.files)
+    return StagedOutput(place.out, place.files, place.drop.counts)
 
 
 def known_offsets(place: Writing) -> Mapping[Partition, int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
-from flexwire.errors import FlexwireError
+from flexwire.errors import FlexwireError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,4 +64,25 @@ def check_there(path: Path) -> None:
         raise FlexwireError(
             f"{path} is not there; an output must be on a file system that the driver and every "
             "executor see, and stay until the analysis is over"
+        )
+
+
+def write_there(place: Place, name: str, data: bytes) -> None:
+    """Write a file, whole, for a task. `FlexwireError` where the directory of the place is gone.
+
+    An attempt that does not count may go on when the analysis is over.
+    """
+    if place.path is not None:
+        check_there(place.path)
+    place.write(name, data)
+
+
+def check_listed(place: Place, what: str, found: int, count: int) -> None:
+    """Raise `StorageError` where fewer files are listed than tasks have written."""
+    if found < count:
+        raise StorageError(
+            f"expected {count} files in {what}, and {found} are listed: the listing is older than "
+            "what tasks wrote, or something else removes files",
+            url=str(place),
+            tried="list",
         )

@@ -20,7 +20,7 @@ import json
 import secrets
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
@@ -48,6 +48,13 @@ class StoredStaging(Generic[P]):
     known: ClassVar[None] = None
     out: P
     run: str
+    asked: list[str] = field(default_factory=list)
+    """The run, once the store was asked to publish it: whatever came of that, its files stay."""
+    drop: Drop = field(init=False)
+    """Where tasks hand over what they wrote."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "drop", Drop(self.files))
 
     @property
     def files(self) -> P:
@@ -59,11 +66,6 @@ class StoredStaging(Generic[P]):
         """Where it is to be found in the end, which is the same."""
         return self.files
 
-    @property
-    def drop(self) -> Drop:
-        """Where tasks hand over what they wrote."""
-        return Drop(self.files)
-
     def mark(self, sources: Iterable[str]) -> None:
         """Say that the tables are complete, and of which captures."""
         mark_place(self.files.child("tables"), sources)
@@ -71,9 +73,14 @@ class StoredStaging(Generic[P]):
     def publish(self) -> None:
         """Make this run the output, once all its files are there and its marker is."""
         if not self.files.exists(f"tables/{SUCCESS}"):
-            raise FlexwireError(f"{self.run} is unfinished, as it has no tables/{SUCCESS}")
+            where = self.files.child("tables")
+            raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
+        # What an attempt that does not count has written since it was removed.
+        if left := [one.name for one in self.files.entries("_")]:
+            self.files.remove(left)
         before = current_run(self.out).get("run")
         told = {"format": CURRENT_FORMAT, "run": self.run, "before": before}
+        self.asked.append(self.run)
         self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
 
 
@@ -93,23 +100,29 @@ def stored_staging(out: P, abandoned: float = ABANDONED_SECONDS) -> Iterator[Sto
         sweep(out, run, abandoned)
         yield staging
     except BaseException:
-        # The store may have taken a PUT whose answer was lost; where it is gone, the next one
-        # sweeps.
-        with suppress(Exception):
-            if current_run(out).get("run") != run:
+        # A PUT that failed may have been taken, and a store that is asked now may answer with what
+        # was there before. If it was not taken, a later analysis removes the run.
+        if not staging.asked:
+            with suppress(Exception):
                 _remove(out, run)
         raise
-    if current_run(out).get("run") != run and current_run(out).get("before") != run:
+    if not staging.asked:
         _remove(out, run)
 
 
 def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
     """Remove what analyses that are over have left in ``out``."""
     began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
+    if own not in began:
+        # The listing is older than this analysis, and has no time to compare with.
+        return
     current = current_run(out)
     kept = {own, current.get("run"), current.get("before")}
     for run, first in began.items():
         if run in kept or not RUN.fullmatch(run):
+            continue
+        if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
+            # It may be the output: that a store says it has no current.json is no proof.
             continue
         newest = max([first, *(one.modified for one in out.entries(f"{RUNS}/{run}/"))])
         # By the store's own clock: ours may be another.

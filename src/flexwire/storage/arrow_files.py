@@ -1,0 +1,47 @@
+"""Files of a place as pyarrow reads them: by `Source`, which refuses what is not the file.
+
+fsspec's own handler reads no failure of a store as one: a server's error becomes a file that is not
+there, and bytes that are too few, or of another range, become a table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from flexwire.storage.doors import reported
+from flexwire.storage.source import source_at
+
+if TYPE_CHECKING:
+    from flexwire.storage.doors import Door
+
+
+class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
+    """What is in ``url``, read only; names begin with the library's own name for ``url``."""
+
+    def __init__(self, opened: Door, url: str) -> None:
+        super().__init__(opened.files)
+        self._url = url
+        self._key = opened.key(url)
+
+    def open_input_file(self, path: str) -> Any:
+        """Open a file for reading at any position."""
+        found = source_at(self._url_of(path))
+        return pa.PythonFile(found.open_at_will(), mode="r")
+
+    def open_input_stream(self, path: str) -> Any:
+        """Open a file for reading forward."""
+        return self.open_input_file(path)
+
+    def get_file_info(self, paths: list[str]) -> Any:
+        """Return what each path is. `StorageError` where that cannot be said."""
+        found = []
+        for path in paths:
+            with reported(self._url_of(path), "look for"):
+                found += super().get_file_info([path])
+        return found
+
+    def _url_of(self, path: str) -> str:
+        return self._url + path.removeprefix(self._key)

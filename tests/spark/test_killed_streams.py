@@ -1,0 +1,135 @@
+"""A stream that is killed between two files of its checkpoint gives each row once all the same.
+
+A driver that is killed leaves what is on the disk at that moment. So the moments are copied while a
+query runs: a batch is planned (`offsets`), it is in the table too (`output`), it is committed as
+well (`committed`). From each copy another query goes on, after the input has grown.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from tests.capture.interleaved import CLEAN, write_capture
+from tests.capture.made_logs import MadeSegment, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+# Two minutes. Without Spark capture/test_logs_following.py and tables/test_following.py hold it.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
+HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+NAME = "a query"
+
+
+def grow_log(directory: Path, *, is_whole: bool) -> None:
+    """A log whose last batch is still being written, and then the same with more segments."""
+    for base in (0, 30, 60) if is_whole else (0, 30):
+        segment = MadeSegment(base)
+        segment.add(plain(base, 10))
+        segment.add(plain(base + 10, 20))
+        if base and not is_whole:
+            del segment.data[-40:]
+        segment.write(directory / "orders-0")
+    if is_whole:
+        later = MadeSegment(0)
+        later.add(plain(0, 3))
+        later.write(directory / "later-0")
+
+
+def grow_captures(directory: Path, *, is_whole: bool) -> None:
+    """A capture that its tap is still writing, and then the same with those that follow."""
+    shutil.rmtree(directory, ignore_errors=True)
+    files = sorted(write_capture(directory, 5, replace(CLEAN, files=3)))
+    if not is_whole:
+        files[0].write_bytes(files[0].read_bytes()[: files[0].stat().st_size * 2 // 3])
+        for one in files[1:]:
+            one.unlink()
+
+
+STREAMS: dict[str, tuple[Callable[..., None], dict[str, str]]] = {
+    "kafka-log": (grow_log, {"maxOffsetsPerTrigger": "25"}),
+    "kafka-capture": (grow_captures, {"maxBytesPerTrigger": "9000"}),
+}
+
+
+class Query:
+    """A query as docs/spark-delta.md has it, whose table and checkpoint are below ``home``."""
+
+    def __init__(self, spark: SparkSession, name: str, logs: Path, home: Path) -> None:
+        options = STREAMS[name][1] if HAS_LIMITS else {}
+        self._stream = spark.readStream.format(name).options(**options)
+        self._logs = logs
+        self.home = home
+        self.moments: list[Path] = []
+
+    @property
+    def table(self) -> str:
+        return str(self.home / "table")
+
+    def run(self, *, copies: bool = False) -> None:
+        """Take what is there, and end."""
+
+        def copy(number: int, step: str) -> None:
+            if copies:
+                self.moments.append(self.home.parent / f"{number} {step}")
+                shutil.copytree(self.home, self.moments[-1])
+
+        def append(rows: DataFrame, number: int) -> None:
+            copy(number, "offsets")
+            if DeltaTable.is_deltatable(self.table):
+                last = DeltaTable(self.table).transaction_version(NAME)
+                if last is not None and number <= last:
+                    return
+            done = CommitProperties(app_transactions=[Transaction(NAME, number)])
+            write_deltalake(self.table, rows.toArrow(), mode="append", commit_properties=done)
+            copy(number, "output")
+
+        writer = self._stream.load(str(self._logs)).writeStream.foreachBatch(append)
+        writer = writer.option("checkpointLocation", str(self.home / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(300)
+        copy(99, "committed")
+
+    def rows(self) -> list[str]:
+        return told(DeltaTable(self.table).to_pyarrow_table().to_pylist())
+
+
+def told(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows without their times, which have other zones where they come from a table of Delta."""
+    plain_rows = [{k: v for k, v in row.items() if k != "timestamp"} for row in rows]
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in plain_rows)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_killed_at_any_step_of_a_batch_each_row_is_there_once(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    grow, inputs, home = STREAMS[name][0], tmp_path / "inputs", tmp_path / "copies" / "home"
+    home.mkdir(parents=True)
+    query = Query(spark, name, inputs, home)
+    grow(inputs, is_whole=False)
+    query.run(copies=True)
+    before, steps = len(query.rows()), query.moments
+    grow(inputs, is_whole=True)
+    # The query that nobody killed.
+    query.run()
+    expected = query.rows()
+    assert 0 < before < len(expected) == spark.read.format(name).load(str(inputs)).count()
+    assert [one.name.split()[1] for one in steps] == [
+        *["offsets", "output"] * (len(steps) // 2),
+        "committed",
+    ]
+    for step in steps:
+        query.home = step
+        query.run()
+        assert query.rows() == expected, step.name

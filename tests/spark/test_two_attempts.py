@@ -1,0 +1,110 @@
+"""Two attempts of a task run at once, one of which counts: its rows are there once.
+
+Spark begins a slow task again beside itself, and does not wait for the attempt that lost. Here the
+attempt that loses begins first, and the other one does all its work in the middle of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta import place as delta_place
+from flexwire.spark.publishing.commit import _Job
+from flexwire.spark.publishing.manifest import Committed, part_name, settle
+from flexwire.spark.publishing.outputs import begun, found
+from flexwire.spark.summing import keep_sums, merged_sums
+from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.storage.place import Place
+from flexwire.storage.source import Source
+from flexwire.tables.schema import FRAMES_TABLE
+from tests.spark.faulty import DIGEST
+from tests.storage.servers import s3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from flexwire.spark.publishing.drop import Drop
+
+ROWS = 3
+WHERE = {"here": "parquet", "store": "parquet", "delta here": "delta", "delta in a store": "delta"}
+BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS = "settle", "publish", "end"
+
+
+@pytest.fixture(params=WHERE)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, str]]:
+    if "store" not in request.param:
+        yield Place(str(tmp_path / "out")), WHERE[request.param]
+        return
+    with s3() as bucket:
+        yield Place(f"{bucket}/{tmp_path.name}"), WHERE[request.param]
+
+
+def work(meanwhile: Callable[[], None], number: int, drop: Drop) -> int:
+    """Write a table's file and the sums of its rows, as a range's task does."""
+    local = drop.scratch / "frames.parquet"
+    rows = [{"frame_index": row} for row in range(ROWS)]
+    pq.write_table(pa.Table.from_pylist(rows, FRAMES_TABLE), local)
+    meanwhile()
+    drop.put(local, "frames", part_name(DIGEST, number, 0))
+    keep_sums(drop.place, number, AnalysisSums(7))
+    return ROWS
+
+
+def nothing() -> None:
+    """Nobody is beside it."""
+
+
+@pytest.mark.parametrize("moment", [BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS])
+def test_what_two_attempts_wrote_is_there_once(
+    where: tuple[Place, str], moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, kind = where
+    monkeypatch.setattr(delta_place, "possible_tables", lambda: [*delta_place.ALWAYS])
+    told: list[Committed[Any]] = []
+    steps: list[Callable[[], None]] = []
+
+    def until(step: str) -> None:
+        """Do what Spark's other attempt and the driver do, up to a step."""
+        while steps and steps[0].__name__ != step:
+            steps.pop(0)()
+
+    with begun(out, [Source("/a.pcap", 5, "1")], kind) as writing:
+        drop = writing.drop
+
+        def other() -> None:
+            told.append(pickle.loads(_Job(None, partial(work, nothing), drop.place, b"").run(0)))  # noqa: S301 - our own
+
+        def settle_them() -> None:
+            merged_sums(None, drop, 7, 1)  # type: ignore[arg-type]  # of one task, it is not asked
+            settle(writing.files, drop.told(told[0].files))
+
+        def publish() -> None:
+            writing.mark(["/a.pcap"])
+            writing.publish()
+
+        settle_them.__name__, publish.__name__ = BEFORE_SETTLING, BEFORE_PUBLISHING
+        steps += [other, settle_them, publish]
+        slow = _Job(None, partial(work, partial(until, moment)), drop.place, b"")
+        if moment == AFTERWARDS:
+            until(AFTERWARDS)
+        slow.run(0)
+        until(AFTERWARDS)
+        output = found(writing)
+    if moment == AFTERWARDS and kind == "parquet" and out.path is not None:
+        with pytest.raises(FlexwireError, match="is not there"):
+            slow.run(0)
+        with pytest.raises(FlexwireError, match="is not there"):
+            keep_sums(drop.place, 0, AnalysisSums(7))
+        assert {one.name for one in out.path.iterdir()} == {"tables"}
+    assert output.table("frames").num_rows == told[0].value == ROWS
+    if moment != AFTERWARDS:
+        left = [one.name for one in out.entries() if "/_" in one.name.replace("/_delta_log", "")]
+        assert {name.rpartition("/")[2] for name in left} <= {"_flexwire.json", "_SUCCESS"}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flexwire.storage.doors import Door
 
 _PAGE = 5000
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Entry(NamedTuple):
@@ -135,7 +136,7 @@ def moment_of(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
-        return (datetime.max if seconds > 0 else datetime.min).replace(tzinfo=UTC)
+        return _LATEST if seconds > 0 else _EARLIEST
 
 
 def _moment(when: Any) -> datetime:

@@ -53,9 +53,14 @@ class Wire(asyncio.Transport):
 class Heard:
     """What an end has told."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.all: list[object] = []
-        self.calls = Calls(self.all.append, lambda: self.all.append("ended"), self.all.append)
+        self.calls = Calls(self.take, lambda: self.all.append("ended"), self.all.append)
+        self._most = most
+
+    def take(self, data: bytes) -> int:
+        self.all.append(data[: self._most])
+        return len(data[: self._most])
 
 
 def two(*, over_tls: bool = False) -> tuple[Wire, Wire]:
@@ -125,6 +130,98 @@ def test_an_end_that_is_ignored_tells_nothing_and_is_read_to_its_end() -> None:
     run(job())
 
 
+async def one_step() -> None:
+    await asyncio.sleep(0)
+
+
+LOST = ConnectionResetError()
+
+
+@pytest.mark.parametrize("lost", [None, LOST])
+def test_what_is_not_taken_comes_again_in_order_before_any_end(lost: Exception | None) -> None:
+    async def job() -> None:
+        one, other = two()
+        heard = Heard(most=2)
+        one.end.call(heard.calls, other.end)
+        one.end.data_received(b"abcde")
+        # asyncio may have read more, and the end, before it was told to read nothing.
+        one.end.data_received(b"f")
+        one.end.eof_received()
+        one.end.connection_lost(lost)
+        assert heard.all == [b"ab"]
+        assert not one.is_read()
+        await one_step()
+        assert heard.all == [b"ab", b"cd"]
+        await one_step()
+        ends = ["ended"] if lost is None else ["ended", lost]
+        assert heard.all == [b"ab", b"cd", b"ef", *ends]
+
+    run(job())
+
+
+def test_more_is_read_once_all_is_taken_unless_the_other_is_full() -> None:
+    async def job() -> None:
+        one, other = two()
+        one.end.call(Heard(most=1).calls, other.end)
+        other.end.call(Heard().calls, one.end)
+        one.end.data_received(b"abc")
+        other.end.pause_writing()
+        other.end.resume_writing()
+        assert not one.is_read()
+        other.end.pause_writing()
+        for _ in range(3):
+            await one_step()
+        assert not one.is_read()
+        other.end.resume_writing()
+        assert one.is_read()
+
+    run(job())
+
+
+@pytest.mark.parametrize("is_called", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_came_before_an_end_was_ignored_is_told_and_nothing_later(
+    *, at_once: bool, is_called: bool
+) -> None:
+    async def job() -> None:
+        one, other = two()
+        heard = Heard(most=1)
+        if is_called:
+            one.end.call(heard.calls, other.end)
+        one.end.data_received(b"abcde")
+        one.end.eof_received()
+        one.end.ignore()
+        one.end.data_received(b"late")
+        if at_once:
+            one.end.tell_rest_at_once()
+        else:
+            await one.end.tell_rest()
+        assert heard.all == ([b"a", b"b", b"c", b"d", b"e"] if is_called else [])
+        await one_step()
+        assert b"".join(one for one in heard.all if isinstance(one, bytes)) in {b"abcde", b""}
+
+    run(job())
+
+
+def test_what_fails_in_a_later_step_ends_the_connection_as_in_the_first() -> None:
+    async def job() -> None:
+        one, other = two()
+        heard = Heard(most=1)
+        error = ValueError("a defect")
+
+        def fails_then(data: bytes) -> int:
+            if heard.all:
+                raise error
+            return heard.take(data)
+
+        one.end.call(heard.calls._replace(said=fails_then), other.end)
+        one.end.data_received(b"abc")
+        await one_step()
+        assert heard.all == [b"a", error]
+
+    run(job())
+
+
 @pytest.mark.parametrize("over_tls", [True, False])
 def test_only_without_tls_can_be_written_to_what_has_ended(over_tls: bool) -> None:  # noqa: FBT001  # a case of the test
     async def job() -> None:
@@ -166,7 +263,7 @@ def test_an_end_is_gone_whatever_comes_of_its_calls() -> None:
         def fails() -> None:
             raise ValueError
 
-        one.end.call(Calls(lambda _: None, fails, lambda _: fails()), other.end)
+        one.end.call(Calls(len, fails, lambda _: fails()), other.end)
         with pytest.raises(ValueError, match=r"^$"):
             one.end.connection_lost(None)
         await one.end.close(1)

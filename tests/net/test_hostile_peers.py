@@ -16,20 +16,27 @@ from flexwire.codec import message
 from flexwire.net import TapSecurity
 from flexwire.net.addresses import response_places
 from flexwire.net.carrying import Carrier
-from flexwire.net.limits import MOST_HELD_UNANSWERED
+from flexwire.net.ends import End
+from flexwire.net.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
+from flexwire.net.passing import AsTheyCome
+from flexwire.net.relay import Relay
+from flexwire.net.stamping import HeaderTag, Stamping
+from flexwire.net.statistics import TapStatistics
+from flexwire.protocol import Conversation
 from flexwire.protocol.credentials import CREDENTIALS
-from flexwire.protocol.frames import BEGINNING_BYTES
+from flexwire.protocol.frames import BEGINNING_BYTES, FrameRoom
 from flexwire.schema.catalog import catalog
 from flexwire.wire.varint import write_unsigned_varint
 from tests.net.broker import CHUNK_BYTES, connected, run, serving, settled, tapped
 from tests.net.densest import dense_cases, densest
+from tests.net.test_ends import Wire
 from tests.net.test_tap_tls import Made, made
 from tests.protocol.payloads import frame, request_payload, response_payload
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.net import Tap, TapStatistics
+    from flexwire.net import Tap
 
 __all__ = ["made"]
 
@@ -217,6 +224,139 @@ def test_no_header_stops_the_loop(made: Made, tmp_path: Path) -> None:
         assert longest < LONGEST_STEP
         # Its header is too long to be read, so nobody knows that it is a request.
         assert (counts.requests, counts.not_requests) == (2, 1)
+
+    run(job())
+
+
+class Steps:
+    """How many frames each step of the event loop had a conversation look at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.frames = [0]
+        run_handle = asyncio.Handle._run
+
+        def step(handle: asyncio.Handle) -> None:
+            self.frames.append(0)
+            run_handle(handle)
+
+        monkeypatch.setattr(asyncio.Handle, "_run", step)
+        for name in ("request", "response"):
+            monkeypatch.setattr(Conversation, name, self._counting(getattr(Conversation, name)))
+
+    def _counting(self, looks: Any) -> Any:
+        def look(conversation: Conversation, payload: bytes) -> Any:
+            self.frames[-1] += 1
+            return looks(conversation, payload)
+
+        return look
+
+
+SMALLEST = frame(request_payload(API_VERSIONS, 0, client_id=None))
+FLOOD = 20 * MOST_FRAMES
+SMALLEST_ANSWER = frame(response_payload(API_VERSIONS, 0, b""))
+
+
+def answers_all(reader_got: bytearray) -> Any:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(MIB):
+            before = len(reader_got) // len(SMALLEST)
+            reader_got.extend(data)
+            writer.write(SMALLEST_ANSWER * (len(reader_got) // len(SMALLEST) - before))
+            await writer.drain()
+        writer.close()
+
+    return handler
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"stamping": Stamping([HeaderTag(10_042, "{connection}")])}, WITH_TOPICS]
+)
+def test_a_flood_of_frames_is_taken_in_short_steps(
+    options: dict[str, Any],
+    made: Made,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    over_tls: bool,
+) -> None:
+    """Another connection waits for so many frames of each flood, and not for a whole chunk."""
+    steps, came = Steps(monkeypatch), bytearray()
+    security = TapSecurity(made.listen if over_tls else None, None)
+
+    async def job() -> None:
+        async with (
+            serving(answers_all(came)) as upstream,
+            tapped(upstream, tmp_path, security=security, **options) as tap,
+            connected(tap.listen_address, made.client if over_tls else None) as client,
+        ):
+            sending = asyncio.create_task(client.send(SMALLEST * FLOOD))
+            answers = await client.reader.readexactly(len(SMALLEST_ANSWER) * FLOOD)
+            await sending
+            assert answers == SMALLEST_ANSWER * FLOOD
+            stats = tap.stats
+            assert (stats.requests, stats.responses, stats.unpaired) == (FLOOD, FLOOD, 0)
+        assert bytes(came) == SMALLEST * FLOOD
+        assert max(steps.frames) == MOST_FRAMES
+
+    run(job())
+
+
+class Frames:
+    """A recorder that counts frames of either direction."""
+
+    def __init__(self) -> None:
+        self.requests = self.responses = 0
+
+    def frames(self, direction: str, frames: Any, *_: Any) -> None:
+        if direction == "request":
+            self.requests += len(frames.payloads)
+        else:
+            self.responses += len(frames.payloads)
+
+    def close(self, **_: Any) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize("ends", ["client", "broker", "lost", "cancelled"])
+def test_what_waits_for_a_later_step_is_captured_whatever_ends_the_connection(ends: str) -> None:
+    """Frames that were read are not forgotten because the connection ends before their turn."""
+
+    async def job() -> None:
+        client, broker, recorder = Wire(End(over_tls=True)), Wire(End()), Frames()
+        relay: Any = Relay(
+            client.end,
+            broker.end,
+            recorder,  # type: ignore[arg-type]  # it takes what this connection gives
+            AsTheyCome(),
+            route=lambda address: address,
+            statistics=TapStatistics(),
+            frame_limit=1000,
+            room=FrameRoom(1000),
+            name="client → broker",
+        )
+        running = asyncio.create_task(relay.run())
+        await asyncio.sleep(0)
+        client.end.data_received(SMALLEST * MOST_FRAMES)
+        broker.end.data_received(SMALLEST_ANSWER * FLOOD)
+        client.end.data_received(SMALLEST * FLOOD)
+        assert (recorder.requests, recorder.responses) == (2 * MOST_FRAMES, MOST_FRAMES)
+        if ends == "client":
+            client.end.eof_received()
+            client.end.connection_lost(None)
+        elif ends == "lost":
+            client.end.connection_lost(ConnectionResetError())
+        elif ends == "broker":
+            broker.end.eof_received()
+        else:
+            running.cancel()
+        client.closed = ends in {"client", "lost"}
+        broker.end.connection_lost(None)
+        await asyncio.gather(running, return_exceptions=True)
+        assert running.cancelled() is (ends == "cancelled")
+        assert recorder.requests == FLOOD + MOST_FRAMES
+        assert recorder.responses == FLOOD
+        assert relay._statistics.left_early <= 1
 
     run(job())
 

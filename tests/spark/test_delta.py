@@ -125,6 +125,25 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(f"{bucket}/{uuid.uuid4().hex}")
 
 
+def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
+    out: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # noqa: ARG003 - as `datetime` has it
+            return hours.pop(0)
+
+    hours = [NOON, NOON - timedelta(hours=1), NOON, NOON - timedelta(days=9)]
+    monkeypatch.setattr(ledger, "datetime", Clock)
+    for number in range(4):
+        assert analyze(out, f"{number}", tmp_path)
+        entries = Ledger(out).entries()
+        assert [one.input for one in entries] == [f"{before}" for before in range(number + 1)]
+        assert len({one.time for one in entries}) == number + 1
+        assert output(out.url).read("facts.json") == f'"{number}"'.encode()
+    assert hours == []
+
+
 def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
     assert analyze(anywhere, "one", tmp_path)
     assert analyze(anywhere, "two", tmp_path)

@@ -34,6 +34,24 @@ def source(place: Place, data: bytes) -> tuple[Path, Source]:
     return Path(one.url), one
 
 
+@pytest.mark.parametrize("seconds", [-(10**12), -62_135_683_201, -1, 0, 253_402_300_800, 10**12])
+def test_a_file_of_any_time_is_listed(
+    place: Place, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File systems with 64 bits for a time have years that no calendar has."""
+    place.write("a", b"")
+    stat_of = Path.stat
+
+    def told(path: Path, **how: Any) -> os.stat_result:
+        found = stat_of(path, **how)
+        return os.stat_result([*found[:7], seconds, seconds, seconds])
+
+    monkeypatch.setattr(Path, "stat", told)
+    (entry,) = place.entries()
+    assert entry.name == "a"
+    assert abs((entry.modified - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) <= abs(seconds)
+
+
 def test_files_and_directories_are_for_their_owner(place: Place) -> None:
     place.write("a/b", b"")
     assert place.path

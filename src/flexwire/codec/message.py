@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
@@ -12,6 +11,7 @@ from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
+from flexwire.forks import lock_over_forks
 from flexwire.schema.catalog import catalog, on_change
 from flexwire.schema.served import SpecSource, served_of
 from flexwire.schema.spec import MessageSpec
@@ -216,7 +216,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
 
 
 # Made twice it would be two classes, whose objects are not equal and cannot be pickled.
-_DEFINING = RLock()
+_DEFINING = lock_over_forks()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}
 

@@ -1,14 +1,17 @@
 """Both ends of a connection through the tap: what comes is taken at once, what waits is bounded.
 
 asyncio's streams wake a task for every piece that comes, copy it into a buffer and out again. Here
-whoever relays is called with the piece itself. An end that takes no more stops the other from being
-read, so that no more waits here than one piece each way beside what the sockets hold.
+whoever relays is called with the piece itself, and may take it in several steps of the event loop,
+so that a piece of many frames does not keep other connections waiting. An end that takes no more
+stops the other from being read, so that no more waits here than one piece each way beside what the
+sockets hold.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,8 +24,9 @@ FLUSH_SECONDS: Final = 5.0
 class Calls(NamedTuple):
     """What is called with all that an end says, in its order."""
 
-    said: Callable[[bytes], None]
-    """Bytes came."""
+    said: Callable[[bytes], int]
+    """Bytes came. Returns how many of them were taken, at least one: the others come again, from
+    another step of the event loop."""
     ended: Callable[[], None]
     """No more will come."""
     lost: Callable[[Exception], None]
@@ -32,8 +36,8 @@ class Calls(NamedTuple):
 class End(asyncio.Protocol):
     """One end of a connection, with TLS or without.
 
-    What comes before anybody is called waits: one piece, as nothing more is then read. TLS ends in
-    both directions at once.
+    What comes before anybody is called waits: one piece, as nothing more is then read. So does what
+    is not taken at once. TLS ends in both directions at once.
     """
 
     def __init__(self, *, over_tls: bool = False) -> None:
@@ -49,7 +53,10 @@ class End(asyncio.Protocol):
         self._calls: Calls | None = None
         self._other: End | None = None
         self._is_ignored = False
-        self._early: list[bytes] = []
+        # What came and was not taken yet, and the ends that came after it.
+        self._left: list[bytes] = []
+        self._ends: list[Callable[[], None]] = []
+        self._next_step: asyncio.Handle | None = None
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -66,31 +73,43 @@ class End(asyncio.Protocol):
     def call(self, calls: Calls, other: End) -> None:
         """Have all that comes told from now on; what is written here comes from the ``other``."""
         self._calls, self._other = calls, other
-        early, self._early = self._early, []
-        for data in early:
-            calls.said(data)
+        # What came first is told first.
         if self.error is not None:
-            calls.lost(self.error)
+            self._ends.append(partial(calls.lost, self.error))
         elif self.has_ended:
-            calls.ended()
-        else:
+            self._ends.append(calls.ended)
+        self._tell()
+        if not self._is_ignored:
             self.hold(is_held=other.is_full)
 
     def hold(self, *, is_held: bool) -> None:
         """Read no more while ``is_held``: what came goes to where no more is taken."""
-        if self._calls is None:
+        if self._calls is None or self._is_ignored:
             return
-        if is_held:
+        if is_held or self._left:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
 
     def ignore(self) -> None:
-        """Have nobody called any more, whatever comes until it is closed."""
-        self._calls = None
+        """Have nobody called any more, but for what came before: see `tell_rest`."""
         self._is_ignored = True
+        self._ends.clear()
+        if self._calls is None:
+            self._left.clear()
         # TLS ends when what came before its end was read.
         self.transport.resume_reading()
+
+    async def tell_rest(self) -> None:
+        """Tell what came before it was ignored, in as many steps of the event loop as it takes."""
+        while self._left:
+            self._tell_some()
+            await asyncio.sleep(0)
+
+    def tell_rest_at_once(self) -> None:
+        """Do what `tell_rest` does in one step, as a program does that is about to end."""
+        while self._left:
+            self._tell_some()
 
     def write(self, data: bytes) -> None:
         """Send, or keep until the other side takes it; nothing once the connection is gone."""
@@ -132,11 +151,13 @@ class End(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio has read."""
-        if self._calls is not None:
-            self._calls.said(data)
-        elif not self._is_ignored:
-            self._early.append(data)
+        if self._is_ignored:
+            return
+        self._left.append(data)
+        if self._calls is None:
             self.transport.pause_reading()
+        elif self._next_step is None:
+            self._tell()
 
     def eof_received(self) -> bool:
         """Asyncio has read to the end; True keeps the other direction."""
@@ -151,7 +172,7 @@ class End(asyncio.Protocol):
             else:
                 self.error = exc
                 if self._calls is not None:
-                    self._calls.lost(exc)
+                    self._tell_end(partial(self._calls.lost, exc))
         finally:
             # Whoever closes waits for this, whatever comes of the calls.
             self._gone.set_result(None)
@@ -172,4 +193,46 @@ class End(asyncio.Protocol):
         if not self.has_ended:
             self.has_ended = True
             if self._calls is not None:
-                self._calls.ended()
+                self._tell_end(self._calls.ended)
+
+    def _tell_end(self, end: Callable[[], None]) -> None:
+        if self._is_ignored:
+            return
+        self._ends.append(end)
+        if not self._left:
+            self._tell_ends()
+
+    def _tell(self) -> None:
+        """Tell one step's worth of what came, and have the loop call again for the others."""
+        if self._left:
+            self._tell_some()
+        if self._left and not self._is_ignored:
+            self.transport.pause_reading()
+            self._next_step = asyncio.get_running_loop().call_soon(self._tell_more)
+        elif not self._left:
+            self._tell_ends()
+
+    def _tell_more(self) -> None:
+        self._next_step = None
+        try:
+            self._tell()
+        except Exception as error:  # noqa: BLE001 - as asyncio does with what its protocols raise
+            self.error = error
+            if self._calls is not None:
+                self._tell_end(partial(self._calls.lost, error))
+        if self._other is not None:
+            self.hold(is_held=self._other.is_full)
+
+    def _tell_some(self) -> None:
+        if self._calls is None:
+            return
+        data = self._left[0] if len(self._left) == 1 else b"".join(self._left)
+        # Forgotten before they are told: what raises is not told twice.
+        self._left.clear()
+        taken = self._calls.said(data)
+        if taken < len(data):
+            self._left.insert(0, data[taken:])
+
+    def _tell_ends(self) -> None:
+        while self._ends and not self._is_ignored:
+            self._ends.pop(0)()

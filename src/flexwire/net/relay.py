@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
 from flexwire.net.handshakes import said_after_end, why
-from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_HELD_UNANSWERED
+from flexwire.net.limits import (
+    FEWEST_IN_FLIGHT,
+    MOST_DECODED,
+    MOST_FRAMES,
+    MOST_HELD_UNANSWERED,
+)
 from flexwire.net.rewriting import may_advertise, rewrite
 from flexwire.net.saying import Saying
 from flexwire.protocol import Conversation, FrameSplitter
@@ -101,11 +106,19 @@ class Relay:
                 calls = Calls(self._broker_said, self._end_responses, self._broker_lost)
                 broker.call(calls, client)
             was_reset = await self._over
+            await client.tell_rest()
+            await broker.tell_rest()
         finally:
             self._finish()
+            self._take_rest()
             self._finish_capture(reset=was_reset)
             self._requests.clear()
             self._responses.clear()
+
+    def _take_rest(self) -> None:
+        """Take all that came: something is left only where the tap is closed meanwhile."""
+        for end in (self._client, self._broker):
+            end.tell_rest_at_once()
 
     def _finish(self, *, was_reset: bool = False) -> None:
         if not self._over.done():
@@ -113,7 +126,10 @@ class Relay:
         self._client.ignore()
         self._broker.ignore()
 
-    def _client_said(self, data: bytes) -> None:
+    def _client_said(self, data: bytes) -> int:
+        if self._requests_are_frames:
+            # The others wait here: the broker answers no request before the conversation has it.
+            data = data[: self._requests.reach(data, MOST_FRAMES)]
         self._broker.write(self._passing.at_once(data))
         at_us = time.time_ns() // 1000
         self._statistics.request_bytes += len(data)
@@ -131,6 +147,7 @@ class Relay:
             rest = self._skip_request(data, at_us) if self._requests.is_shortened else data
             if rest:
                 self._take_requests(rest, at_us)
+        return len(data)
 
     def _let_go(self, at_us: int) -> None:
         """Pass on and capture what came of a response that is not a frame's after all."""
@@ -207,7 +224,9 @@ class Relay:
         else:
             self._ended_by(error)
 
-    def _broker_said(self, data: bytes) -> None:
+    def _broker_said(self, data: bytes) -> int:
+        if self._responses_are_frames:
+            data = data[: self._responses.reach(data, MOST_FRAMES)]
         at_us = time.time_ns() // 1000
         self._statistics.response_bytes += len(data)
         self._has_answered = True
@@ -223,6 +242,7 @@ class Relay:
             self._left_early()
         elif self._client_ended and not self._broker.can_half_close():
             self._end_when_answered()
+        return len(data)
 
     def _take_responses(self, data: bytes, at_us: int) -> None:
         # How much of the first frame is on its way; that it goes unchanged was decided then.
@@ -358,6 +378,8 @@ class Relay:
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
+        if self._over.done():
+            return
         self._statistics.left_early += 1
         log.debug("%s: the client left before its last response", self.name)
         self._finish()

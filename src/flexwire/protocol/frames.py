@@ -166,6 +166,31 @@ class FrameSplitter:
             raise self.error
         return Frames(data if start == len(data) else data[:start], payloads)
 
+    def reach(self, data: bytes, most: int) -> int:
+        r"""Return how many of the bytes that come next end no more than ``most`` frames.
+
+        That is all of ``data`` where it ends fewer, or where a length in it is not a frame's. It
+        takes nothing in.
+
+        >>> splitter = FrameSplitter()
+        >>> splitter.reach(b"\0\0\0\2hi\0\0\0\1m\0\0", most=1)
+        6
+        """
+        begun = self.peek(0, PREFIX_LENGTH)
+        start = -self.pending_length
+        for _ in range(most):
+            if start < 0:
+                prefix = begun + data[: PREFIX_LENGTH - len(begun)]
+            else:
+                prefix = data[start : start + PREFIX_LENGTH]
+            length = int.from_bytes(prefix, "big", signed=True)
+            if len(prefix) < PREFIX_LENGTH or not 0 <= length <= self.limit:
+                return len(data)
+            start += PREFIX_LENGTH + length
+            if start >= len(data):
+                return len(data)
+        return start
+
     def _hold(self, data: bytes, start: int) -> None:
         """Keep what follows the frames that were cut from ``data``, which has all that came."""
         if start or not self._parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -11,6 +10,7 @@ import msgspec
 
 from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
+from flexwire.forks import lock_over_forks
 from flexwire.kernels.loading import PROCESS
 from flexwire.records.attributes import COMPRESSIONS, Compression
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
@@ -69,7 +69,7 @@ class BatchIterator(Iterator[RecordBatch]):
 
 # Of threads that share an iterator, each takes a step of Python's as a whole, or two would be given
 # one batch. A finalizer that steps within a step does not wait for itself.
-_STEP = threading.RLock()
+_STEP = lock_over_forks()
 
 
 class _PythonIterator(BatchIterator):

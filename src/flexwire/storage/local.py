@@ -6,11 +6,10 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flexwire.storage.pages import Entry
+from flexwire.storage.pages import Entry, moment_of
 from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 from flexwire.storage.source import version_here
 
@@ -76,7 +75,7 @@ def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterat
                 continue
             with suppress(FileNotFoundError):  # removed meanwhile
                 status = path.stat()
-                modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                modified = moment_of(status.st_mtime)
                 yield Entry(relative, status.st_size, modified, version_here(status))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flexwire.storage.doors import Door
 
 _PAGE = 5000
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Entry(NamedTuple):
@@ -124,9 +125,23 @@ def _walk(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
 _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 
 
+def moment_of(seconds: float) -> datetime:
+    """Return the moment so many seconds after 1970, in UTC, or the nearest one of years 1 to 9999.
+
+    A file may have any time: some file systems keep 64 bits of it.
+
+    >>> moment_of(0).isoformat(), moment_of(10**12).isoformat()
+    ('1970-01-01T00:00:00+00:00', '9999-12-31T23:59:59.999999+00:00')
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return _LATEST if seconds > 0 else _EARLIEST
+
+
 def _moment(when: Any) -> datetime:
     if isinstance(when, datetime):
         return when.astimezone(UTC)
     if isinstance(when, int | float):
-        return datetime.fromtimestamp(when, UTC)
-    return datetime.fromisoformat(when) if when else datetime.fromtimestamp(0, UTC)
+        return moment_of(when)
+    return datetime.fromisoformat(when) if when else moment_of(0)

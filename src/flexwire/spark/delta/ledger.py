@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -70,6 +70,7 @@ COLUMNS: Final = pa.schema(
     ]
 )
 _TRIES: Final = 20
+_NEXT: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,23 @@ def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any =
     return Entry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
     )  # fmt: skip
+
+
+def in_order(old: Iterable[Entry], new: Iterable[Entry]) -> list[Entry]:
+    """Return ``new``, in which whatever is not in ``old`` has a later time than all of ``old``.
+
+    Entries are read in the order of their times, and a clock may have been set back.
+    """
+    known = {one.analysis: one.time for one in old}
+    latest = max(known.values(), default=None)
+    made = []
+    for one in new:
+        if one.analysis not in known:
+            if latest is not None and one.time <= latest:
+                one = replace(one, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
+            latest = one.time
+        made.append(one)
+    return made
 
 
 def next_offsets(entries: Iterable[Entry]) -> dict[Partition, int]:
@@ -147,6 +165,7 @@ class Ledger:
             new = made(old)
             if new is None:
                 return old
+            new = in_order(old, new)
             rows = pa.Table.from_pylist([asdict(one) for one in new], COLUMNS)
             try:
                 if table is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # When a file was written, no table says.
-_NEVER: Final = datetime.fromtimestamp(0, UTC)
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,94 @@
+"""The clock on the wall says when something was, never how long it took: somebody may set it back.
+
+A duration, a time limit and an age come from `time.monotonic` or from one and the same store. Each
+place that asks the clock on the wall is listed here, with the reason why a jump does no harm there.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import flexwire
+from tests.house.test_process_changes import dotted, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(flexwire.__file__).parent
+TIME = {
+    f"time.{name}"
+    for name in ["time", "time_ns", "gmtime", "localtime", "ctime", "asctime", "strftime"]
+}
+DATETIME = {
+    f"datetime.{name}"
+    for name in ["datetime.now", "datetime.utcnow", "datetime.today", "date.today"]
+}
+# Of a number that somebody else wrote: most numbers are of no year that a calendar has.
+CONVERTED = {
+    f"datetime.{name}"
+    for name in ["datetime.fromtimestamp", "datetime.utcfromtimestamp", "date.fromtimestamp"]
+}
+SPARK = {"current_timestamp", "current_date", "localtimestamp", "now"}
+# To parse all files takes seconds.
+WORDS = ("import time\n", "from time import", "datetime", *sorted(SPARK - {"now"}))
+LISTED = {
+    "capture/pcapng.py: time.time_ns": "a packet of the tap says when it passed, as tcpdump's do",
+    "cli/records_dump_text.py: datetime.datetime.fromtimestamp": "a number where no year fits",
+    "kernels/cache.py: time.time": "the age of a note that others read: at worst nobody is told",
+    "net/authority.py: datetime.datetime.now": "certificates hold from two days before on",
+    "net/relay.py: time.time_ns": "a frame of the tap says when it passed",
+    "protocol/records_form.py: time.time_ns": "the timestamp of a record that gives none",
+    "spark/analyze.py: time.time_ns": "the report says when it was made",
+    "spark/archive.py: datetime.datetime.now": "a value of a trial, whatever it is",
+    "spark/delta/ledger.py: datetime.datetime.now": "`in_order` puts an entry after all before it",
+    "spark/delta/logs.py: time.time": "Delta's protocol wants it; versions are the order",
+    "spark/publishing/stored.py: time.gmtime": "a name; `current.json` says which is the newest",
+    "spark/publishing/stored.py: time.strftime": "the same name",
+    "storage/pages.py: datetime.datetime.fromtimestamp": "`moment_of` takes any number",
+}
+
+
+def asks(text: str) -> Iterator[str]:
+    """Yield what a file asks the clock on the wall with, or makes a moment of a number with."""
+    tree = ast.parse(text)
+    imported = names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            found = dotted(node, imported)
+            is_spark = found.startswith("pyspark.") and found.rpartition(".")[2] in SPARK
+            if found in TIME | DATETIME | CONVERTED or is_spark:
+                yield found
+
+
+def test_every_use_of_the_clock_on_the_wall_is_listed() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {one}"
+        for path, text in texts.items()
+        if any(word in text for word in WORDS)
+        for one in asks(text)
+    }
+    assert found == set(LISTED)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import time\nbegan = time.time()",
+        "from time import time as now\nnow()",
+        "import time\nclock = time.time_ns",
+        "from datetime import datetime\ndatetime.now(UTC)",
+        "import datetime as d\nd.datetime.fromtimestamp(mtime)",
+        "from pyspark.sql import functions as F\nF.current_timestamp()",
+    ],
+)
+def test_what_asks_is_seen(body: str) -> None:
+    assert [*asks(body)]
+
+
+def test_what_asks_another_clock_is_not() -> None:
+    assert not [*asks("import time\ntime.monotonic()\ntime.perf_counter()\nloop.time()")]

@@ -45,10 +45,15 @@ OLD, NEW = 3, 4
 
 def events(drawn: random.Random, partition: int) -> list[Event]:
     found = []
+    last: dict[int, tuple[str, int]] = {}
     for at in range(EVENTS):
         key = f"g{partition}-{drawn.randrange(GROUPS)}", drawn.randrange(2)
         producer = drawn.randrange(PRODUCERS)
         what = drawn.choice([COMMIT, WITHIN, WITHIN, EXPIRE, REMOVE, END, END, ABORT])
+        if what == WITHIN:
+            # A transaction often commits one key again.
+            key = last.get(producer, key) if drawn.random() < 0.7 else key
+            last[producer] = key
         found.append(Event(at, what, key, at, producer))
     return found
 

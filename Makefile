@@ -84,6 +84,7 @@ cluster: kernels
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
 search: kernels
 	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
+	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 .venv/bin/pytest -n 0 -m spark $(PYTEST_ARGS) tests/spark/internal_topics/test_replays.py
 
 # What it brings from Maven Central is kept in .build/jars, and of Debian's packages in .build/debian;
 # where those cannot be reached it fails.

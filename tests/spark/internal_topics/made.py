@@ -89,6 +89,16 @@ def commit(
     return keyed(1, "OffsetCommit", key, None if offset is None else value, version)
 
 
+def legacy_commit(
+    partition: int, offset: int | None, group: str = "g", topic: str = "orders", version: int = 0
+) -> tuple[bytes, bytes | None]:
+    """A commit whose key is of the first form; its value has one version, whatever is asked for."""
+    del version
+    key = {"group": group, "topic": topic, "partition": partition}
+    value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
+    return keyed(0, "LegacyOffsetCommit", key, None if offset is None else value)
+
+
 def written_transaction(
     name: str, status: int, producer: int, partitions: dict[str, list[int]]
 ) -> tuple[bytes, bytes | None]:

@@ -26,13 +26,17 @@ MARKERS = (END, ABORT)
 
 @dataclass(frozen=True)
 class Event:
-    """A record of a log: a commit, a commit within a transaction, a tombstone or a marker."""
+    """A record of a log: a commit, a commit within a transaction, a tombstone or a marker.
+
+    ``is_legacy``: its key is of the first form, which Kafka reads as the second.
+    """
 
     at: int
     what: str
     key: Key = ("", 0)
     offset: int = -1
     producer: int = -1
+    is_legacy: bool = False
 
 
 @dataclass

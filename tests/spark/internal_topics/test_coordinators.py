@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.spark.internal_topics import last_commits, open_log, share_state
 from flexwire.spark.internal_topics.share_state import _BATCHES, held_batches
-from tests.spark.internal_topics.made import MadeTopic, commit, keyed
+from tests.spark.internal_topics.made import MadeTopic, commit, keyed, legacy_commit
 from tests.spark.internal_topics.replays import (
     ABORT,
     COMMIT,
@@ -44,10 +45,15 @@ OLD, NEW = 3, 4
 
 def events(drawn: random.Random, partition: int) -> list[Event]:
     found = []
+    last: dict[int, tuple[str, int]] = {}
     for at in range(EVENTS):
         key = f"g{partition}-{drawn.randrange(GROUPS)}", drawn.randrange(2)
         producer = drawn.randrange(PRODUCERS)
         what = drawn.choice([COMMIT, WITHIN, WITHIN, EXPIRE, REMOVE, END, END, ABORT])
+        if what == WITHIN:
+            # A transaction often commits one key again.
+            key = last.get(producer, key) if drawn.random() < 0.7 else key
+            last[producer] = key
         found.append(Event(at, what, key, at, producer))
     return found
 
@@ -69,7 +75,8 @@ def written(
             group, number = one.key
             offset = None if one.what in TOMBSTONES else one.offset
             producer = one.producer if one.what == WITHIN else -1
-            log.add(*commit(number, offset, group, version=version), producer=producer)
+            made = legacy_commit if one.is_legacy else commit
+            log.add(*made(number, offset, group, version=version), producer=producer)
         log.write(root)
     return root
 
@@ -94,8 +101,8 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
             if row.is_known:
                 assert row.offset == offset, key
             if row.pending is not None:
-                last = {one.producer_id: one.offset for one in row.pending}
-                assert tuple(sorted(last.items())) == pending, key
+                told = sorted((one.producer_id, one.offset) for one in row.pending)
+                assert tuple(told) == pending, key
     known = sum(row.is_known and row.pending is not None for row in rows.values())
     return known, len(rows) - known
 
@@ -107,6 +114,8 @@ def test_commits_at_any_moment_are_those_of_coordinators(
 ) -> None:
     drawn = random.Random(seed)
     every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    if version == OLD:
+        every = [[replace(one, is_legacy=drawn.random() < 0.1) for one in some] for some in every]
     root = written(tmp_path, every, version)
     kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
     # At their end, some before any record, and each at another moment.
@@ -136,6 +145,9 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
     ]
+    # A key of each form, which compaction takes for two. Of the second, the first commit is gone.
+    forms = [Event(at, COMMIT, (f"g{PARTITIONS}-0", 0), at, is_legacy=at == 0) for at in range(3)]
+    every, removed = [*every, forms], [*removed, (frozenset({1}), frozenset())]
     root = written(tmp_path, every, NEW, removed)
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
@@ -143,7 +155,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     # And right after the last hole, where the cleaner may have come further.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
-    for moment in moments:
+    for moment in [moments[0], *(one | {PARTITIONS: 2} for one in moments[1:])]:
         truth: Told = {}
         for partition, some in enumerate(every):
             truth |= replayed(NewCoordinator(), some[: moment.get(partition, EVENTS)])
@@ -188,7 +200,7 @@ def shared(some: list[tuple[str, str, int]]) -> Shared:
     return made
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.cluster) for n in (1, 2))])
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
     seed: int, *, is_gone: bool, spark: SparkSession, tmp_path: Path

@@ -25,7 +25,8 @@ _NOT_SAID: Final = "where the member did not say it"
 COLUMNS = (
     Column("group", pa.string(), "the group"),
     Column("type", pa.string(), "classic, consumer, share or streams"),
-    Column("member_id", pa.string(), "the member's id"),
+    Column("member_id", pa.string(), "the member's id",
+           "where it is not known who was in a classic group"),
     Column("instance_id", pa.string(), "its group.instance.id", "of a dynamic member"),
     Column("client_id", pa.string(), "its client id", "where it is not known"),
     Column("client_host", pa.string(), "where it connected from", "where it is not known"),

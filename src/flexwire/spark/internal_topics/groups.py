@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
@@ -89,12 +90,15 @@ _PARTITIONS: Final = (
 
 
 def groups(log: InternalLog) -> DataFrame:
-    """The groups that coordinators have: a row for each, but not for one that only commits.
+    """Return the groups that coordinators have: a row for each, but not for one that only commits.
 
     ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
     a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
     when a classic one came to be as it is; ``log_partition`` of its records; ``is_known``: false
     where compaction removed what was there, if anything was. What was deleted is not there.
+
+    A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
+    also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
     """
     last, value = _last(log, _OF_GROUPS), F.col("value")
     is_group = F.col("member_id").isNull()
@@ -105,12 +109,16 @@ def groups(log: InternalLog) -> DataFrame:
         F.max("log_partition").alias("log_partition"),
     )
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
-    made = found.where(value.isNotNull() | ~F.col("is_known"))
+    is_there = value.isNotNull() | (F.col("joined") > 0)
+    made = found.where(is_there | ~F.col("is_known"))
+    # A member's record makes the group too, before any says its epoch.
+    epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
     return made.select(
         "group",
         "type",
-        *(f"value.{name}" for name in ("protocol_type", "protocol", "epoch")),
-        F.coalesce(classic, F.when(value.isNotNull(), F.col("joined"))).alias("members"),
+        *(f"value.{name}" for name in ("protocol_type", "protocol")),
+        epoch.alias("epoch"),
+        F.coalesce(classic, F.when(is_there, F.col("joined"))).alias("members"),
         moment("value.time").alias("time"),
         "log_partition",
         "is_known",
@@ -118,14 +126,15 @@ def groups(log: InternalLog) -> DataFrame:
 
 
 def group_members(log: InternalLog) -> DataFrame:
-    """The members of groups: a row for each.
+    """Return the members of groups: a row for each.
 
     ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
     ``client_host``; ``topics`` and ``topic_regex`` that it wants; ``assigned``: the partitions that
     it has, with ``topic`` in classic groups, ``topic_id`` in others, ``subtopology_id`` in those of
-    streams (active tasks); ``member_epoch``, in classic groups the generation;
-    ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false where compaction removed
-    something of it, or what would tell whether there is one.
+    streams (active tasks); ``member_epoch``, in classic groups the generation, null where no record
+    says what the member has; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
+    where compaction removed something of it, or what would tell whether there is one. Of a classic
+    group that is not known there is one row, whose ``member_id`` is null.
 
     What a member of a classic group wants and has is known where they are consumers and say it as
     Kafka's do. ``topics`` of a member of a streams group are in its topology.
@@ -151,7 +160,7 @@ def _classic_members(last: DataFrame) -> DataFrame:
         "m.client_id",
         "m.client_host",
         value["epoch"].alias("member_epoch"),
-        F.col("m.rebalance_timeout").alias("rebalance_timeout_ms"),
+        _timeout().alias("rebalance_timeout_ms"),
         F.col("m.session_timeout").alias("session_timeout_ms"),
         *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in told),
     )
@@ -172,13 +181,24 @@ def _classic_members(last: DataFrame) -> DataFrame:
     )
 
 
+def _timeout() -> Column:
+    """Return the rebalance timeout of a classic member: where none is said, its session's."""
+    timeout = F.col("m.rebalance_timeout")
+    return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
+
+
 def _members(last: DataFrame) -> DataFrame:
-    is_there = F.col("member").isNotNull() | ~F.col("is_known")
-    rows = last.where(F.col("member_id").isNotNull() & is_there)
+    is_known, is_member = F.col("is_known"), F.col("member_id").isNotNull()
+    # Who was in a classic group, only the group's own record says.
+    is_group = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNull()
+    rows = last.where(
+        (is_member & F.col("member").isNotNull()) | (is_member | is_group) & ~is_known
+    )
+    none = F.when(is_known & F.col("assignment").isNull(), F.array().cast(_PARTITIONS))
     return rows.select(
         *_KEY,
         *(f"member.{name}" for name in _MEMBER),
-        "assignment.assigned",
+        F.coalesce("assignment.assigned", none).alias("assigned"),
         "assignment.member_epoch",
         "member.rebalance_timeout_ms",
         F.lit(None).cast("int").alias("session_timeout_ms"),
@@ -214,7 +234,42 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         | ~(F.col(f"{name}_{HIDES}") | (is_holed & (is_group == (name == _SIDES[0]))))
         for name in _SIDES
     )
-    return found.withColumn("is_known", group & member & assignment)
+    return _one_of_an_id(found.withColumn("is_known", group & member & assignment))
+
+
+def _one_of_an_id(last: DataFrame) -> DataFrame:
+    """Drop what a later group of the same id replaced, as Kafka's `GroupMetadataManager` does."""
+    of_id = Window.partitionBy("group")
+    is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
+    is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
+    newest = F.greatest(*(F.col(f"{name}_at") for name in _SIDES))
+    of_consumers = F.col("type") == _CONSUMERS
+    may_hide = F.array_contains(F.array(*(f"{name}_{HIDES}" for name in _SIDES)), value=True)
+    seen = last.withColumns(
+        {
+            "classic_at": F.max(F.when(is_classic, F.col("group_value_at"))).over(of_id),
+            "classic_is_gone": F.bool_or(is_classic & is_gone).over(of_id),
+            "consumers_at": F.max(F.when(of_consumers, newest)).over(of_id),
+            "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
+        }
+    )
+    # Kafka takes such a group for one that only commits.
+    is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
+        F.size(value["members"]) == 0
+    )
+    is_simple = is_classic & F.coalesce(is_simple, F.lit(False))
+    is_before = F.when(is_classic, is_simple & (F.col("consumers_at") > F.col("group_value_at")))
+    kept = {
+        name: F.when(
+            ~F.coalesce(is_before, F.col(f"{name}_at") < F.col("classic_at"), F.lit(False)),
+            F.col(name),
+        )
+        for name in _SIDES
+    }
+    may_be_other = F.when(is_classic, is_simple & F.col("consumers_hide")).otherwise(
+        F.col("classic_is_gone")
+    )
+    return seen.withColumns(kept | {"is_known": F.col("is_known") & ~may_be_other})
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:

@@ -19,6 +19,7 @@ from flexwire.spark.internal_topics.log import InternalLog
 # Kafka reads the second as the first; clients of 0.8 wrote it.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
+_KEYS: Final = ("key", "legacy_key")
 VALUE: Final = ("offset", "leader_epoch", "metadata", "commit_timestamp")
 
 _EXPIRES: Final = "expire_timestamp"
@@ -39,9 +40,9 @@ def last_commits(log: InternalLog) -> DataFrame:
 
     ``group``, ``topic``, ``partition``; ``offset``, ``leader_epoch``, ``metadata``,
     ``commit_time``, ``expire_time``; ``log_partition`` and ``log_offset`` of the record;
-    ``pending``: commits of transactions that have not ended, null where that is not known;
-    ``is_known``: false where compaction may have removed what was there, or where releases of Kafka
-    differ about it. Deleted and expired commits are not there.
+    ``pending``: the last commit of each transaction that has not ended, null where that is not
+    known; ``is_known``: false where compaction may have removed what was there, or where releases
+    of Kafka differ about it. Deleted and expired commits are not there.
 
     A commit of a transaction counts from its COMMIT marker on. As in Kafka the one that was written
     last is the last, also if its marker came before that of another. A tombstone removes every
@@ -54,6 +55,7 @@ def last_commits(log: InternalLog) -> DataFrame:
     if log.has_transactions:
         events = plain.where(~F.col("is_transactional")).unionByName(_with_outcome(log))
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
+    is_legacy = F.col("is_legacy")
     is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
     hides = F.col(HIDES)
     if log.holed:
@@ -74,7 +76,17 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        F.bool_or(hides).alias(HIDES),
+        # Compaction knows no two keys for one: each may have lost its own records.
+        *(
+            F.coalesce(F.bool_or(hides & one), F.lit(False)).alias(f"{name}_{HIDES}")
+            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+        ),
+        *(
+            F.max(F.when(is_before & (is_plain | is_committed) & one, F.col("at"))).alias(
+                f"{name}_at"
+            )
+            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+        ),
     )
     return _decided(found, log)
 
@@ -84,12 +96,15 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
     deleted = F.col("deleted")
     is_left = F.col("last.is_tombstone")
     commit = F.when(~is_left, F.col("last.commit"))
+    found = found.withColumn("pending", _last_of_producers("pending"))
     waiting = F.filter("pending", lambda one: deleted.isNull() | (one["log_offset"] > deleted))
     # Where the last is a tombstone, all that transactions committed was written before it.
     is_odd = F.coalesce(is_left & (F.col("odd_end") > deleted), F.lit(False))
     may_wait = F.exists("pending", lambda one: one["is_odd"] & (one["log_offset"] < deleted))
     may_wait = F.coalesce(may_wait, F.lit(False))
-    is_gone = F.col(HIDES) & F.col("last").isNull()
+    is_gone = F.lit(False)
+    for name in _KEYS:
+        is_gone |= F.col(f"{name}_{HIDES}") & F.col(f"{name}_at").isNull()
     is_known = ~(is_gone | is_odd | (may_wait & commit.isNull()))
     pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _shown)).cast(_PENDING))
     if not log.has_transactions:
@@ -109,6 +124,15 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
         "last.log_offset",
         "pending",
         "is_known",
+    )
+
+
+def _last_of_producers(commits: str) -> Column:
+    """Return the last commit of each producer: one replaces those before it in its transaction."""
+    producers = F.array_distinct(F.transform(commits, lambda one: one["producer_id"]))
+    return F.transform(
+        producers,
+        lambda producer: F.array_max(F.filter(commits, lambda one: one["producer_id"] == producer)),
     )
 
 
@@ -172,6 +196,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col("offset").alias("at"),
         "is_tombstone",
         (F.col("version") < _OF_NEW_COORDINATOR).alias("is_odd"),
+        F.col(f"{RECORDS[1]}.key.{KEY[0]}").isNotNull().alias("is_legacy"),
         IS_LATER,
         HIDES,
         *(one.alias(name) for one, name in zip(facts, _FACTS, strict=True)),

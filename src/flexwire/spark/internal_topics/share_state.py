@@ -35,15 +35,16 @@ _UNCHANGED: Final = -1
 
 
 def share_state(log: InternalLog) -> DataFrame:
-    """What the share coordinator has of each partition of a share group: a row for each.
+    """Return what the share coordinator has of each partition of a share group: a row for each.
 
     ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
-    ``state_epoch``, ``leader_epoch``, ``delivery_complete_count``; ``write_time`` of the snapshot;
-    ``state_batches``: those of the last snapshot, then those of the updates of its snapshot epoch,
-    as they were written; `held_batches` combines those that overlap;
+    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 where the last record does
+    not say it; ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then
+    those of the updates after it, as they were written; `held_batches` combines those that overlap;
     ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
-    where compaction removed what was there, or the snapshot of updates is not in the log. What was
-    deleted is not there.
+    where compaction removed what was there, where the snapshot of an update is not in the log, as
+    the snapshot epochs show, or where an update moved the start offset back, which no leader does.
+    What was deleted is not there.
     """
     rows = _rows(log)
     is_before = ~F.col(IS_LATER)
@@ -55,15 +56,15 @@ def share_state(log: InternalLog) -> DataFrame:
         F.max("log_partition").alias("log_partition"),
         F.bool_or(HIDES).alias(HIDES),
     )
+    found = found.withColumn(
+        "since",
+        F.filter(
+            F.array_sort(F.col("updates")),
+            lambda one: one["at"] > F.coalesce("snapshot.at", F.lit(-1)),
+        ),
+    )
     snapshot = F.col("snapshot.value")
-
-    def is_of(one: Column) -> Column:
-        follows = one["at"] > F.col("snapshot.at")
-        return follows & (one["value"]["snapshot_epoch"] == snapshot["snapshot_epoch"])
-
-    updates = F.filter(F.array_sort(F.col("updates")), is_of)
-    is_gone = F.col("snapshot").isNull() & (F.col(HIDES) | (F.size("updates") > 0))
-    made = found.withColumns({"since": updates, "is_known": ~is_gone})
+    made = found.withColumn("is_known", ~_is_in_doubt(snapshot))
     made = made.where(snapshot.isNotNull() | ~F.col("is_known"))
     return made.select(
         *KEY,
@@ -71,7 +72,11 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        _last("delivery_complete_count", _UNCHANGED).alias("delivery_complete_count"),
+        # An update of a release before 4.2 does not say it, and then no release knows it.
+        F.coalesce(
+            _of_last("since", "value")["delivery_complete_count"],
+            snapshot["delivery_complete_count"],
+        ).alias("delivery_complete_count"),
         moment(snapshot["write_timestamp"]).alias("write_time"),
         F.concat(
             snapshot["state_batches"],
@@ -79,9 +84,33 @@ def share_state(log: InternalLog) -> DataFrame:
         ).alias("state_batches"),
         F.size("since").alias("updates"),
         "log_partition",
-        F.coalesce(F.get("since", F.size("since") - 1)["at"], "snapshot.at").alias("log_offset"),
+        F.coalesce(_of_last("since", "at"), "snapshot.at").alias("log_offset"),
         "is_known",
     )
+
+
+def _is_in_doubt(snapshot: Column) -> Column:
+    """Return whether records are missing, or follow each other as no coordinator writes them."""
+    has_updates = F.size("since") > 0
+    is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
+    is_of_other = F.exists(
+        "since", lambda one: one["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
+    )
+    starts = F.filter(
+        F.concat(
+            F.array(snapshot["start_offset"]),
+            F.transform("since", lambda one: one["value"]["start_offset"]),
+        ),
+        lambda one: one > _UNCHANGED,
+    )
+    # Kafka drops what is below a start at once: what is above a later one is not there again.
+    is_back = starts != F.array_sort(starts)
+    return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
+
+
+def _of_last(records: str, name: str) -> Column:
+    """Return a field of the last of some records; null where there are none."""
+    return F.get(records, F.size(records) - 1)[name]
 
 
 def held_batches(batches: Column, start: Column) -> Column:

@@ -29,16 +29,17 @@ _FIELDS: Final = (
     "value.transaction_last_update_timestamp_ms",
     "value.transaction_start_timestamp_ms",
 )
+_PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
 
 
 def transactions(log: InternalLog) -> DataFrame:
-    """The state of each transactional id, as its coordinator wrote it last: a row for each.
+    """Return the state of each transactional id, as its coordinator wrote it last: a row for each.
 
     ``transactional_id``; ``state`` as Kafka names it; ``producer_id``, ``producer_epoch``;
     ``timeout_ms``; ``start_time``, null in a state that has none; ``last_update_time``;
-    ``partitions``: topic and partition of all that take part; ``log_partition``, ``log_offset``;
-    ``is_known``: false where compaction removed what was there, if anything was. Ids that have
-    expired are not there.
+    ``partitions``: topic and partition of all that take part, none in the state Empty;
+    ``log_partition``, ``log_offset``; ``is_known``: false where compaction removed what was there,
+    if anything was. Ids that have expired are not there.
     """
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
@@ -63,6 +64,7 @@ def transactions(log: InternalLog) -> DataFrame:
             lambda number: F.struct(one["topic"].alias("topic"), number.alias("partition")),
         ),
     )
+    none = F.when(F.col("is_known"), F.array().cast(_PARTITIONS))
     return made.select(
         KEY,
         state.alias("state"),
@@ -71,7 +73,7 @@ def transactions(log: InternalLog) -> DataFrame:
         F.col("value.transaction_timeout_ms").alias("timeout_ms"),
         moment("value.transaction_start_timestamp_ms").alias("start_time"),
         moment("value.transaction_last_update_timestamp_ms").alias("last_update_time"),
-        F.array_sort(F.flatten(topics)).alias("partitions"),
+        F.coalesce(F.array_sort(F.flatten(topics)), none).alias("partitions"),
         "last.log_partition",
         "last.log_offset",
         "is_known",

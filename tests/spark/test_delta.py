@@ -130,7 +130,7 @@ def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
 ) -> None:
     class Clock(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # noqa: ARG003 - as `datetime` has it
+        def now(cls, tz: Any = None) -> Any:  # noqa: ARG003 - as `datetime` has it
             return hours.pop(0)
 
     hours = [NOON, NOON - timedelta(hours=1), NOON, NOON - timedelta(days=9)]

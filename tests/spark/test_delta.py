@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -128,13 +129,9 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     out: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:  # noqa: ARG003 - as `datetime` has it
-            return hours.pop(0)
-
     hours = [NOON, NOON - timedelta(hours=1), NOON, NOON - timedelta(days=9)]
-    monkeypatch.setattr(ledger, "datetime", Clock)
+    clock = SimpleNamespace(now=lambda _: hours.pop(0))
+    monkeypatch.setattr(ledger, "datetime", clock)
     for number in range(4):
         assert analyze(out, f"{number}", tmp_path)
         entries = Ledger(out).entries()

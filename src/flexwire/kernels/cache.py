@@ -13,7 +13,6 @@ import platform
 import struct
 import sys
 import sysconfig
-import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flexwire.forks import lock_over_forks
 from flexwire.kernels.library import find_library, look
 from flexwire.kernels.sources import sources
 
@@ -54,7 +54,7 @@ _BYTES = 33
 # Seconds in which nobody needs to be told again.
 _TOLD_FOR = 300
 # One variable says for all threads where numba keeps what it compiles.
-_LOCK = threading.Lock()
+_LOCK = lock_over_forks()
 
 
 # Compared as the one object that it is: a hash of all addresses would take as long as a message.

@@ -9,7 +9,7 @@ from flexwire.capture.logs.columns import KAFKA_COLUMNS, LogRows
 from flexwire.capture.logs.names import Partition
 from flexwire.capture.logs.reading import LogPiece
 from flexwire.columnar.record_schema import RECORD_COLUMNS
-from flexwire.records.attributes import TimestampType
+from flexwire.records.record import TimestampType
 from flexwire.storage.source import Source
 
 PIECE = LogPiece(Partition("orders", 3), "/logs", Source("/logs/0.log", 9, "1/1"), 0, 9, True)

@@ -17,7 +17,7 @@ from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.records import Compression
-from flexwire.records.deflate import deflate
+from flexwire.records.compression import deflate
 from flexwire.wire.batch_layout import GZIP, LZ4, ZSTD
 from tests.columnar.gzip_members import written
 from tests.columnar.lz4_frames import contents, library_frames

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import cramjam
 
-from flexwire.records.lz4_checksum import header_checksum
+from flexwire.records.compression import header_checksum
 
 if TYPE_CHECKING:
     import random

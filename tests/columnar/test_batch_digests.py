@@ -15,7 +15,7 @@ from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records.digesting_layout import SIZES
 from flexwire.records import Compression, Record, encode_batch
-from flexwire.records.extents import extents
+from flexwire.records.decode import extents
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,9 +21,7 @@ from flexwire.errors import RecordError
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.records import Compression, Record, decode_batches, encode_batch
-from flexwire.records.bounds import zstd_bound
-from flexwire.records.deflate import deflate
-from flexwire.records.inflate import inflate, inflate_into
+from flexwire.records.compression import deflate, inflate, inflate_into, zstd_bound
 from tests.columnar.inflated import inflates_gzip
 
 if TYPE_CHECKING:
@@ -210,7 +208,7 @@ def test_zstd_without_contexts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -
     bodies = [bytes(cramjam.zstd.compress(content)) for content in CONTENTS]
     found = [_into(Compression.ZSTD, body, ROOM) for body in bodies]
     assert found == list(CONTENTS)
-    monkeypatch.setattr("flexwire.records.inflate._HAS_CONTEXTS", False)
+    monkeypatch.setattr("flexwire.records.compression._HAS_CONTEXTS", False)
     assert [_into(Compression.ZSTD, body, ROOM) for body in bodies] == found
 
 

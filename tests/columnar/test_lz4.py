@@ -18,8 +18,7 @@ from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.records import Compression
-from flexwire.records.deflate import deflate
-from flexwire.records.inflate import inflate
+from flexwire.records.compression import deflate, inflate
 from flexwire.wire.batch_layout import LZ4
 from tests.columnar.inflated import LIMIT, inflated_by_kernel
 from tests.columnar.lz4_frames import (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import telemetry
 from flexwire.protocol.telemetry import MOST_POINTS, ClientMetric, read_client_metrics
-from flexwire.records.attributes import COMPRESSIONS
-from flexwire.records.deflate import deflate
+from flexwire.records.compression import deflate
+from flexwire.records.record import COMPRESSIONS
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cramjam
 
-from flexwire.records.lz4_checksum import with_old_checksum
+from flexwire.records.compression import with_old_checksum
 from tests.records.batches import GZIP, LZ4, SNAPPY, ZSTD, batch, message, record
 from tests.records.test_inflate import xerial
 

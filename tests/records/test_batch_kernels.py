@@ -22,12 +22,12 @@ from flexwire.records import (
     Record,
     RecordBatch,
     batch,
-    batch_executors,
     decode,
     decode_batches,
     decode_records,
     encode,
     encode_batch,
+    executors,
 )
 from flexwire.records.encode import write_plain_batch
 from flexwire.wire.batch_layout import HEADER_SIZE
@@ -65,9 +65,9 @@ def no_kernels() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading.PROCESS, "kernels", None)
         # What reads records is otherwise chosen where batches are decoded next.
-        batch_executors.switch(None)
+        executors.switch(None)
         yield
-    batch_executors.switch(loading.PROCESS.kernels)
+    executors.switch(loading.PROCESS.kernels)
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
@@ -426,7 +426,7 @@ def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch
     assert loading.load_kernels()
     kernels = loading.kernels(0)
     assert kernels is not None
-    functions = batch_executors.functions_on(kernels)
+    functions = executors.batch_functions_on(kernels)
     asked = []
 
     class Counted:
@@ -434,9 +434,9 @@ def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch
             asked.append(name)
             return getattr(functions, name)
 
-    monkeypatch.setattr(batch_executors, "functions_on", lambda _: Counted())
-    monkeypatch.setattr(encode, "functions_on", lambda _: Counted())
-    monkeypatch.setattr(batch_executors.RUNNING, "on", "not decided")
+    monkeypatch.setattr(executors, "batch_functions_on", lambda _: Counted())
+    monkeypatch.setattr(encode, "batch_functions_on", lambda _: Counted())
+    monkeypatch.setattr(executors.RUNNING, "on", "not decided")
     data = encode_batch(some(3))
     [batch] = decode_batches(data)
     assert batch.records == decode_records(data) == some(3)
@@ -453,17 +453,17 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
     monkeypatch.setattr("flexwire.kernels.records.objects_functions.batch_function", refuse)
     kernels = loading.kernels(0)
     assert kernels is not None
-    functions = batch_executors.functions_on.__wrapped__(kernels)
-    assert functions == batch_executors.functions_on(None)
+    functions = executors.batch_functions_on.__wrapped__(kernels)
+    assert functions == executors.batch_functions_on(None)
     assert functions.write is write_plain_batch
     assert functions.read_all(b"", 0, True) == ([], 0)
     with monkeypatch.context() as patch:
-        for module in (batch, batch_executors, decode, encode):
+        for module in (batch, executors, decode, encode):
             patch.setattr(module, "functions_on", lambda _: functions)
-        patch.setattr(batch_executors.RUNNING, "on", "not decided")
+        patch.setattr(executors.RUNNING, "on", "not decided")
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE
         assert decode_records(data * 2) == some(3) * 2
         assert told(data)[1] == some(3)
         assert type(vars(RecordBatch)["records"].fget) is FunctionType
-    batch_executors.switch(kernels)
+    executors.switch(kernels)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flexwire.errors import RecordHeaderError
 from flexwire.records.conventions import read_headers, write_headers
-from flexwire.records.conventions.connect_text import round_to_float32
+from flexwire.records.conventions.connect import round_to_float32
 from tests.searching import times
 from tests.traced import traced
 

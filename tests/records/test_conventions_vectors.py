@@ -21,7 +21,7 @@ from flexwire.records.conventions import (
     read_headers,
     write_headers,
 )
-from flexwire.records.conventions.connect_text import parse
+from flexwire.records.conventions.connect import parse
 from tests.each import each
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.records import Compression
-from flexwire.records.deflate import deflate
-from flexwire.records.inflate import inflate
-from flexwire.records.lz4_checksum import with_right_checksum
+from flexwire.records.compression import deflate, inflate, with_right_checksum
 
 _noise = random.Random(7).randbytes(200_000)
 CONTENTS = [b"", b"x", b"flexwire " * 30_000, _noise, _noise[:70_000] + bytes(70_000)]

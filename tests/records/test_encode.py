@@ -18,8 +18,8 @@ from flexwire.records import (
     TimestampType,
     decode_batches,
     encode_batch,
-    values,
 )
+from flexwire.records import record as values
 from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES
 from tests.records.strategies import message_sets, record_batches
 from tests.searching import times

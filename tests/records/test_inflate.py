@@ -12,9 +12,13 @@ import pytest
 
 from flexwire.errors import RecordError
 from flexwire.records import Compression, decode_batches
-from flexwire.records.bounds import lz4_bound, zstd_bound
-from flexwire.records.inflate import inflate
-from flexwire.records.lz4_checksum import with_right_checksum, xxh32_short
+from flexwire.records.compression import (
+    inflate,
+    lz4_bound,
+    with_right_checksum,
+    xxh32_short,
+    zstd_bound,
+)
 from tests.records.batches import GZIP, ZSTD, batch, message, record
 
 LIMIT = 1 << 20

@@ -19,8 +19,7 @@ from flexwire.kernels import loading
 from flexwire.kernels.objects.functions import UnsuitableError
 from flexwire.kernels.records.objects_functions import record_function
 from flexwire.records import Record, decode_batches, encode_batch, executors
-from flexwire.records.body import read_records
-from flexwire.records.body_writing import write_records
+from flexwire.records.body import read_records, write_records
 from flexwire.wire.batch_layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
 from tests.each import each

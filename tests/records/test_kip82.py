@@ -313,7 +313,7 @@ def test_zstd_came_later() -> None:
 
 
 def test_a_message_larger_than_its_size_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flexwire.records.values.LONGEST", 1000)
+    monkeypatch.setattr("flexwire.records.record.LONGEST", 1000)
     # crc, magic, attributes, timestamp, three lengths, the key, the headers
     value = bytes(1000 - 4 - 1 - 1 - 8 - 4 * 3 - 1 - 21)
     given_ = [Message(0, 0, b"k", value, user(1))]

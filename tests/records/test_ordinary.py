@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from flexwire.errors import EncodeError, RecordError
-from flexwire.records.body import _read_checked, read_records
-from flexwire.records.body_writing import _write_checked, write_records
-from flexwire.records.ordinary import Unusual, read_ordinary, write_ordinary
+from flexwire.records.body import (
+    Unusual,
+    _read_checked,
+    _write_checked,
+    read_ordinary,
+    read_records,
+    write_ordinary,
+    write_records,
+)
 from flexwire.records.record import Record
 from flexwire.wire.batch_layout import LEAST_RECORD
 from flexwire.wire.limits import INT64_MAX, INT64_MIN

@@ -16,7 +16,7 @@ from flexwire.columnar.program import address
 from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as H is one
 from flexwire.kernels.records import digesting_layout as D  # noqa: N812 - as H is one
-from flexwire.records.extents import extents
+from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
     CONTROL_MASK,
     HEADER_SIZE,

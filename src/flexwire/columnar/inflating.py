@@ -13,9 +13,9 @@ from flexwire.errors import RecordError
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L is one
-from flexwire.records.attributes import COMPRESSIONS
 from flexwire.records.batch import OBJECT_COST, object_budget
-from flexwire.records.inflate import inflate, inflate_into
+from flexwire.records.compression import inflate, inflate_into
+from flexwire.records.record import COMPRESSIONS
 from flexwire.wire.batch_layout import COMPRESSION_MASK, GZIP, HEADER_SIZE, LZ4, RECORD_BATCH, ZSTD
 from flexwire.wire.limits import INT64_MAX
 

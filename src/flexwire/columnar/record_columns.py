@@ -23,7 +23,7 @@ from flexwire.columnar.record_schema import (
 )
 from flexwire.columnar.repeats import Texts
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.records.attributes import COMPRESSIONS, TimestampType
+from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CONTROL_MASK,

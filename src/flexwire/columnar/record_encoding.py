@@ -19,15 +19,15 @@ from flexwire.errors import EncodeError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - in front of some thirty
 from flexwire.records import Record
-from flexwire.records.attributes import (
+from flexwire.records.body import write_records
+from flexwire.records.compression import checked_level
+from flexwire.records.encode import seal_batch
+from flexwire.records.record import (
     Compression,
     TimestampType,
     compression_of,
     pack_attributes,
 )
-from flexwire.records.body_writing import write_records
-from flexwire.records.deflate import checked_level
-from flexwire.records.encode import seal_batch
 from flexwire.wire.batch_layout import (
     CRC_AT,
     CRC_SIZE,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_bytes, to_int
 from flexwire.errors import CodecError, DecodeError, RecordError, remedy
-from flexwire.records.attributes import COMPRESSIONS
-from flexwire.records.inflate import inflate
+from flexwire.records.compression import inflate
+from flexwire.records.record import COMPRESSIONS
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:

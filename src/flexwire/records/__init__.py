@@ -21,12 +21,11 @@ True
 
 from __future__ import annotations
 
-from flexwire.records.attributes import Compression, TimestampType
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
 from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches, decode_records
 from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers, typed_headers
-from flexwire.records.record import Record, RecordHeader
+from flexwire.records.record import Compression, Record, RecordHeader, TimestampType
 from flexwire.records.typed import Typed, TypedDialect, ValueType
 
 __all__ = [

@@ -9,13 +9,11 @@ import msgspec
 from flexwire.arguments import to_list
 from flexwire.errors import RecordError
 from flexwire.kernels.loading import kernels
-from flexwire.records.attributes import Compression, TimestampType, compression_of
-from flexwire.records.batch_executors import functions_on
+from flexwire.records.compression import inflate
 from flexwire.records.encode import WRITTEN_FIELDS, write_batch
-from flexwire.records.executors import read_records
-from flexwire.records.inflate import inflate
+from flexwire.records.executors import batch_functions_on, read_records
 from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
-from flexwire.records.record import Record
+from flexwire.records.record import Compression, Record, TimestampType, compression_of
 from flexwire.wire.batch_layout import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
@@ -191,7 +189,7 @@ def records_of(batch: RecordBatch) -> list[Record]:
     """Give the records of a batch, read by whatever this process reads with now."""
     # Of the batch itself, in the same room.
     kept = batch._records  # noqa: SLF001 - see above
-    return functions_on(kernels(0)).read_records(batch) if kept is None else kept
+    return batch_functions_on(kernels(0)).read_records(batch) if kept is None else kept
 
 
 def read_and_keep(batch: RecordBatch) -> list[Record]:

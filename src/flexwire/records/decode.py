@@ -1,4 +1,4 @@
-"""Reading record batches and message sets one after the other, as a fetch or a log holds them."""
+"""Record batches and message sets one after the other, as a fetch or a log holds them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
 from flexwire.forks import lock_over_forks
 from flexwire.kernels.loading import PROCESS
-from flexwire.records.attributes import COMPRESSIONS, Compression
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.batch_executors import RUNNING, functions_on, switch
-from flexwire.records.message_set import check_message_crc
+from flexwire.records.compression import inflate
+from flexwire.records.executors import RUNNING, batch_functions_on, switch
+from flexwire.records.message_set import check_message_crc, read_message, wrapped_bytes
+from flexwire.records.record import COMPRESSIONS, Compression
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CRC_START,
     ENTRY,
     HEADER,
+    HEADER_SIZE,
     LEAST_SIZES,
     MAGIC_AT,
     PREFIXES,
@@ -28,6 +30,7 @@ from flexwire.wire.batch_layout import (
     ZSTD,
 )
 from flexwire.wire.limits import INT64_MAX
+from flexwire.wire.varint import read_varint
 
 if TYPE_CHECKING:
     from flexwire.records.record import Record
@@ -84,7 +87,7 @@ class _PythonIterator(BatchIterator):
         with _STEP:
             walk = self._walk
             if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
-                read = functions_on(PROCESS.kernels).iterate
+                read = batch_functions_on(PROCESS.kernels).iterate
                 further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
                 # Python's again, where the kernels do not take such batches.
                 if not isinstance(further, _PythonIterator):
@@ -321,3 +324,40 @@ def decode_records(
         more, position = read(data, position + len(batch.data), check_crc)
         records += more
     return records
+
+
+def extents(batch: RecordBatch) -> tuple[int, list[int]]:
+    """Give the bytes of a batch without compression, and those of each of its `records`.
+
+    A record has its length before it, a message its offset and size. Raises `RecordError` where the
+    records do not inflate; they must be such that they can be read.
+    """
+    is_plain = batch.compression is Compression.NONE
+    if batch.magic == RECORD_BATCH:
+        body = batch.data[HEADER_SIZE:]
+        if not is_plain and body:
+            body = inflate(batch.compression, body, magic=RECORD_BATCH, limit=batch.max_inflated)
+        return HEADER_SIZE + len(body), _records(body)
+    if is_plain:
+        return batch.size, [batch.size]
+    wrapped = wrapped_bytes(read_message(batch.data, 0, batch.size))
+    body = inflate(batch.compression, wrapped, magic=batch.magic, limit=batch.max_inflated)
+    return batch.size - len(wrapped) + len(body), _messages(body)
+
+
+def _records(body: bytes) -> list[int]:
+    sizes, at = [], 0
+    while at < len(body):
+        length, after = read_varint(body, at, len(body))
+        sizes.append(after + length - at)
+        at = after + length
+    return sizes
+
+
+def _messages(body: bytes) -> list[int]:
+    sizes, at = [], 0
+    while at < len(body):
+        size = ENTRY.size + ENTRY.unpack_from(body, at)[1]
+        sizes.append(size)
+        at += size
+    return sizes

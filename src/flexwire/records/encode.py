@@ -12,13 +12,19 @@ import google_crc32c
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
 from flexwire.kernels.loading import kernels
-from flexwire.records.attributes import Compression, TimestampType, compression_of, pack_attributes
-from flexwire.records.batch_executors import functions_on
-from flexwire.records.deflate import checked_level, deflate
-from flexwire.records.executors import write_records
-from flexwire.records.message_set_writing import write_message, write_messages
-from flexwire.records.record import Record
-from flexwire.records.values import check_size, checked_integer, checked_record
+from flexwire.records.compression import checked_level, deflate
+from flexwire.records.executors import batch_functions_on, write_records
+from flexwire.records.message_set import write_message, write_messages
+from flexwire.records.record import (
+    Compression,
+    Record,
+    TimestampType,
+    check_size,
+    checked_integer,
+    checked_record,
+    compression_of,
+    pack_attributes,
+)
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CRC_AT,
@@ -148,7 +154,7 @@ def _write(
 ) -> bytes:
     if magic == RECORD_BATCH and level is None and not attributes & COMPRESSION_MASK:
         loaded = kernels(0)
-        write = write_plain_batch if loaded is None else functions_on(loaded).write
+        write = write_plain_batch if loaded is None else batch_functions_on(loaded).write
         return write(records, attributes, *numbers)
     return _write_any(list(records), magic, attributes, numbers, level)
 

@@ -1,18 +1,27 @@
-"""Reading and writing records: kernels where this process runs on them, else Python."""
+"""Reading and writing records: kernels where this process runs on them, else Python.
+
+Most batches of real topics have one to twenty records, and Python's code for a batch takes longer
+than all of these. So even what chooses between the two is a comparison and no call.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.kernels.loading import kernels
-from flexwire.records import body, body_writing
+from flexwire.records import body
+from flexwire.records import body as body_writing
 from flexwire.records.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from flexwire.kernels.cache import Kernels
+    from flexwire.records.batch import RecordBatch
+    from flexwire.records.decode import BatchIterator
+
 
 # Python's code takes about as long for a record as for so many bytes of a message.
 _RECORD_WORK = 60
@@ -45,7 +54,7 @@ def read_records(
 def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Do what `flexwire.records.body_writing.write_records` does, errors included."""
+    """Do what `flexwire.records.body.write_records` does, errors included."""
     functions = _functions(kernels(_RECORD_WORK * len(records)))
     return functions.write(records, base_offset, base_timestamp)
 
@@ -68,3 +77,87 @@ def functions_on(loaded: Kernels) -> _Functions:
         )
     except UnsuitableError:
         return _PYTHON
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFunctions:
+    """What a process does with whole batches; on kernels C functions, which fall back to Python."""
+
+    iterate: Callable[[Any, int, bool, int], BatchIterator]
+    """Do what `flexwire.records.decode.iterate` does, errors included."""
+    read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
+    """Give the records of the batches from a position on, and where those end that were sound."""
+    read_records: Callable[[RecordBatch], list[Record]]
+    """Do what `flexwire.records.batch.read_and_keep` does, errors included."""
+    write: Callable[..., bytes]
+    """Do what `flexwire.records.encode.write_plain_batch` does, errors included."""
+
+
+class _Running:
+    """The functions that decode now, and the kernels that they are for; none before the first."""
+
+    __slots__ = ("iterate", "on", "read_all")
+
+    on: Kernels | str | None
+    iterate: Callable[[Any, int, bool, int], BatchIterator]
+    read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
+
+    def __init__(self) -> None:
+        self.on = "not decided"
+
+
+RUNNING = _Running()
+
+
+def switch(loaded: Kernels | None) -> None:
+    """Decode by other functions from now on: those on kernels, or Python's."""
+    from flexwire.records import batch  # noqa: PLC0415 - it asks this module for its functions
+
+    functions = batch_functions_on(loaded)
+    # With Python's way to it, what is there already would take longer than its records.
+    kind: Any = batch.RecordBatch
+    kind.records = batch.property_of(functions.read_records if loaded else batch.records_of)
+    RUNNING.iterate, RUNNING.read_all = functions.iterate, functions.read_all
+    RUNNING.on = loaded
+
+
+@cache
+def batch_functions_on(loaded: Kernels | None) -> BatchFunctions:
+    """Make the functions; Python's, where records or batches are not as kernels take them."""
+    # Both ask this module for its functions.
+    from flexwire.records import batch, decode, encode  # noqa: PLC0415 - see above
+
+    python = BatchFunctions(
+        decode.iterate, no_records, batch.read_and_keep, encode.write_plain_batch
+    )
+    if loaded is None:
+        return python
+    # This needs ctypes, and would slow down a process that runs without kernels.
+    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
+    from flexwire.kernels.records.objects_functions import (  # noqa: PLC0415 - see above
+        IteratorKernels,
+        batch_function,
+        iterator_function,
+    )
+
+    def make(kernel: int, name: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
+        return batch_function(kernel, Record, batch.RecordBatch, name, fallback)
+
+    iterating = IteratorKernels(loaded.iterate, loaded.next_batch, loaded.drop_iterator)
+    fallbacks = (decode.iterate, decode.go_on)
+    try:
+        return BatchFunctions(
+            iterator_function(
+                iterating, Record, batch.RecordBatch, decode.BatchIterator, fallbacks
+            ),
+            make(loaded.read_fetch, "read_fetch", no_records),
+            make(loaded.read_batch, "read_batch", batch.read_and_keep),
+            make(loaded.write_batch, "write_batch", encode.write_plain_batch),
+        )
+    except UnsuitableError:
+        return python
+
+
+def no_records(_data: bytes, position: int, _check_crc: bool) -> tuple[list[Record], int]:  # noqa: FBT001 - as the kernel is called
+    """Give none: what is out of the ordinary is read one batch at a time."""
+    return [], position

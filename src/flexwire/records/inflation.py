@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import to_int
 from flexwire.errors import RecordError
-from flexwire.records.attributes import Compression
 from flexwire.records.batch import MAX_INFLATED
+from flexwire.records.record import Compression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

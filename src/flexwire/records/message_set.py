@@ -7,13 +7,20 @@ offsets are relative and the wrapper carries the last one's true offset.
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.errors import RecordError
+from flexwire.errors import EncodeError, RecordError
 from flexwire.records.body import over_budget
-from flexwire.records.record import Record
+from flexwire.records.record import (
+    Record,
+    check_size,
+    checked_integer,
+    checked_nullable_bytes,
+    write_each,
+)
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
+    CRC_SIZE,
     ENTRY,
     LEAST_SIZES,
     MAGIC_AT,
@@ -22,6 +29,10 @@ from flexwire.wire.batch_layout import (
     PREFIXES,
 )
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 _LENGTH_SIZE = 4
 
@@ -145,3 +156,59 @@ def _absolute_base(wrapper: Message, last: Message) -> int:
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     return wrapper.offset - last.offset
+
+
+_NULL = (-1).to_bytes(4, "big", signed=True)
+
+
+def write_messages(
+    records: Sequence[Record], *, magic: int, attributes: int, base_offset: int = 0
+) -> bytes:
+    """Write a message for each record; their offsets are relative to ``base_offset``.
+
+    Raises `EncodeError` for what the magic has no place for: record headers, and in magic 0 a
+    timestamp.
+    """
+
+    def write(record: Record) -> bytes:
+        timestamp = checked_integer(record.timestamp, 64, "timestamp")
+        if magic == 0 and timestamp != NO_VALUE:
+            reason = f"magic 0 has no timestamps, so it must be {NO_VALUE}, got {timestamp}"
+            raise EncodeError(reason, path="timestamp")
+        if record.headers:
+            raise EncodeError(f"magic {magic} has no record headers", path="headers")
+        offset = checked_integer(record.offset, 64, "offset")
+        return write_message(
+            checked_integer(offset - base_offset, 64, "offset"),
+            checked_nullable_bytes(record.key, "key"),
+            checked_nullable_bytes(record.value, "value"),
+            magic=magic,
+            attributes=attributes,
+            timestamp=timestamp,
+        )
+
+    return b"".join(write_each(records, write))
+
+
+def write_message(
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    magic: int,
+    attributes: int,
+    timestamp: int,
+) -> bytes:
+    """Write one entry of a message set; the timestamp is left out in magic 0."""
+    prefix = PREFIXES[magic]
+    size = prefix.size - ENTRY.size + 2 * len(_NULL) + len(key or b"") + len(value or b"")
+    check_size(size, "")
+    fields = (offset, size, 0, magic, attributes, timestamp)
+    entry = prefix.pack(*fields[: 5 + magic])
+    content = b"".join((entry[MESSAGE_CRC_START:], *_nullable(key), *_nullable(value)))
+    crc = zlib.crc32(content).to_bytes(CRC_SIZE, "big")
+    return entry[: MESSAGE_CRC_START - CRC_SIZE] + crc + content
+
+
+def _nullable(value: bytes | None) -> tuple[bytes, ...]:
+    return (_NULL,) if value is None else (len(value).to_bytes(4, "big"), value)

@@ -1,10 +1,28 @@
-"""A record: one key and value of a partition, with its record headers."""
+"""A record, the attributes of its batch, and what its fields may hold."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import enum
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
+
+from flexwire.errors import EncodeError, short
+from flexwire.wire.batch_layout import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    MESSAGE_SETS,
+    RECORD_BATCH,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    ZSTD,
+)
+from flexwire.wire.limits import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 
 RecordHeader: TypeAlias = tuple[bytes, bytes | None]
 
@@ -26,3 +44,124 @@ class Record(msgspec.Struct, gc=False):
     key: bytes | None
     value: bytes | None
     headers: list[RecordHeader] = []
+
+
+_FLAGS = {
+    "is_transactional": TRANSACTIONAL_MASK,
+    "is_control": CONTROL_MASK,
+    "has_delete_horizon": DELETE_HORIZON_MASK,
+}
+
+
+class Compression(enum.StrEnum):
+    """A compression type, in the order of its number on the wire.
+
+    >>> Compression.SNAPPY == "snappy", list(Compression).index(Compression.ZSTD)
+    (True, 4)
+    """
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class TimestampType(enum.StrEnum):
+    """What set the timestamps: nothing (magic 0), the producer, or the broker on append."""
+
+    NO_TIMESTAMP_TYPE = "NoTimestampType"
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+COMPRESSIONS = tuple(Compression)
+# For each magic, which of these it has, and the bits that say so.
+_COMPRESSION_BITS: list[dict[str, int]] = [
+    {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
+    for count in (ZSTD, ZSTD, len(COMPRESSIONS))
+]
+_TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
+    {TimestampType.NO_TIMESTAMP_TYPE: 0, TimestampType.CREATE_TIME: 0},
+    {TimestampType.CREATE_TIME: 0, TimestampType.LOG_APPEND_TIME: TIMESTAMP_TYPE_MASK},
+    {TimestampType.CREATE_TIME: 0, TimestampType.LOG_APPEND_TIME: TIMESTAMP_TYPE_MASK},
+]
+
+
+def compression_of(attributes: int) -> Compression:
+    """Give the compression type that the attributes name, which must be a known one."""
+    return COMPRESSIONS[attributes & COMPRESSION_MASK]
+
+
+def pack_attributes(
+    magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
+) -> int:
+    """Give the attributes of a batch; raises `EncodeError` for what its magic does not have."""
+    if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
+        raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
+    attributes = 0
+    for path, name, bits in (
+        ("compression", compression, _COMPRESSION_BITS[magic]),
+        ("timestamp_type", timestamp_type, _TIMESTAMP_TYPE_BITS[magic]),
+    ):
+        if not isinstance(name, str) or name not in bits:
+            raise EncodeError(f"magic {magic} does not have {short(name)}", path=path)
+        attributes |= bits[name]
+    for name, flag in flags.items():
+        if flag and magic < RECORD_BATCH:
+            raise EncodeError(f"magic {magic} has no such flag", path=name)
+        attributes |= _FLAGS[name] if flag else 0
+    return attributes
+
+
+_MOST = {bits: (1 << (bits - 1)) - 1 for bits in (16, 32, 64)}
+_Written = TypeVar("_Written")
+
+
+def checked_integer(value: Any, bits: int, path: str) -> int:
+    """Give a value that must be an integer of 16, 32 or 64 bits, its sign among them."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise EncodeError(f"expected an integer, got {short(value)}", path=path)
+    most = _MOST[bits]
+    if not -most - 1 <= value <= most:
+        raise EncodeError(f"{short(value)} does not fit in {bits} bits", path=path)
+    return value
+
+
+def checked_bytes(value: Any, path: str) -> bytes:
+    """Give a value that must be bytes; a subclass, bytearray or memoryview is copied."""
+    if type(value) is bytes:
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise EncodeError(f"expected bytes, got {short(value)}", path=path)
+
+
+def checked_nullable_bytes(value: Any, path: str) -> bytes | None:
+    """Give a value that must be bytes or None."""
+    return None if value is None else checked_bytes(value, path)
+
+
+def checked_record(value: Any, path: str) -> Record:
+    """Give what must be a record."""
+    if isinstance(value, Record):
+        return value
+    raise EncodeError(f"expected a Record, got {short(value)}", path=path)
+
+
+def check_size(size: int, path: str) -> None:
+    """Refuse what is larger than a batch length or message size can say."""
+    if size > LONGEST:
+        raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
+
+
+def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:
+    """Write one record after the other; an `EncodeError` then names which it was."""
+    written = []
+    for index, record in enumerate(records):
+        try:
+            written.append(write(checked_record(record, "")))
+        except EncodeError as error:
+            error.path = f"records[{index}].{error.path}".rstrip(".")
+            raise
+    return written

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.records.attributes import Compression
 from flexwire.records.inflation import BEYOND, RECORD_COST
+from flexwire.records.record import Compression
 from flexwire.tables.run_rows import RunRows
 from flexwire.wire.batch_layout import COMPRESSION_MASK
 

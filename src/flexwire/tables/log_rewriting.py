@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from flexwire.capture.logs import Damaged, read_piece
 from flexwire.columnar import encode_records
 from flexwire.errors import EncodeError
-from flexwire.records.attributes import Compression
-from flexwire.records.deflate import deflate
+from flexwire.records.compression import deflate
+from flexwire.records.record import Compression
 from flexwire.tables.log_schema import LOG_SCHEMAS, REWRITES
 from flexwire.wire.batch_layout import HEADER_SIZE, LEAST_RECORD, LEAST_RECORD_HEADER, RECORD_BATCH
 

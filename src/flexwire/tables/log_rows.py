@@ -14,8 +14,8 @@ from flexwire.capture.logs.transactions import Outcome, Transactions
 from flexwire.columnar.batch_digests import BatchDigests, least_of
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.record_schema import MOMENT, to_moments
-from flexwire.records.attributes import COMPRESSIONS, TimestampType
 from flexwire.records.inflation import INFLATION
+from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.tables.inflated import Meter, digested_bytes
 from flexwire.tables.log_keys import KeyRuns, Superseded
 from flexwire.tables.log_rewriting import Extents, Window, rewritten, sample_at

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flexwire.columnar.buffers import bits
 from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
-from flexwire.records.attributes import TimestampType
+from flexwire.records.record import TimestampType
 
 if TYPE_CHECKING:
     from flexwire.capture.logs.reading import Damaged, LogPiece

@@ -1,4 +1,4 @@
-"""Bounds what zstd batches inflate to, all of a table in one call, as `flexwire.records.bounds`."""
+"""Bounds what zstd batches of a table inflate to, as `flexwire.records.compression` does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _header_size(descriptor: int) -> int:
 def zstd_bound(source: int, stop: int) -> int:
     """Give a size that the zstd frames from ``source`` to ``stop`` cannot inflate beyond.
 
-    -1 where `flexwire.records.bounds.zstd_bound` refuses them.
+    -1 where `flexwire.records.compression.zstd_bound` refuses them.
     """
     bound = 0
     while source < stop:

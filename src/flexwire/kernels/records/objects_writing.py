@@ -241,7 +241,7 @@ def write_records(itself: int, arguments: int, count: int) -> int:
     """Write all records of a batch; what is out of the ordinary goes to the fallback.
 
     A C function of the kind METH_FASTCALL: ``itself`` holds the shared words' address. Arguments
-    are those of `flexwire.records.body_writing.write_records`, three.
+    are those of `flexwire.records.body.write_records`, three.
     """
     shared, call = load_word(bytes_address(itself)), local_call()
     made = 0

@@ -16,9 +16,14 @@ from __future__ import annotations
 
 from flexwire.records.conventions.connect import Connect
 from flexwire.records.conventions.convention import Convention, Evidence
-from flexwire.records.conventions.detect import Candidate, detect
 from flexwire.records.conventions.fixed_width import FixedWidth
-from flexwire.records.conventions.registry import CONVENTIONS, read_headers, write_headers
+from flexwire.records.conventions.registry import (
+    CONVENTIONS,
+    Candidate,
+    detect,
+    read_headers,
+    write_headers,
+)
 from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import EarlierTypedValues, TypedValues
 from flexwire.records.conventions.utf8 import Utf8

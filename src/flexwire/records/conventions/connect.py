@@ -2,14 +2,330 @@
 
 from __future__ import annotations
 
+import math
+import re
+import struct
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from flexwire.errors import short
-from flexwire.records.conventions.connect_text import MisreadError, parse, round_to_float32
 from flexwire.records.conventions.convention import MAX_DEPTH, Convention, Evidence
-from flexwire.wire.limits import INT64_MAX, INT64_MIN
+from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
+
+# What Java's String.trim takes off, and Connect calls blank.
+_BLANK = "".join(map(chr, range(0x21)))
+# A delimiter, or all up to the next delimiter that no backslash escapes. Possessive, or else the
+# matcher would remember each character.
+_TOKEN = re.compile(r'[:,{}\[\]"]|(?:[^:,{}\[\]"\\]++|\\.|\\\Z)++', re.DOTALL)
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+(?:\.(?P<digits>\d*))?|\.(?P<more>\d+))"
+    r"(?:[eE](?P<sign>[+-]?)0*(?P<exponent>\d{1,10}))?"
+)
+_INT32 = range(INT32_MIN, INT32_MAX + 1)
+_INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
+# From narrow to wide; a list of several of them takes the widest.
+_NUMBERS = (*_INTEGERS, "float32", "float64")
+# Connect's logical types are integers underneath, and merge with them.
+_TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
+_LITERALS = {"null": None, "true": True, "false": False}
+_COLONS = 2  # in a time or timestamp, each a token between two others
+_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # were every character of it escaped
+
+# Java's SimpleDateFormat takes any numbers between the marks and any text after them.
+_N = r"[ \t]*-?\d+(?:E-?\d+)?"
+_CLOCK = rf"{_N}:{_N}:{_N}\.{_N}Z"
+_LOOSE = {
+    10: ("date", re.compile(rf"{_N}-{_N}-{_N}")),
+    13: ("time", re.compile(_CLOCK)),
+    24: ("timestamp", re.compile(rf"{_N}-{_N}-{_N}T{_CLOCK}")),
+}
+
+
+class Value(NamedTuple):
+    """A value with its Connect type: int8 to int64, float32, date, array …; ``null`` has None."""
+
+    kind: str
+    value: Any
+
+
+class MisreadError(Exception):
+    """Connect reads a value, but not the one that the text says; the error says which."""
+
+
+class _NotStructuredError(Exception):
+    """The text begins as an array or map but is not one, so it is a string."""
+
+
+def parse(text: str) -> Value:
+    """Read text as `SimpleHeaderConverter` does.
+
+    Numbers take the narrowest integer type, else float32; arrays and maps take one type for all
+    their numbers; what is nothing else is a string. A date stands as it is written, also before
+    1582, where Java means the Julian calendar. Raises `MisreadError` where Java drops, alters or
+    makes up something, and for nesting deeper than `MAX_DEPTH`.
+
+    >>> parse("300"), parse("[1, 2.5]"), parse("plain: text")
+    (Value(kind='int16', value=300), Value(kind='array', value=[1.0, 2.5]), \
+Value(kind='string', value='plain: text'))
+    """
+    parser = _Parser(text)
+    try:
+        found = parser.value(0)
+    except _NotStructuredError:
+        if text.startswith(tuple(_BLANK)):
+            raise MisreadError("Connect would read the blanks before the bracket only") from None
+        return Value("string", text)
+    if found.kind != "string" and parser.rest():
+        reads = f"{short(found.value)} and drops {short(parser.rest())}"
+        raise MisreadError(f"Connect would read {reads}")
+    return found
+
+
+class _Parser:
+    """The tokens of a text, and how far they are read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _TOKEN.findall(text)
+        self._next = 0
+
+    def rest(self) -> str:
+        return "".join(self._tokens[self._next :]).strip(_BLANK)
+
+    def value(self, depth: int) -> Value:
+        """Read the next value; at depth 0 it is the whole text, deeper a part of it."""
+        piece = self._peek()
+        if depth and piece == '"':
+            return self._quoted()
+        if (
+            piece is not None
+            and piece in _LITERALS
+            and (depth or self._next + 1 == len(self._tokens))
+        ):
+            self._next += 1
+            literal = _LITERALS[piece]
+            return Value("null" if literal is None else "boolean", literal)
+        if piece in {"[", "{"}:
+            if depth == MAX_DEPTH:
+                raise MisreadError(f"nested more than {MAX_DEPTH} deep")
+            self._next += 1
+            return self._array(depth + 1) if piece == "[" else self._map(depth + 1)
+        return self._scalar(piece, depth)
+
+    def _peek(self) -> str | None:
+        """Give the next token without blanks around it; blanks alone count only at the end."""
+        if self._next == len(self._tokens):
+            return None
+        piece: str = self._tokens[self._next].strip(_BLANK)
+        if not piece and self._next + 1 < len(self._tokens):
+            self._next += 1
+            piece = self._tokens[self._next].strip(_BLANK)
+        return piece
+
+    def _take(self, piece: str) -> bool:
+        found = self._peek() == piece
+        self._next += found
+        return found
+
+    def _scalar(self, piece: str | None, depth: int) -> Value:
+        found = None
+        if piece and piece[0].isdecimal():
+            found = self._temporal(piece) or self._number(piece)
+        elif piece and piece[0] in "+-":
+            found = self._number(piece)
+        if not found and depth:
+            raise _NotStructuredError
+        return found or Value("string", self._text)
+
+    def _number(self, piece: str) -> Value | None:
+        found = _number(piece)
+        self._next += found is not None
+        return found
+
+    def _temporal(self, piece: str) -> Value | None:
+        """Read a time, date or timestamp, whose colons may have split it into five tokens."""
+        for more in (2 * _COLONS, 0):
+            parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
+            if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
+                found = _temporal("".join(parts))
+                if found:
+                    self._next += 1 + more
+                    return found
+        return None
+
+    def _quoted(self) -> Value:
+        """Read up to the next quote; escapes stay, and blanks before a delimiter are lost."""
+        parts = []
+        self._next += 1
+        while self._peek() is not None and not self._take('"'):
+            parts.append(self._tokens[self._next])
+            self._next += 1
+        content = "".join(parts)
+        return _temporal(content) or Value("string", content)
+
+    def _array(self, depth: int) -> Value:
+        items: list[Value] = []
+        while self._peek() is not None:
+            if self._take("]"):
+                return Value("array", _aligned(items, _common(items)))
+            items.append(self.value(depth))
+            if self._peek() != "]" and not self._take(","):
+                raise _NotStructuredError
+        raise _NotStructuredError
+
+    def _map(self, depth: int) -> Value:
+        keys: list[Value] = []
+        values: list[Value] = []
+        while self._peek() is not None:
+            if self._take("}"):
+                return Value("map", _mapped(keys, values))
+            keys.append(self.value(depth))
+            if keys[-1].value is None or not self._take(":"):
+                raise _NotStructuredError
+            values.append(self.value(depth))
+            # Connect does not mind a missing comma.
+            self._take(",")
+        raise _NotStructuredError
+
+
+def _number(piece: str) -> Value | None:
+    match = _NUMBER.fullmatch(piece)
+    # Java looks at UTF-16 code units, and no half of a character is a digit.
+    if not match or max(piece) > "\uffff":
+        return None
+    exponent = int((match["sign"] or "") + (match["exponent"] or "0"))
+    scale = len(match["digits"] or match["more"] or "") - exponent
+    if exponent not in _INT32 or scale not in _INT32:
+        return None
+    decimal = Decimal(piece)
+    whole = _whole(decimal)
+    if whole is not None:
+        for kind, values in _INTEGERS.items():
+            if whole in values:
+                return Value(kind, whole)
+    if scale:
+        double = float(piece)
+        single = round_to_float32(decimal, double)
+        if math.isfinite(single):
+            return Value("float32", single)
+        if math.isfinite(double):
+            return Value("float64", double)
+    return Value("decimal", decimal)
+
+
+def _whole(decimal: Decimal) -> int | None:
+    """Give a whole number of at most 20 digits as int; more would take time and fit no type."""
+    if not decimal:
+        return 0
+    if not 0 <= decimal.adjusted() < len(str(2**64)):
+        return None
+    whole = decimal.to_integral_value()
+    return int(whole) if whole == decimal else None
+
+
+def round_to_float32(exact: Decimal | int, double: float) -> float:
+    """Round a number once, given also as the nearest double: two roundings may end up one off."""
+    below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
+    if below == above or not math.isfinite(double) or exact == Decimal(double):
+        return _float32(double)
+    return above if exact > Decimal(double) else below
+
+
+def _float32(double: float) -> float:
+    try:
+        return float(struct.unpack(">f", struct.pack(">f", double))[0])
+    except OverflowError:
+        return math.copysign(math.inf, double)
+
+
+def _temporal(text: str) -> Value | None:
+    """Read ISO 8601 in the three forms that Connect writes, as UTC, where Java takes local time."""
+    text = text.replace("\\:", ":")
+    if len(text) not in _LOOSE:
+        return None
+    kind, loose = _LOOSE[len(text)]
+    if not loose.match(text):
+        return None
+    with suppress(ValueError):
+        return Value(kind, _ISO[kind](text))
+    raise MisreadError(f"{short(text)} is not a {kind}, but Connect would make one of it")
+
+
+def _date(text: str) -> date:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ValueError
+    return date.fromisoformat(text)
+
+
+def _time(text: str) -> time:
+    if not re.fullmatch(r"[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
+        raise ValueError
+    return time.fromisoformat(text[:-1])
+
+
+def _timestamp(text: str) -> datetime:
+    day, clock = text.split("T")
+    return datetime.combine(_date(day), _time(clock), UTC)
+
+
+_ISO = {"date": _date, "time": _time, "timestamp": _timestamp}
+
+
+def _common(values: list[Value]) -> str | None:
+    """Give the type that Connect finds for all values, where it finds one."""
+    common = None
+    for value in values:
+        if common is None:
+            common = value.kind if value.kind != "null" else None
+        elif value.kind != "null":
+            old, new = (_TEMPORAL.get(kind, kind) for kind in (common, value.kind))
+            if old == new:
+                common = value.kind
+            elif old not in _NUMBERS or new not in _NUMBERS:
+                return None
+            elif _NUMBERS.index(old) < _NUMBERS.index(new):
+                common = value.kind
+    return common
+
+
+def _aligned(values: list[Value], common: str | None) -> list[Any]:
+    """Convert values to their common type; what Connect cannot convert makes it all a string."""
+    return [value.value if common is None else _converted(value, common) for value in values]
+
+
+def _converted(value: Value, kind: str) -> Any:
+    if value.kind == "null" or (value.kind in _TEMPORAL and kind in _NUMBERS):
+        raise _NotStructuredError
+    if kind in _TEMPORAL and value.kind not in _TEMPORAL:
+        raise MisreadError(f"Connect would make a {kind} of {value.value}")
+    if value.kind in _INTEGERS and kind in {"float32", "float64"}:
+        double = float(value.value)
+        return round_to_float32(value.value, double) if kind == "float32" else double
+    return value.value
+
+
+def _mapped(keys: list[Value], values: list[Value]) -> dict[Any, Any]:
+    """Give the map; of equal keys the last value counts, and the type of all of them."""
+    entries: dict[Any, tuple[Value, Value]] = {}
+    for key, value in zip(keys, values, strict=True):
+        if key.kind in {"array", "map"}:
+            raise MisreadError("a map whose keys are arrays or maps has no like in Python")
+        first, _ = entries.get(key.value, (key, value))
+        if type(first.value) is not type(key.value):
+            raise MisreadError(f"the keys {first.value} and {key.value} are one key in Python")
+        entries[key.value] = (first, value)
+    key_type = _common(keys)
+    # Without a common type of the keys Connect leaves the values alone too.
+    value_type = _common(values) if key_type else None
+    names = _aligned([key for key, _ in entries.values()], key_type)
+    contents = _aligned([value for _, value in entries.values()], value_type)
+    found = dict(zip(names, contents, strict=True))
+    if len(found) != len(entries):
+        raise MisreadError("Connect would make one key of two in a map")
+    return found
+
 
 _INT64 = range(INT64_MIN, INT64_MAX + 1)
 
@@ -81,10 +397,10 @@ def _scalar(value: Any) -> str | None:
         return str(value).lower()
     if isinstance(value, float | Decimal) or (isinstance(value, int) and value in _INT64):
         return str(value)
-    return _temporal(value)
+    return _temporal_text(value)
 
 
-def _temporal(value: Any) -> str | None:
+def _temporal_text(value: Any) -> str | None:
     if isinstance(value, datetime):
         value = value.astimezone(UTC).replace(tzinfo=None)
         return f"{value.isoformat(timespec='milliseconds')}Z"

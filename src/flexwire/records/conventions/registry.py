@@ -1,12 +1,13 @@
-"""All conventions by name, and reading and writing by a name."""
+"""All conventions by name, and which of them a record's headers may follow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.errors import FlexwireError, short
+from flexwire.errors import FlexwireError, RecordHeaderError, short
 from flexwire.records.conventions.connect import Connect
-from flexwire.records.conventions.convention import Convention, Key, RawHeader
+from flexwire.records.conventions.convention import Convention, Evidence, Key, RawHeader
 from flexwire.records.conventions.fixed_width import FixedWidth
 from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import EarlierTypedValues, TypedValues
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.records.record import RecordHeader
+
 
 #: Each convention under its name, the most particular first.
 CONVENTIONS: dict[str, Convention] = {
@@ -68,3 +70,52 @@ def _named(convention: str | Convention) -> Convention:
     except KeyError:
         known = ", ".join(CONVENTIONS)
         raise FlexwireError(f"no convention {short(convention)}; there are {known}") from None
+
+
+class Candidate(NamedTuple):
+    """A convention by name, and what the record headers say for and against it, in their order."""
+
+    convention: str
+    supports: list[Evidence]
+    against: list[Evidence]
+
+
+def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
+    """Give every convention with its evidence in the record headers of one record.
+
+    Those with the least against them come first, then those with the most of weight 2 and of weight
+    1 for them. No convention is left out, and none is chosen: bytes like ``31`` fit several.
+
+    >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:
+    ...     print(candidate.convention, candidate.supports)
+    utf-8 [Evidence(key='retries', weight=1, reason='1 characters of text'), \
+Evidence(key='ce_id', weight=2, reason='is named as an attribute of CloudEvents')]
+    connect [Evidence(key='retries', weight=1, reason='reads as int: 3')]
+    """
+    headers = list(pairs or ())
+    candidates = [_candidate(convention, headers) for convention in CONVENTIONS.values()]
+    return sorted(candidates, key=_rank)
+
+
+def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
+    # Where Spring's classes cannot be read, the header that holds them says so below.
+    with suppress(RecordHeaderError):
+        convention = convention.for_record(headers)
+    found = [_evidence(convention, key, data) for key, data in headers if data is not None]
+    return Candidate(
+        convention.name,
+        [evidence for evidence in found if evidence and evidence.weight > 0],
+        [evidence for evidence in found if evidence and evidence.weight < 0],
+    )
+
+
+def _evidence(convention: Convention, key: Key, data: bytes) -> Evidence | None:
+    try:
+        return convention.evidence(convention.key_text(key), convention.raw(key, data))
+    except RecordHeaderError as error:
+        return Evidence(key, -1, error.reason)
+
+
+def _rank(candidate: Candidate) -> tuple[int, int, int]:
+    strong = sum(evidence.weight > 1 for evidence in candidate.supports)
+    return len(candidate.against), -strong, -len(candidate.supports)

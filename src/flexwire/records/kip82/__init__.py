@@ -22,10 +22,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from flexwire.records.kip82.client import ConsumerRecord, ProducerRecord
-from flexwire.records.kip82.convert import down_convert, up_convert
-from flexwire.records.kip82.decode import MessageIterator, decode_message_set
-from flexwire.records.kip82.encode import encode_message_set
 from flexwire.records.kip82.message import Message
+from flexwire.records.kip82.sets import (
+    MessageIterator,
+    decode_message_set,
+    down_convert,
+    encode_message_set,
+    up_convert,
+)
 
 __all__ = [
     "SPECS",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from flexwire.records.attributes import TimestampType
+    from flexwire.records.record import TimestampType
 
 
 @dataclass(slots=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flexwire.errors import DecodeError, RecordError
-from flexwire.records.attributes import COMPRESSIONS, Compression, TimestampType
 from flexwire.records.headers import Headers
-from flexwire.records.values import check_size
+from flexwire.records.record import COMPRESSIONS, Compression, TimestampType, check_size
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CRC_SIZE,

@@ -1,22 +1,45 @@
-"""Reading sets of KIP-82's messages, with wrapper messages as in magic 1."""
+"""Sets of KIP-82's messages, with wrapper messages as in magic 1: read, written and converted.
+
+"Message version migration would be handled as like in KIP-32": offsets, timestamps, their type and
+the compression are kept, and messages that need no conversion come back as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.arguments import to_bytes, to_flag, to_int, to_kind
-from flexwire.errors import RecordError
-from flexwire.records.attributes import Compression, TimestampType
+from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_list
+from flexwire.errors import EncodeError, RecordError, short
 from flexwire.records.batch import MAX_INFLATED
+from flexwire.records.compression import checked_level, deflate, inflate
 from flexwire.records.decode import PartialBatch, decode_batches
+from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers
-from flexwire.records.inflate import inflate
-from flexwire.records.kip82.message import MAGIC, Entry, Message, read_entry
+from flexwire.records.kip82.message import (
+    KNOWN_COMPRESSIONS,
+    MAGIC,
+    Entry,
+    Message,
+    read_entry,
+    write_entry,
+)
 from flexwire.records.message_set import check_message_crc
+from flexwire.records.record import (
+    Compression,
+    Record,
+    TimestampType,
+    checked_integer,
+    checked_nullable_bytes,
+    pack_attributes,
+)
 from flexwire.records.typed import TypedDialect
-from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, MAGIC_AT
+from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, MAGIC_AT, MESSAGE_SETS
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class Reading(NamedTuple):
@@ -211,3 +234,150 @@ def _message(entry: Entry, offset: int, outer: Entry, reading: Reading) -> Messa
         Headers(entry.headers, dialect=reading.dialect),
         outer.timestamp_type,
     )
+
+
+def encode_message_set(
+    messages: Iterable[Message],
+    *,
+    compression: Compression | str = Compression.NONE,
+    level: int | None = None,
+) -> bytes:
+    """Write a message set: one entry for each message or, compressed, one wrapper message.
+
+    A wrapper has one timestamp type for all that is in it and, with ``LogAppendTime``, one
+    timestamp. ``level`` is that of `flexwire.records.encode_batch`. Raises `EncodeError`, with the
+    message and the field, for what cannot be written.
+    """
+    try:
+        return _encode(to_list(messages, "messages", "an iterable of Messages"), compression, level)
+    except EncodeError as error:
+        error.message = "KIP-82 message set"
+        raise
+
+
+def _encode(messages: Sequence[Any], compression: str, level: int | None) -> bytes:
+    if not isinstance(compression, str) or compression not in KNOWN_COMPRESSIONS:
+        raise EncodeError(f"KIP-82 does not have {short(compression)}", path="compression")
+    for index, message in enumerate(messages):
+        if not isinstance(message, Message):
+            reason = f"expected a Message, got {short(message)}"
+            raise EncodeError(reason, path=f"messages[{index}]")
+    level = checked_level(Compression(compression), level)
+    if compression == Compression.NONE or not messages:
+        return _write_each(messages, 0)
+    return _write_wrapper(messages, Compression(compression), level)
+
+
+def _write_wrapper(
+    messages: Sequence[Message], compression: Compression, level: int | None
+) -> bytes:
+    types = {str(message.timestamp_type) for message in messages}
+    if len(types) > 1:
+        reason = f"a wrapper message has one, got {' and '.join(sorted(types))}"
+        raise EncodeError(reason, path="timestamp_type")
+    # Offsets inside are relative, but where the last message's is 0, readers take them as they are.
+    last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
+    base_offset = checked_integer(messages[0].offset, 64, "messages[0].offset")
+    inner = _write_each(messages, base_offset if last_offset else 0)
+    timestamps = {message.timestamp for message in messages}
+    if types == {TimestampType.LOG_APPEND_TIME} and len(timestamps) > 1:
+        reason = f"a wrapper message with {TimestampType.LOG_APPEND_TIME} has one for all"
+        raise EncodeError(reason, path="timestamp")
+    return write_entry(
+        last_offset,
+        None,
+        deflate(compression, inner, level=level, magic=MAGIC),
+        attributes=pack_attributes(MAGIC, compression, types.pop(), {}),
+        timestamp=max(timestamps),
+        headers=b"",
+    )
+
+
+def _write_each(messages: Sequence[Message], base_offset: int) -> bytes:
+    written = []
+    for index, message in enumerate(messages):
+        try:
+            written.append(_write(message, base_offset))
+        except EncodeError as error:
+            error.path = f"messages[{index}].{error.path}".rstrip(".")
+            raise
+    return b"".join(written)
+
+
+def _write(message: Message, base_offset: int) -> bytes:
+    if not isinstance(message.headers, Headers):
+        raise EncodeError(f"expected Headers, got {short(message.headers)}", path="headers")
+    offset = checked_integer(message.offset, 64, "offset")
+    return write_entry(
+        checked_integer(offset - base_offset, 64, "offset"),
+        checked_nullable_bytes(message.key, "key"),
+        checked_nullable_bytes(message.value, "value"),
+        attributes=pack_attributes(MAGIC, Compression.NONE, message.timestamp_type, {}),
+        timestamp=checked_integer(message.timestamp, 64, "timestamp"),
+        headers=message.headers.as_bytes(),
+    )
+
+
+def down_convert(
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    max_inflated: int = MAX_INFLATED,
+) -> bytes:
+    """Give a message set for consumers that know magic 1 at most: headers are dropped.
+
+    "older consumers simply would consume a message oblivious to there being any headers". Raises
+    `RecordError` as `decode_message_set` does, and for a partial message at the end.
+    """
+    return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
+
+
+def up_convert(
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    max_inflated: int = MAX_INFLATED,
+) -> bytes:
+    """Give a message set of magic 2 alone; messages of magic 0 and 1 become such without headers.
+
+    "new consumer would simply get a message with empty headers". What was of magic 0 has the
+    timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
+    """
+    return _convert(data, checked_reading(check_crc, max_inflated), (MAGIC,), _up)
+
+
+def _convert(
+    data: bytes | bytearray | memoryview,
+    reading: Reading,
+    kept: tuple[int, ...],
+    convert: Callable[[Whole], bytes],
+) -> bytes:
+    converted = []
+    entries = Entries(to_bytes(data))
+    for start, entry in entries:
+        if entry[MAGIC_AT] in kept:
+            converted.append(entry)
+            continue
+        try:
+            converted.append(convert(read_whole(entry, start, reading)))
+        except EncodeError as error:
+            raise RecordError(f"cannot be converted: {error}", offset=start) from None
+    if entries.partial:
+        raise RecordError("ends within a message", offset=entries.partial.position)
+    return b"".join(converted)
+
+
+def _down(whole: Whole) -> bytes:
+    return encode_batch(
+        [Record(one.offset, one.timestamp, one.key, one.value, []) for one in whole.messages],
+        magic=MESSAGE_SETS[-1],
+        compression=whole.compression,
+        timestamp_type=whole.messages[0].timestamp_type,
+    )
+
+
+def _up(whole: Whole) -> bytes:
+    messages = whole.messages
+    if whole.magic == 0:
+        messages = [replace(one, timestamp_type=TimestampType.CREATE_TIME) for one in messages]
+    return encode_message_set(messages, compression=whole.compression)

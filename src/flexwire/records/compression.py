@@ -1,0 +1,473 @@
+"""The records of a batch, compressed as Kafka's Java does, and inflated up to a limit.
+
+Every codec refuses before it allocates: lz4 and zstd by walking their block headers, snappy by the
+size it declares against the most its format can expand, gzip by streaming.
+
+Both formats cut their content into blocks of bounded size, so walking the block headers gives a
+size that the content cannot exceed, before anything is inflated or allocated.
+
+Clients that wrote magic 0 computed the header checksum over the frame's magic number as well
+(KAFKA-3160). A reader of the lz4 format refuses such a frame, so its one wrong byte is put right.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+from threading import local
+from typing import TYPE_CHECKING
+
+import cramjam
+
+from flexwire.arguments import to_int
+from flexwire.errors import EncodeError, RecordError, short
+from flexwire.records.record import Compression
+from flexwire.wire.frame_layout import (
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
+    LZ4_DICTIONARY,
+    LZ4_INDEPENDENT,
+    LZ4_LEAST_SIZE,
+    LZ4_LENGTH_MASK,
+    LZ4_MAGIC,
+    LZ4_MOST_SIZE,
+    LZ4_SIZE_SHIFT,
+    LZ4_STORED,
+    LZ4_VERSION,
+    LZ4_VERSION_MASK,
+    XXH_PRIME_1,
+    XXH_PRIME_2,
+    XXH_PRIME_3,
+    XXH_PRIME_4,
+    XXH_PRIME_5,
+    ZSTD_BLOCK_SIZE,
+    ZSTD_COMPRESSED,
+    ZSTD_MAGIC,
+    ZSTD_RESERVED,
+    ZSTD_RLE,
+    lz4_block_size,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+
+_LZ4_MAGIC = LZ4_MAGIC.to_bytes(4, "little")
+_LZ4_MOST_RATIO = 255
+
+_ZSTD_MAGIC = ZSTD_MAGIC.to_bytes(4, "little")
+_ZSTD_DICTIONARY_ID_SIZES = (0, 1, 2, 4)
+_ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
+
+
+def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
+    """Give the size of the frame header at ``start``, its checksum byte included.
+
+    Raises `RecordError` where there is no frame header, or one of another version, or with a
+    dictionary.
+    """
+    if data[start : start + 4] != _LZ4_MAGIC or len(data) < start + 7:
+        raise RecordError("expected an lz4 frame header")
+    flags = data[start + 4]
+    if flags & LZ4_VERSION_MASK != LZ4_VERSION or flags & LZ4_DICTIONARY:
+        raise RecordError(f"lz4 frame flags {flags:#04x} of another version or a dictionary")
+    return 15 if flags & LZ4_CONTENT_SIZE else 7
+
+
+def lz4_bound(data: bytes | memoryview) -> int:
+    """Give a size that the lz4 frames in ``data`` cannot inflate beyond."""
+    bound = position = 0
+    while position < len(data):
+        start = position
+        position += lz4_header_size(data, start)
+        code = data[start + 5] >> LZ4_SIZE_SHIFT & LZ4_MOST_SIZE
+        if code < LZ4_LEAST_SIZE:
+            raise RecordError("an lz4 frame names a block size that does not exist")
+        after_block = 4 if data[start + 4] & LZ4_BLOCK_CHECKSUM else 0
+        while size := _little(data, position, 4, "lz4"):
+            stored = size & LZ4_LENGTH_MASK
+            position += 4 + stored + after_block
+            most = min(lz4_block_size(code), stored * _LZ4_MOST_RATIO)
+            bound += stored if size & LZ4_STORED else most
+        position += 8 if data[start + 4] & LZ4_CONTENT_CHECKSUM else 4
+    return bound
+
+
+def zstd_bound(data: bytes | memoryview) -> int:
+    """Give a size that the zstd frames in ``data`` cannot inflate beyond."""
+    bound = position = 0
+    while position < len(data):
+        if data[position : position + 4] != _ZSTD_MAGIC:
+            raise RecordError("expected a zstd frame header")
+        descriptor = _little(data, position + 4, 1, "zstd")
+        single_segment = descriptor >> 5 & 1
+        content_size = _ZSTD_CONTENT_SIZES[descriptor >> 6] or single_segment
+        position += 6 - single_segment + _ZSTD_DICTIONARY_ID_SIZES[descriptor & 3] + content_size
+        last = False
+        while not last:
+            block = _little(data, position, 3, "zstd")
+            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+            if kind == ZSTD_RESERVED:
+                raise RecordError("a zstd block of the reserved type")
+            position += 3 + (1 if kind == ZSTD_RLE else size)
+            bound += ZSTD_BLOCK_SIZE if kind == ZSTD_COMPRESSED else size
+        position += 4 if descriptor & 0x04 else 0
+    return bound
+
+
+def _little(data: bytes | memoryview, position: int, size: int, name: str) -> int:
+    if position + size > len(data):
+        raise RecordError(f"the {name} frame is cut off")
+    return int.from_bytes(data[position : position + size], "little")
+
+
+_LONGEST = 15
+
+
+def with_right_checksum(data: bytes) -> bytes:
+    """Give the frame with the checksum byte of its header as the lz4 format has it.
+
+    Raises `RecordError` where the byte is neither the right one nor the old clients' one.
+    """
+    last = lz4_header_size(data) - 1
+    if len(data) <= last:
+        raise RecordError("the lz4 frame header is cut off")
+    right = header_checksum(data[4:last])
+    if data[last] == right:
+        return data
+    if data[last] != header_checksum(data[:last]):
+        raise RecordError(f"lz4 frame header checksum is {data[last]:#04x}, expected {right:#04x}")
+    return data[:last] + bytes([right]) + data[last + 1 :]
+
+
+def with_old_checksum(data: bytes) -> bytes:
+    """Give the frame with the checksum byte of its header as old clients want it."""
+    last = lz4_header_size(data) - 1
+    return data[:last] + bytes([header_checksum(data[:last])]) + data[last + 1 :]
+
+
+def header_checksum(data: bytes) -> int:
+    """Compute the checksum byte of a frame header: of ``data``, its flags and what follows them."""
+    return xxh32_short(data) >> 8 & 0xFF
+
+
+def xxh32_short(data: bytes) -> int:
+    """Compute XXH32 with seed 0 of at most 15 bytes, which need none of its striped part.
+
+    >>> hex(xxh32_short(b""))
+    '0x2cc5d05'
+    """
+    if len(data) > _LONGEST:
+        raise ValueError(f"{len(data)} bytes, at most {_LONGEST} are supported")
+    value = XXH_PRIME_5 + len(data)
+    whole = len(data) & ~3
+    for index in range(0, whole, 4):
+        lane = int.from_bytes(data[index : index + 4], "little")
+        value = _rotate(value + lane * XXH_PRIME_3, 17) * XXH_PRIME_4
+    for byte in data[whole:]:
+        value = _rotate(value + byte * XXH_PRIME_5, 11) * XXH_PRIME_1
+    value &= 0xFFFFFFFF
+    value = (value ^ value >> 15) * XXH_PRIME_2 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * XXH_PRIME_3 & 0xFFFFFFFF
+    return value ^ value >> 16
+
+
+def _rotate(value: int, bits: int) -> int:
+    value &= 0xFFFFFFFF
+    return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
+
+
+with suppress(ImportError):
+    import zstandard
+
+# The longest element of snappy's format makes 64 bytes of 3.
+_SNAPPY_MOST_RATIO = 22
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_SIZE = 16
+
+GZIP_WBITS = 31
+# What follows a member is copied when it ends, so a million empty members would take forever.
+# Kafka's clients write one.
+_GZIP_MOST_MEMBERS = 64
+
+
+def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) -> bytes:
+    """Inflate ``data``; the result has at most ``limit`` bytes.
+
+    Raises `RecordError` where the data is damaged, cut off, followed by something else, or would
+    inflate beyond the limit.
+
+    >>> inflate(Compression.SNAPPY, bytes.fromhex("04 0c 666c6578"), magic=2, limit=100)
+    b'flex'
+    """
+    try:
+        if compression is Compression.GZIP:
+            return _inflate_gzip(data, limit)
+        if compression is Compression.SNAPPY:
+            return _inflate_snappy(data, limit)
+        if compression is Compression.LZ4:
+            frame = with_right_checksum(data) if magic == 0 else data
+            return _inflate_blocks(cramjam.lz4, frame, lz4_bound(frame), limit)
+        if compression is Compression.ZSTD:
+            return _inflate_blocks(cramjam.zstd, data, zstd_bound(data), limit)
+    except (cramjam.DecompressionError, zlib.error) as error:
+        raise RecordError(f"the {compression} data is damaged: {error}") from None
+    return data
+
+
+def inflate_into(
+    compression: Compression, data: memoryview, room: memoryview, *, bound: int | None = None
+) -> int:
+    """Inflate ``data`` of a record batch into a room; gives how many bytes there are then.
+
+    ``bound`` is what `flexwire.records.compression` gives for the data, if it is known, and below 0
+    for what is refused there.
+
+    It gives -1 where `inflate` must do it: there is too little room, the data is damaged, or it
+    is of another codec. What stands in the room then means nothing.
+    """
+    try:
+        if (run := _DECLARED.get(compression)) is not None:
+            return run(data, room)
+        bound_of, codec = _BOUNDED.get(compression, (None, None))
+        if bound_of is None or codec is None:
+            return -1
+        bound = bound_of(data) if bound is None else bound
+        if not 0 <= bound <= len(room):
+            return -1
+        if compression is Compression.ZSTD and (size := _inflate_zstd_into(data, room)) >= 0:
+            return size
+        return int(codec.decompress_into(data, room))
+    except (RecordError, cramjam.DecompressionError, zlib.error):
+        return -1
+
+
+def _beyond(limit: int) -> RecordError:
+    reason = f"the records inflate beyond {limit} bytes; if that is meant, raise max_inflated"
+    return RecordError(reason)
+
+
+def _inflate_blocks(codec: ModuleType, data: bytes, bound: int, limit: int) -> bytes:
+    if bound <= limit:
+        return bytes(codec.decompress(data))
+    room = bytearray(limit)
+    try:
+        size = codec.decompress_into(data, room)
+    except cramjam.DecompressionError as error:
+        raise RecordError(f"{_beyond(limit).reason} ({error})") from None
+    return bytes(memoryview(room)[:size])
+
+
+def _inflate_gzip(data: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit
+    for _ in range(_GZIP_MOST_MEMBERS):
+        member = zlib.decompressobj(GZIP_WBITS)
+        part = member.decompress(data, room + 1)
+        room -= len(part)
+        if room < 0:
+            raise _beyond(limit)
+        if not member.eof:
+            raise RecordError("the gzip data is cut off")
+        parts.append(part)
+        data = member.unused_data
+        if not data:
+            return b"".join(parts)
+    raise RecordError(f"gzip data of more than {_GZIP_MOST_MEMBERS} members")
+
+
+def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
+    # A member ends with its size, and zlib is quicker if it knows where to stop.
+    declared = int.from_bytes(data[-4:], "little")
+    if declared > len(room):
+        return -1
+    member = zlib.decompressobj(GZIP_WBITS)
+    inflated = member.decompress(data, declared + 1)
+    if not member.eof or member.unused_data:
+        return -1
+    room[: len(inflated)] = inflated
+    return len(inflated)
+
+
+def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
+    """Inflate one frame by the context that this thread keeps; -1 where cramjam is to be asked.
+
+    The bound of all frames is known to fit into the room.
+    """
+    if not _HAS_CONTEXTS:
+        return -1
+    context = getattr(_KEPT, "context", None)
+    if context is None:
+        context = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+        _KEPT.context = context
+    frame = context.decompressobj()
+    try:
+        inflated = frame.decompress(data)
+    except zstandard.ZstdError:
+        return -1
+    if not frame.eof or frame.unused_data:
+        return -1
+    room[: len(inflated)] = inflated
+    return len(inflated)
+
+
+def _inflate_snappy(data: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit
+    for block in _snappy_blocks(data):
+        _check_snappy(block, room, limit)
+        parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+        room -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _inflate_snappy_into(data: memoryview, room: memoryview) -> int:
+    used = 0
+    for block in _snappy_blocks(data):
+        size = _check_snappy(block, len(room) - used, len(room))
+        # Of no bytes there is nothing to write to.
+        if size:
+            cramjam.snappy.decompress_raw_into(block, room[used : used + size])
+        elif cramjam.snappy.decompress_raw(block):
+            return -1
+        used += size
+    return used
+
+
+def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
+    """Give the raw blocks in snappy data, which may be in the framing that Kafka's Java writes."""
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        yield data
+        return
+    position = 0
+    while position < len(data):
+        # A stream may be several written one after the other, each with its header.
+        is_header = data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
+        if is_header and position + _XERIAL_HEADER_SIZE <= len(data):
+            position += _XERIAL_HEADER_SIZE
+            continue
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if position + size > len(data):
+            raise RecordError("the snappy data is cut off")
+        yield data[position : position + size]
+        position += size
+
+
+def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
+    """Give the size that a block declares; `RecordError` where it cannot be, or has no room."""
+    declared: int = cramjam.snappy.decompress_raw_len(block)
+    if declared > len(block) * _SNAPPY_MOST_RATIO:
+        raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
+    if declared > room:
+        raise _beyond(limit)
+    return declared
+
+
+# Making a context costs as much as inflating a batch of 12 kB; one is not for two threads at once.
+_KEPT = local()
+# The most bytes of a frame's window, which a context gets memory for because the frame says so.
+_MOST_WINDOW = 8 << 20
+_HAS_CONTEXTS = "zstandard" in globals()
+# The codecs that say how much they inflate to.
+_DECLARED = {
+    Compression.GZIP: _inflate_gzip_into,
+    Compression.SNAPPY: _inflate_snappy_into,
+}
+# The codecs whose frames say in advance how much they inflate to at most.
+_BOUNDED = {
+    Compression.LZ4: (lz4_bound, cramjam.lz4),
+    Compression.ZSTD: (zstd_bound, cramjam.zstd),
+}
+
+# Kafka's own ranges of `compression.gzip.level` and its like.
+_LEVELS = {
+    Compression.GZIP: range(1, 10),
+    Compression.LZ4: range(1, 18),
+    Compression.ZSTD: range(-131072, 23),
+}
+_ZSTD_LEVEL = 3
+
+# The version of the framing, and the oldest that can read it.
+_XERIAL_VERSIONS = bytes([0, 0, 0, 1, 0, 0, 0, 1])
+_XERIAL_BLOCK = 1 << 15
+
+# Version 1, independent blocks (Kafka's Java takes no others), each of 64 KiB at most.
+_LZ4_HEADER = LZ4_MAGIC.to_bytes(4, "little") + bytes(
+    [LZ4_VERSION | LZ4_INDEPENDENT, LZ4_LEAST_SIZE << LZ4_SIZE_SHIFT]
+)
+_LZ4_BLOCK = lz4_block_size(LZ4_LEAST_SIZE)
+_LZ4_END = bytes(4)
+
+
+def deflate(compression: Compression, data: bytes, *, level: int | None, magic: int) -> bytes:
+    """Compress ``data``; without a level, at Kafka's default.
+
+    Snappy is written in xerial framing, and lz4 in magic 0 with the header checksum of old clients,
+    because that is what their readers want. Raises `EncodeError` for a level that the compression
+    type does not have.
+
+    >>> deflate(Compression.SNAPPY, b"flex", level=None, magic=2).hex(" ", -4)
+    '82534e41 50505900 00000001 00000001 00000006 040c666c 6578'
+    """
+    if compression is Compression.NONE and level is None:
+        return data
+    level = checked_level(compression, level)
+    if compression is Compression.GZIP:
+        deflater = zlib.compressobj(-1 if level is None else level, wbits=GZIP_WBITS)
+        return deflater.compress(data) + deflater.flush()
+    if compression is Compression.SNAPPY:
+        return _deflate_snappy(data)
+    if compression is Compression.LZ4:
+        frame = _deflate_lz4(data) if level is None else _deflate_lz4_at(level, data)
+        return with_old_checksum(frame) if magic == 0 else frame
+    if compression is Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(data, _ZSTD_LEVEL if level is None else level))
+    return data
+
+
+def checked_level(compression: Compression, level: int | None) -> int | None:
+    """Give a level that the compression type has, or None; raises `EncodeError`."""
+    if level is None:
+        return None
+    level = to_int(level, "level")
+    if level not in _LEVELS.get(compression, ()):
+        raise EncodeError(_wrong_level(compression, level), path="level")
+    return level
+
+
+def _wrong_level(compression: Compression, level: int) -> str:
+    levels = _LEVELS.get(compression)
+    if levels is None:
+        return f"{compression} has no levels; leave it out"
+    known = f"{levels.start} to {levels.stop - 1}"
+    return f"level {short(level)} is not in {known}, those of {compression}"
+
+
+def _deflate_snappy(data: bytes) -> bytes:
+    parts = [XERIAL_MAGIC, _XERIAL_VERSIONS]
+    for start in range(0, len(data), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
+        parts += [len(block).to_bytes(4, "big"), block]
+    return b"".join(parts)
+
+
+def _deflate_lz4(data: bytes) -> bytes:
+    parts = [_LZ4_HEADER, bytes([header_checksum(_LZ4_HEADER[4:])])]
+    for start in range(0, len(data), _LZ4_BLOCK):
+        raw = data[start : start + _LZ4_BLOCK]
+        block = bytes(cramjam.lz4.compress_block(raw, store_size=False))
+        if len(block) < len(raw):
+            parts += [len(block).to_bytes(4, "little"), block]
+        else:
+            parts += [(len(raw) | LZ4_STORED).to_bytes(4, "little"), raw]
+    return b"".join([*parts, _LZ4_END])
+
+
+def _deflate_lz4_at(level: int, data: bytes) -> bytes:
+    # The block function knows no levels, and the frame function no independent blocks.
+    frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    frame.compress(data)
+    return bytes(frame.finish())
